@@ -1,0 +1,241 @@
+"""Checks integer expressions (subscripts, bounds, dimensions, conditions) and how far they are affine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from roofdsl.lang import tree
+from roofdsl.lang.build import MAX_INTEGER
+from roofdsl.lang.report import Report
+from roofdsl.lang.scope import FUNCTIONS, Scope
+from roofdsl.lang.source import Span
+
+MAX_EXPONENT = 64
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an integer expression stands: how to speak of it, which code its faults have, what it may hold."""
+
+    what: str
+    code: str
+    affine: bool = True
+    parameters_only: bool = False
+    any_divisor: bool = False  # `n // b` with a parameter b
+    extrema: bool = False  # min and max anywhere
+    instead: str = ""  # what to write where data is read
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`constant`: made of numbers and `const` parameters; `value` is known where it is made of numbers alone.
+
+    `fault` is the smallest part that makes it not affine, with the reason. `degree` is how many variables are
+    multiplied at most.
+    """
+
+    constant: bool
+    value: int | None = None
+    fault: tuple[Span, str] | None = None
+    degree: int = 0
+
+
+UNSURE = Shape(True)
+_GATHER = "copy what is used into an array in the order of use, and subscript that with loop variables"
+_COUNTED = "what depends on data cannot be counted: give its average as a parameter"
+SUBSCRIPT = Place("a subscript", "subscript-affine", instead=_GATHER)
+DIMENSION = Place("a dimension", "dimension", False, True, True, True)
+ARGUMENT = Place("an argument", "run-value", False, True, True, True)
+DEFAULT = Place("a default", "parameter-default", False, True)
+ASSUMPTION = Place("an assumption", "assume", False, True, True)
+TILE_SIZE = Place("a tile size", "tile-size", False, True)
+AMOUNT = Place("a counted amount", "number-integer", False, instead=_COUNTED)
+VALUE = Place("`//` or `%`", "integer-only", False)
+CONDITION = Place("a condition", "condition-affine", instead="write `select(c, a, b)` where data decides")
+BOUND = Place(
+    "a loop bound", "bound-affine", instead="give the trip count as a parameter, such as an average length of a row"
+)
+
+
+class Integers:
+    """Walks integer expressions of one scope. The parser keeps their depth under 200, so that it may recurse."""
+
+    def __init__(self, scope: Scope, report: Report) -> None:
+        self.scope = scope
+        self.report = report
+
+    def require(self, expression: tree.Expr, place: Place) -> Shape:
+        """The shape of an expression; reports it where `place` needs an affine one and it is not."""
+        shape = self.shape(expression, place)
+        if place.affine and shape.fault is not None:
+            span, reason = shape.fault
+            self.report.error(place.code, f"{place.what} must be affine, and {reason}", span, _advice(reason, place))
+            return UNSURE
+        return shape
+
+    def condition(self, expression: tree.Expr, place: Place) -> bool:
+        """Checks a condition made of comparisons, `and`, `or`, `not`; False where numbers alone decide it."""
+        match expression:
+            case tree.Group(inner):
+                return self.condition(inner, place)
+            case tree.Unary("not", operand):
+                return self.condition(operand, place)
+            case tree.Logic(_, left, right):
+                sides = (self.condition(left, place), self.condition(right, place))
+                return any(sides)
+            case tree.Compare(first, rest):
+                shapes = [self.require(operand, place) for operand in (first, *(e for _, e in rest))]
+                return any(shape.value is None for shape in shapes)
+            case _:
+                message = f"{place.what} compares integers, and this is a value"
+                self.report.error("condition-value", message, expression.span, "write a comparison, such as `i < n`")
+                return True
+
+    def shape(self, expression: tree.Expr, place: Place) -> Shape:
+        """The shape of an expression, its names and operators checked."""
+        match expression:
+            case tree.Number(_, value):
+                if isinstance(value, float):
+                    self.report.error("number-integer", f"{place.what} is made of integers", expression.span)
+                    return UNSURE
+                return Shape(True, value)
+            case tree.Ref():
+                return self._ref(expression, place)
+            case tree.Group(inner):
+                return self.shape(inner, place)
+            case tree.Unary("-" | "+" as op, operand):
+                inner_shape = self.shape(operand, place)
+                negative = op == "-" and inner_shape.value is not None
+                return replace(inner_shape, value=-(inner_shape.value or 0)) if negative else inner_shape
+            case tree.Binary(op, left, right):
+                return self._binary(expression, op, left, right, place)
+            case tree.Index(name):
+                self._data(name.text, expression.span, place, "array")
+                return UNSURE
+            case tree.Call(name):
+                return self._call(expression, name, place)
+            case _:
+                message = f"{place.what} is an integer, and this is a condition"
+                self.report.error("condition-value", message, expression.span)
+                return UNSURE
+
+    def _ref(self, ref: tree.Ref, place: Place) -> Shape:
+        symbol = self.scope.find(tree.Name(ref.name, ref.span))
+        if symbol is None:
+            return UNSURE
+        if not symbol.is_integer:
+            self._data(ref.name, ref.span, place, symbol.word.partition(" ")[2].split(" given")[0])
+            return UNSURE
+        if place.parameters_only and symbol.kind == "loop":
+            message = f"{place.what} is made of parameters, and `{ref.name}` is a loop variable"
+            self.report.error(place.code, message, ref.span)
+            return UNSURE
+        return Shape(symbol.kind == "const", degree=1)
+
+    def _data(self, name: str, span: Span, place: Place, kind: str) -> None:
+        if place is VALUE:
+            message = "`//` and `%` divide integers, and this is computed"
+            self.report.error("integer-only", message, span, "they stand between parameters, loop variables, numbers")
+            return
+        parts = "parameters and integers" if place.parameters_only else "parameters, loop variables and integers"
+        message = f"{place.what} is made of {parts}, and this reads the {kind} `{name}`"
+        self.report.error("subscript-indirect", message, span, place.instead)
+
+    def _call(self, call: tree.Call, name: tree.Name, place: Place) -> Shape:
+        extremum = name.text in ("min", "max")
+        if extremum and place.extrema:
+            for arg in call.args:
+                self.shape(arg, place)
+            if len(call.args) < 2:
+                message = f"`{name.text}` takes two arguments or more"
+                self.report.error("function-arguments", message, call.span)
+            return Shape(False, fault=(call.span, f"`{name.text}` is not"))
+        if extremum and place is BOUND:
+            help = "`min` may be all of a stop, `max` all of a start: `range(0, min(n, b))`"
+            self.report.error("bound-affine", f"`{name.text}` cannot stand here in a loop bound", call.span, help)
+        elif name.text in FUNCTIONS:
+            message = f"{place.what} is made of integers, and `{name.text}` cannot stand in it"
+            self.report.error("function-place", message, name.span)
+        elif (symbol := self.scope.symbols.get(name.text)) is not None and symbol.kind == "array":
+            self._data(name.text, call.span, place, "array")
+        else:
+            self.report.error("function-unknown", f"there is no function `{name.text}` of integers", name.span)
+        return UNSURE
+
+    def _binary(self, node: tree.Binary, op: str, left: tree.Expr, right: tree.Expr, place: Place) -> Shape:
+        if op == "**":
+            return self._power(node, left, right, place)
+        a, b = self.shape(left, place), self.shape(right, place)
+        constant = a.constant and b.constant
+        if op == "/":
+            message = f"{place.what} is an integer, and `/` may give a fraction"
+            self.report.error("integer-division", message, node.span, "write `//`, which rounds down")
+            return UNSURE
+        if op in ("//", "%"):
+            if b.value is not None and b.value <= 0:
+                self.report.error("divisor", f"`{op}` divides by a positive integer, and this is {b.value}", right.span)
+                return UNSURE
+            if not b.constant and not place.any_divisor:
+                help = "write a number, or make the parameter a `const` one: `kernel k(n, const s = 2):`"
+                message = f"`{op}` in {'a value' if place is VALUE else place.what} divides by an integer constant only"
+                self.report.error("divisor", message, right.span, help)
+                return UNSURE
+            fault = a.fault or (None if b.constant else (right.span, f"`{op}` divides by a parameter"))
+        elif op == "*":
+            both = not a.constant and not b.constant
+            product = (node.span, "this multiplies parameters or loop variables")
+            fault = a.fault or b.fault or (product if both else None)
+        else:
+            fault = a.fault or b.fault
+        degree = a.degree + b.degree if op == "*" else max(a.degree, b.degree)
+        return self._limited(node, Shape(constant, self._fold(node, op, a.value, b.value), fault, degree))
+
+    def _limited(self, node: tree.Binary, shape: Shape) -> Shape:
+        if shape.degree <= MAX_EXPONENT:
+            return shape
+        message = f"at most {MAX_EXPONENT} parameters and loop variables are multiplied, and these are {shape.degree}"
+        self.report.error("exponent", message, node.span)
+        return UNSURE
+
+    def _fold(self, node: tree.Binary, op: str, a: int | None, b: int | None) -> int | None:
+        if a is None or b is None:
+            return None
+        value = {"+": a + b, "-": a - b, "*": a * b}[op] if op in "+-*" else a // b if op == "//" else a % b
+        return self._in_range(node, value)
+
+    def _in_range(self, node: tree.Binary, value: int) -> int | None:
+        if abs(value) > MAX_INTEGER:
+            self.report.error("number-range", "this integer is larger than 2**63 - 1", node.span)
+            return None
+        return value
+
+    def _power(self, node: tree.Binary, left: tree.Expr, right: tree.Expr, place: Place) -> Shape:
+        base = self.shape(left, place)
+        exponent = self.exponent(right)
+        if exponent is None:
+            return UNSURE
+        fault = base.fault
+        if exponent > 1 and not base.constant:
+            fault = fault or (node.span, "this is a power")
+        value = None if base.value is None else self._in_range(node, base.value**exponent)
+        return self._limited(node, Shape(base.constant, value, fault, base.degree * exponent))
+
+    def exponent(self, expression: tree.Expr) -> int | None:
+        """The value of an exponent; None, and an error, unless it is an integer from 0 to 64."""
+        inner = expression
+        while isinstance(inner, tree.Group):
+            inner = inner.inner
+        if isinstance(inner, tree.Number) and isinstance(inner.value, int) and inner.value <= MAX_EXPONENT:
+            return inner.value
+        help = "write `sqrt(x)` for `x**0.5`, `1 / x**2` for `x**-2`, `exp(y * log(x))` for `x**y`"
+        message = f"an exponent is an integer from 0 to {MAX_EXPONENT}"
+        self.report.error("exponent", message, expression.span, help)
+        return None
+
+
+def _advice(reason: str, place: Place) -> str:
+    if "multiplies" in reason and place is SUBSCRIPT:
+        return "declare the array with its dimensions and write `A[i, j]` for `A[i*n + j]`, or make the factor `const`"
+    if "multiplies" in reason or "divides" in reason:
+        return "one factor must be a number or a `const` parameter"
+    return "affine are sums of variables times numbers, such as `2 * i + j - 1`, and `//` and `%` by numbers"

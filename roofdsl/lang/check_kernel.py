@@ -1,0 +1,153 @@
+"""Checks one kernel: parameters, declarations and directives; its statements are `check_body`'s."""
+
+from __future__ import annotations
+
+from roofdsl.lang import tree
+from roofdsl.lang.check_body import Body
+from roofdsl.lang.check_integers import ASSUMPTION, DEFAULT, DIMENSION, Integers
+from roofdsl.lang.check_nests import Nests
+from roofdsl.lang.report import Report, did_you_mean, listed
+from roofdsl.lang.scope import Scope, Symbol
+from roofdsl.lang.types import TYPES
+
+CONVENTIONS = ("once", "load_store", "write_allocate")
+UNITS = ("tensor", "tensor_sparse")
+_OTHER_TYPES = {
+    "double": "f64", "float": "f32", "float64": "f64", "float32": "f32", "float16": "f16", "half": "f16",
+    "bfloat16": "bf16", "int": "i32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "long": "i64",
+    "complex": "c128", "complex64": "c64", "complex128": "c128", "fp64": "f64", "fp32": "f32", "fp16": "f16",
+    "fp8": "f8", "char": "i8",
+}  # fmt: skip
+_Statement = tree.Assign | tree.Let | tree.Count | tree.For | tree.If
+
+
+def check_kernel(kernel: tree.Kernel, report: Report) -> None:
+    """Reports everything that is wrong in a kernel, as far as its text tells."""
+    at_start = len(report.errors)
+    scope = Scope(report)
+    check_parameters(kernel.parameters, scope, report)
+    body = Body(scope, report)
+    statements = [item for item in kernel.body if isinstance(item, _Statement)]
+    _declarations(kernel, scope, report)
+    before = len(report.errors)
+    body.block(statements, 0)
+    _directives(kernel, scope, report, len(report.errors) > before)
+    if not statements:
+        message = f"the kernel `{kernel.name.text}` has no statements"
+        report.error("kernel-empty", message, kernel.name.span, "a kernel that moves or computes nothing has no time")
+    else:
+        _uses(scope, body, report, whole=len(report.errors) == at_start)
+
+
+def check_parameters(parameters: tuple[tree.Parameter, ...], scope: Scope, report: Report) -> None:
+    """Defines the parameters of a kernel or program, and checks their defaults."""
+    for parameter in parameters:
+        if parameter.default is not None:
+            default_value(parameter.default, report)
+        kind = "const" if parameter.const else "parameter"
+        scope.define(Symbol(parameter.name.text, "const" if kind == "const" else "parameter", parameter.name.span))
+
+
+def default_value(default: tree.Expr, report: Report) -> int | None:
+    """The value of a default: a positive integer made of numbers. Reports anything else."""
+    shape = Integers(Scope(report), report).shape(default, DEFAULT)
+    if shape.value is not None and shape.value <= 0:
+        message = f"a parameter is a positive integer, and this default is {shape.value}"
+        report.error("parameter-default", message, default.span)
+    return shape.value
+
+
+def _declarations(kernel: tree.Kernel, scope: Scope, report: Report) -> None:
+    integers = Integers(scope, report)
+    first: tree.Item | None = None
+    for item in kernel.body:
+        if isinstance(item, _Statement):
+            first = first or item
+        if not isinstance(item, tree.Declaration):
+            continue
+        if first is not None:
+            help = f"move it before line {first.span.line}"
+            report.error("declaration-late", "declarations come before the first statement", item.span, help)
+        for group in item.groups:
+            _declared(group, item.intent, scope, integers, report)
+
+
+def _declared(group: tree.Declared, intent: str, scope: Scope, integers: Integers, report: Report) -> None:
+    type_ = TYPES.get(group.type.text)
+    if type_ is None:
+        other = _OTHER_TYPES.get(group.type.text.lower())
+        known = f"the types are {listed(TYPES, 'and')}"
+        help = f"write `{other}`" if other else did_you_mean(group.type.text, TYPES, known)
+        report.error("type-unknown", f"there is no type `{group.type.text}`", group.type.span, help)
+        type_ = TYPES["f64"]
+    for dim in group.dims:
+        shape = integers.shape(dim, DIMENSION)
+        if shape.value is not None and shape.value <= 0:
+            report.error("dimension", f"a dimension is positive, and this is {shape.value}", dim.span)
+    if group.column_major and not group.dims:
+        report.error("dimension", "a scalar has no order of its elements", group.span, "leave `col` out")
+    for name in group.names:
+        kind = "array" if group.dims else "scalar"
+        rank = len(group.dims)
+        scope.define(Symbol(name.text, "array" if kind == "array" else "scalar", name.span, type_, rank, intent))
+
+
+def _directives(kernel: tree.Kernel, scope: Scope, report: Report, broken: bool) -> None:
+    integers = Integers(scope, report)
+    nests = Nests(kernel.body, scope, report)
+    seen: dict[str, tree.Item] = {}
+    for item in kernel.body:
+        match item:
+            case tree.Assume(conditions):
+                for condition in conditions:
+                    if not integers.condition(condition, ASSUMPTION):
+                        report.error("assume", "an assumption is about parameters, and this names none", condition.span)
+            case tree.Traffic():
+                _once(item, "traffic", seen, report)
+                check_word(item.convention, "traffic convention", CONVENTIONS, report)
+            case tree.Unit(name):
+                _once(item, "unit", seen, report)
+                check_word(name, "unit", UNITS, report)
+            case tree.Compute(type_):
+                _once(item, "compute", seen, report)
+                check_word(type_, "compute type", ("tf32",), report)
+                if type_.text == "tf32" and not any(s.type is TYPES["f32"] for s in scope.symbols.values()):
+                    message = "`compute tf32` is for a kernel on f32 arrays, and this one has none"
+                    report.error("word-unknown", message, item.span)
+            case tree.Tile() | tree.Order():
+                if not broken:
+                    nests.directive(item)
+
+
+def _once(item: tree.Item, word: str, seen: dict[str, tree.Item], report: Report) -> None:
+    if word in seen:
+        message = f"`{word}` stands twice; it was given in line {seen[word].span.line}"
+        report.error("directive-twice", message, item.span)
+    seen.setdefault(word, item)
+
+
+def check_word(word: tree.Name, what: str, known: tuple[str, ...], report: Report) -> None:
+    """Reports a word that is none of those known."""
+    if word.text not in known:
+        help = did_you_mean(word.text, known, f"write {listed(known)}")
+        report.error("word-unknown", f"there is no {what} `{word.text}`", word.span, help)
+
+
+def _uses(scope: Scope, body: Body, report: Report, whole: bool) -> None:
+    """Intents that cannot be right, and (of a `whole` kernel, where no use went unseen) what is not used."""
+    for symbol in scope.symbols.values():
+        if symbol.kind not in ("array", "scalar"):
+            continue
+        touched = symbol.name in body.values.read or symbol.name in body.updates
+        if symbol.name in body.assigned:
+            continue
+        if not touched:
+            if whole:
+                report.warning("unused", f"`{symbol.name}` is declared and not used", symbol.span, "leave it out")
+        elif symbol.intent in ("out", "temp"):
+            update = body.updates.get(symbol.name)
+            span = update.span if update else symbol.span
+            what = "updated" if update else "read"
+            message = f"`{symbol.name}` is declared `{symbol.intent}`, and it is {what} but never assigned by `=`"
+            help = f"assign it first, such as `{symbol.name} = 0`, or declare it `{'inout' if update else 'in'}`"
+            report.error("intent-read", message, span, help)

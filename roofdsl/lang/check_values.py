@@ -1,0 +1,159 @@
+"""Checks computed values: operands, functions, and what has no meaning for complex numbers."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from roofdsl.lang import tree
+from roofdsl.lang.check_integers import SUBSCRIPT, VALUE, Integers
+from roofdsl.lang.report import Report, did_you_mean, listed, plural
+from roofdsl.lang.scope import FUNCTIONS, Scope, Symbol
+from roofdsl.lang.types import ElementType, widest
+
+_REAL_ONLY = frozenset(FUNCTIONS) - {"select", "abs", "conj", "real", "imag"}
+_OTHER_FUNCTIONS = {
+    "pow": "powers are written `x**2`",
+    "power": "powers are written `x**2`",
+    "fma": "write `a * b + c`; it is counted as one fused pair",
+    "where": "write `select(a < b, x, y)`",
+    "fabs": "write `abs(x)`",
+    "fmin": "write `min(a, b)`",
+    "fmax": "write `max(a, b)`",
+    "ln": "write `log(x)`",
+    "sum": "write a loop that adds to a scalar",
+    "float": "values are converted where they are stored",
+    "int": "values are converted where they are stored",
+}
+
+
+def join(types: list[ElementType | None]) -> ElementType | None:
+    """The widest of the types that are known; None where none is (numbers, parameters, loop variables)."""
+    known = [t for t in types if t is not None]
+    return reduce(widest, known) if known else None
+
+
+class Values:
+    """Walks the expressions of one scope's statements. The parser keeps their depth under 200."""
+
+    def __init__(self, scope: Scope, report: Report) -> None:
+        self.scope = scope
+        self.report = report
+        self.integers = Integers(scope, report)
+        self.read: set[str] = set()
+
+    def value(self, expression: tree.Expr) -> ElementType | None:
+        """Checks an expression; its type, None where it has none of its own (or is wrong)."""
+        match expression:
+            case tree.Number():
+                return None
+            case tree.Ref(name):
+                return self._ref(tree.Name(name, expression.span))
+            case tree.Index():
+                symbol = self.element(expression)
+                if symbol is not None:
+                    self.read.add(symbol.name)
+                return symbol.type if symbol else None
+            case tree.Group(inner):
+                return self.value(inner)
+            case tree.Unary("-" | "+", operand):
+                return self.value(operand)
+            case tree.Binary("//" | "%"):
+                self.integers.require(expression, VALUE)
+                return None
+            case tree.Binary("**", left, right):
+                self.integers.exponent(right)
+                return self.value(left)
+            case tree.Binary(_, left, right):
+                return join([self.value(left), self.value(right)])
+            case tree.Call():
+                return self._call(expression)
+            case _:
+                help = "comparisons stand in `if` and as the first argument of `select(c, a, b)`"
+                self.report.error("condition-value", "a value is needed, not a condition", expression.span, help)
+                return None
+
+    def _ref(self, name: tree.Name) -> ElementType | None:
+        symbol = self.scope.find(name, "declare it: `in NAME: f64` for a scalar, `kernel k(NAME):` for an integer")
+        if symbol is None:
+            return None
+        if symbol.kind == "array":
+            self._wrong_rank(symbol, 0, name)
+        self.read.add(symbol.name)
+        return symbol.type
+
+    def element(self, index: tree.Index) -> Symbol | None:
+        """Checks `A[i, j]`, read or written; the array, None where there is none of that name."""
+        symbol = self.scope.find(index.name, "declare it: `in NAME: f64[n]`")
+        for subscript in index.subscripts:
+            self.integers.require(subscript, SUBSCRIPT)
+        if symbol is None:
+            return None
+        if symbol.kind not in ("array", "scalar"):
+            message = f"`{symbol.name}` is {symbol.word} and has no elements"
+            self.report.error("name-kind", message, index.name.span)
+            return None
+        if symbol.rank != len(index.subscripts):
+            self._wrong_rank(symbol, len(index.subscripts), index)
+        return symbol
+
+    def _wrong_rank(self, symbol: Symbol, given: int, node: tree.Index | tree.Name) -> None:
+        if symbol.rank == 0:
+            message = f"`{symbol.name}` is a scalar and takes no subscripts"
+            self.report.error("subscript-count", message, node.span, f"write `{symbol.name}`")
+            return
+        subscripts = plural(symbol.rank, "subscript")
+        message = f"`{symbol.name}` has {plural(symbol.rank, 'dimension')} and takes {subscripts}, not {given}"
+        self.report.error("subscript-count", message, node.span, f"it is declared in line {symbol.span.line}")
+
+    def _call(self, call: tree.Call) -> ElementType | None:
+        name = call.name.text
+        if name not in FUNCTIONS:
+            self._unknown(call)
+            for arg in call.args:
+                self.value(arg)
+            return None
+        wanted = FUNCTIONS[name]
+        if len(call.args) != wanted and not (wanted == -2 and len(call.args) >= 2):
+            many = "two arguments or more" if wanted == -2 else plural(wanted, "argument")
+            message = f"`{name}` takes {many}, not {len(call.args)}"
+            self.report.error("function-arguments", message, call.span)
+            return None
+        if name == "select":
+            return self._select(call)
+        types = [self.value(a) for a in call.args]
+        result = join(types)
+        if result is not None and result.kind == "complex":
+            if name in _REAL_ONLY:
+                known = "`+ - * / **`, `abs`, `conj`, `real` and `imag` take complex values"
+                message = f"`{name}` takes real values, and this is {result}"
+                self.report.error("type-complex", message, call.span, known)
+            if name in ("abs", "real", "imag"):
+                return result.component
+        return result
+
+    def _select(self, call: tree.Call) -> ElementType | None:
+        condition = call.args[0]
+        while isinstance(condition, tree.Group):
+            condition = condition.inner
+        if isinstance(condition, tree.Compare) and len(condition.rest) == 1:
+            types = [self.value(condition.first), self.value(condition.rest[0][1])]
+            compared = join(types)
+            if compared is not None and compared.kind == "complex" and condition.rest[0][0] not in ("==", "!="):
+                message = f"complex values have no order, and this is {compared}"
+                self.report.error("type-complex", message, condition.span, "compare `abs(x)` or `real(x)`")
+        else:
+            help = "write `select(a < b, x, y)`; nest one `select` in another for `and` and `or`"
+            message = "the first argument of `select` is one comparison"
+            self.report.error("select-condition", message, call.args[0].span, help)
+        return join([self.value(call.args[1]), self.value(call.args[2])])
+
+    def _unknown(self, call: tree.Call) -> None:
+        name = call.name.text
+        symbol = self.scope.symbols.get(name)
+        if symbol is not None and symbol.kind == "array":
+            message = f"`{name}` is an array, and its elements are written with brackets"
+            self.report.error("function-unknown", message, call.name.span, f"write `{name}[...]`")
+            return
+        help = _OTHER_FUNCTIONS.get(name.lower(), "")
+        help = help or did_you_mean(name, FUNCTIONS, f"the functions are {listed(FUNCTIONS, 'and')}")
+        self.report.error("function-unknown", f"there is no function `{name}`", call.name.span, help)

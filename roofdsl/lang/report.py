@@ -1,0 +1,66 @@
+"""Collecting diagnostics, and finding the name that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from roofdsl.lang.codes import CODES
+from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.source import Span
+
+MAX_DIAGNOSTICS = 1000
+
+
+class Report:
+    """What the checker has found so far."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+
+    def error(self, code: str, message: str, span: Span, help: str = "") -> None:
+        """Adds an error; `code` is one of `codes.CODES`."""
+        self._add(Diagnostic(_known(code), message, span, help))
+
+    def warning(self, code: str, message: str, span: Span, help: str = "") -> None:
+        """Adds a finding that does not make the file wrong."""
+        self._add(Diagnostic(_known(code), message, span, help, "warning"))
+
+    def _add(self, diagnostic: Diagnostic) -> None:
+        if len(self.diagnostics) == MAX_DIAGNOSTICS:
+            message = f"more than {MAX_DIAGNOSTICS} errors; the others are not shown"
+            self.diagnostics.append(Diagnostic("more", message, diagnostic.span))
+        elif len(self.diagnostics) < MAX_DIAGNOSTICS and diagnostic not in self.diagnostics[-8:]:
+            self.diagnostics.append(diagnostic)
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        """The errors among the findings."""
+        return [d for d in self.diagnostics if d.severity == "error"]
+
+
+def _known(code: str) -> str:
+    if code not in CODES:
+        raise KeyError(f"diagnostic code {code} is not documented in roofdsl.lang.codes")
+    return code
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The help that names what is known and close to `word`; `otherwise` where nothing is."""
+    if len(word) > 60:
+        return otherwise
+    candidates = sorted(set(known))[:500]
+    exact = [k for k in candidates if k.lower() == word.lower() and k != word]
+    close = exact or get_close_matches(word, candidates, n=1, cutoff=0.65)
+    return f"did you mean `{close[0]}`?" if close else otherwise
+
+
+def listed(words: Iterable[str], last: str = "or") -> str:
+    """`a`, `b` or `c`."""
+    quoted = [f"`{w}`" for w in words]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" {last} {quoted[-1]}"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 subscript`, `2 subscripts`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,145 @@
+"""Machines with their units resolved: what `check` gives and `roofdsl.machine` reads.
+
+Every number is exact and plain: bytes, bytes/s, operations/s, seconds, hertz. `source` is the line's own note.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from roofdsl.lang.source import Source, Span
+
+_NOWHERE = Span(1, 1, 1, 1)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """`peak TYPE [CLASS] RATE`: `rate` in operations/s; `cls` is fma, min, div, special, tensor, tensor_sparse, ''."""
+
+    type: str
+    cls: str
+    rate: Fraction
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Pipes:
+    """`pipes separate add mul`: the adder and the multiplier are two. `kinds` is ('add', 'mul')."""
+
+    kinds: tuple[str, ...]
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Cache:
+    """`cache`: `size` in bytes of one copy; `bandwidth` in bytes/s of all copies together; `line`, `sector` in bytes.
+
+    What the file does not say is None; `copies` is then 1.
+    """
+
+    name: str
+    size: int
+    bandwidth: Fraction
+    line: int | None = None
+    sector: int | None = None
+    ways: int | None = None
+    copies: int = 1
+    write_allocate: bool | None = None
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """`memory`: `size` in bytes, `bandwidth` in bytes/s, `line` in bytes. The first one is the last level."""
+
+    name: str
+    size: int
+    bandwidth: Fraction
+    line: int | None = None
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """`ceiling "label" TARGET RATE`: `target` is an element type (`rate` in operations/s) or a level (bytes/s).
+
+    `is_level` tells which; `cls` is the class of operations, '' unless the file names one.
+    """
+
+    label: str
+    target: str
+    cls: str
+    is_level: bool
+    rate: Fraction
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Link:
+    """`link NAME: A -> B BANDWIDTH` in bytes/s; `both_ways` for `<->`. A, B name memories or machines."""
+
+    name: str
+    a: str
+    b: str
+    both_ways: bool
+    bandwidth: Fraction
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """`launch TIME` in seconds."""
+
+    time: Fraction
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """`clock FREQUENCY` in hertz."""
+
+    frequency: Fraction
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Units:
+    """`units N`: processors, cores or multiprocessors."""
+
+    count: int
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """`cost CLASS N`: one operation of the class takes the time of `value` unfused ones."""
+
+    cls: str
+    value: Fraction
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+Entry = Peak | Pipes | Cache | Memory | Ceiling | Link | Launch | Clock | Units | Cost
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A resolved machine: `entries` in the order of the file; `sources` are its own `source "..."` lines."""
+
+    name: str
+    title: str
+    entries: tuple[Entry, ...]
+    sources: tuple[str, ...]
+    source: Source = field(compare=False, repr=False)
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)

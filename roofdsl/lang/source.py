@@ -1,0 +1,45 @@
+"""Where text came from: a source file and the spans of it that nodes and messages point at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of source text; lines and columns count from 1, the end column is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def to(self, other: Span) -> Span:
+        """The span from the start of this one to the end of `other`."""
+        return Span(self.line, self.column, other.end_line, other.end_column)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of one `.roof` file and the name it is spoken of by (a path, or `<stdin>`)."""
+
+    name: str
+    text: str
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    def line(self, number: int) -> str:
+        """Line `number` (from 1) without its newline; empty where there is no such line."""
+        return self._lines[number - 1].rstrip("\r") if 0 < number <= len(self._lines) else ""
+
+
+@dataclass(frozen=True)
+class Comment:
+    """`# ...`; `own_line` tells one that stands alone from one after code."""
+
+    text: str
+    own_line: bool
+    span: Span

@@ -1,0 +1,63 @@
+"""The element types of the language: sizes, kinds, and the type of an operation (rule 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["float", "int", "complex"]
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """A type an array or scalar can have. `bytes` is its size in memory."""
+
+    name: str
+    kind: Kind
+    bytes: int
+    rank: int  # orders the floats (and the integers) from narrow to wide
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def component(self) -> ElementType:
+        """The real type that complex arithmetic counts as; a real type itself."""
+        return {"c128": TYPES["f64"], "c64": TYPES["f32"]}.get(self.name, self)
+
+
+TYPES: dict[str, ElementType] = {
+    t.name: t
+    for t in (
+        ElementType("f8", "float", 1, 1),
+        ElementType("f16", "float", 2, 2),
+        ElementType("bf16", "float", 2, 2),
+        ElementType("tf32", "float", 4, 3),
+        ElementType("f32", "float", 4, 4),
+        ElementType("f64", "float", 8, 5),
+        ElementType("i8", "int", 1, 1),
+        ElementType("i16", "int", 2, 2),
+        ElementType("i32", "int", 4, 3),
+        ElementType("i64", "int", 8, 4),
+        ElementType("c64", "complex", 8, 4),
+        ElementType("c128", "complex", 16, 5),
+    )
+}
+
+
+def widest(a: ElementType, b: ElementType) -> ElementType:
+    """The type of an operation on `a` and `b` (counting_and_time.md, rule 6)."""
+    if a == b:
+        return a
+    if "complex" in (a.kind, b.kind):
+        real = widest(_real(a), _real(b))
+        return TYPES["c128"] if real.rank >= TYPES["f64"].rank and real.kind == "float" else TYPES["c64"]
+    if a.kind != b.kind:
+        return a if a.kind == "float" else b
+    if a.rank == b.rank:  # bf16 with f16
+        return TYPES["f32"]
+    return a if a.rank > b.rank else b
+
+
+def _real(t: ElementType) -> ElementType:
+    return t.component if t.kind == "complex" else t

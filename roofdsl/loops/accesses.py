@@ -1,0 +1,99 @@
+"""Which elements a statement touches, in order, and where each statement stands in its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from roofdsl.loops.integers import Condition, Not
+from roofdsl.loops.model import (
+    Assign,
+    Binary,
+    Call,
+    Count,
+    DataCompare,
+    Element,
+    Expr,
+    For,
+    If,
+    Let,
+    Node,
+    Select,
+    Unary,
+)
+
+
+@dataclass(frozen=True)
+class Access:
+    """One read or write of an array element."""
+
+    element: Element
+    is_write: bool
+
+
+@dataclass(frozen=True)
+class PlacedStatement:
+    """A statement with all that surrounds it.
+
+    guards: (number of loops outside it, condition); an else branch carries the negated condition.
+    position[d]: the place among the siblings at depth d, branches of an `if` counted in line, else after then.
+    """
+
+    statement: Assign | Let | Count
+    loops: tuple[For, ...]
+    guards: tuple[tuple[int, Condition], ...]
+    position: tuple[int, ...]
+
+
+def accesses(statement: Assign | Let) -> tuple[Access, ...]:
+    """The accesses of one execution, in the order of the language page ("Order of accesses"); scalars make none."""
+    reads = [Access(e, False) for e in elements(statement.value)]
+    if isinstance(statement, Let) or not isinstance(statement.target, Element):
+        return tuple(reads)
+    if statement.op != "=":
+        reads.append(Access(statement.target, False))
+    return (*reads, Access(statement.target, True))
+
+
+def elements(expression: Expr | DataCompare) -> Iterator[Element]:
+    """The array elements an expression reads, left to right."""
+    match expression:
+        case Element():
+            yield expression
+        case Unary(_, operand):
+            yield from elements(operand)
+        case Binary(_, left, right) | DataCompare(_, left, right):
+            yield from elements(left)
+            yield from elements(right)
+        case Call(_, args):
+            for a in args:
+                yield from elements(a)
+        case Select(condition, if_true, if_false):
+            yield from elements(condition)
+            yield from elements(if_true)
+            yield from elements(if_false)
+
+
+def statements(body: Sequence[Node]) -> Iterator[PlacedStatement]:
+    """Every statement of a body in textual order, with its loops, guards and position."""
+    yield from _walk(body, (), (), (), [0])
+
+
+def _walk(
+    body: Sequence[Node],
+    loops: tuple[For, ...],
+    guards: tuple[tuple[int, Condition], ...],
+    outer: tuple[int, ...],
+    place: list[int],
+) -> Iterator[PlacedStatement]:
+    for node in body:
+        if isinstance(node, If):
+            yield from _walk(node.then, loops, (*guards, (len(loops), node.condition)), outer, place)
+            yield from _walk(node.orelse, loops, (*guards, (len(loops), Not(node.condition))), outer, place)
+            continue
+        position = (*outer, place[0])
+        place[0] += 1
+        if isinstance(node, For):
+            yield from _walk(node.body, (*loops, node), guards, position, [0])
+        else:
+            yield PlacedStatement(node, loops, guards, position)

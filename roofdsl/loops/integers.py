@@ -1,0 +1,270 @@
+"""Integer expressions and conditions over parameters and loop variables: bounds, subscripts, guards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+
+class IntExpr:
+    """An integer expression. Immutable; equality is structural."""
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        """The value where every symbol has one in `env`. Raises KeyError for a missing symbol."""
+        raise TypeError(type(self))
+
+    def symbols(self) -> frozenset[str]:
+        """The names of the parameters and loop variables that occur."""
+        return frozenset().union(*(a.symbols() for a in self.args()))
+
+    def args(self) -> tuple[IntExpr, ...]:
+        return ()
+
+    def rebuild(self, args: tuple[IntExpr, ...]) -> IntExpr:
+        """The same node over other arguments."""
+        return self
+
+    def substitute(self, replacement: Mapping[str, IntExpr]) -> IntExpr:
+        """Every symbol in `replacement` replaced, all at once."""
+        return self.rebuild(tuple(a.substitute(replacement) for a in self.args()))
+
+
+@dataclass(frozen=True)
+class Const(IntExpr):
+    value: int
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        return self.value
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True)
+class Sym(IntExpr):
+    """A parameter or a loop variable."""
+
+    name: str
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        return env[self.name]
+
+    def symbols(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+    def substitute(self, replacement: Mapping[str, IntExpr]) -> IntExpr:
+        return replacement.get(self.name, self)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class _Nary(IntExpr):
+    terms: tuple[IntExpr, ...]
+
+    def args(self) -> tuple[IntExpr, ...]:
+        return self.terms
+
+    def rebuild(self, args: tuple[IntExpr, ...]) -> IntExpr:
+        return type(self)(args)
+
+
+@dataclass(frozen=True)
+class Sum(_Nary):
+    """The sum of the terms; a difference is a sum with a product by -1."""
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        return sum(t.evaluate(env) for t in self.terms)
+
+    def __str__(self) -> str:
+        text = ""
+        for term in self.terms:
+            part = str(term)
+            text += part if not text else (f" - {part[1:]}" if part.startswith("-") else f" + {part}")
+        return text or "0"
+
+
+@dataclass(frozen=True)
+class Product(_Nary):
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        return prod(t.evaluate(env) for t in self.terms)
+
+    def __str__(self) -> str:
+        parts = [f"({t})" if isinstance(t, Sum) else str(t) for t in self.terms]
+        return "-" + "*".join(parts[1:]) if len(parts) > 1 and parts[0] == "-1" else "*".join(parts)
+
+
+@dataclass(frozen=True)
+class Min(_Nary):
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        return min(t.evaluate(env) for t in self.terms)
+
+    def __str__(self) -> str:
+        return f"min({', '.join(map(str, self.terms))})"
+
+
+@dataclass(frozen=True)
+class Max(_Nary):
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        return max(t.evaluate(env) for t in self.terms)
+
+    def __str__(self) -> str:
+        return f"max({', '.join(map(str, self.terms))})"
+
+
+@dataclass(frozen=True)
+class _Division(IntExpr):
+    numerator: IntExpr
+    divisor: IntExpr
+
+    def args(self) -> tuple[IntExpr, ...]:
+        return (self.numerator, self.divisor)
+
+    def rebuild(self, args: tuple[IntExpr, ...]) -> IntExpr:
+        return type(self)(*args)
+
+    def _sides(self) -> tuple[str, str]:
+        def side(e: IntExpr) -> str:
+            return str(e) if isinstance(e, (Const, Sym, Min, Max)) else f"({e})"
+
+        return side(self.numerator), side(self.divisor)
+
+
+@dataclass(frozen=True)
+class FloorDiv(_Division):
+    """`numerator // divisor`, rounding down as Python does."""
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        return self.numerator.evaluate(env) // self.divisor.evaluate(env)
+
+    def __str__(self) -> str:
+        return "{}//{}".format(*self._sides())
+
+
+@dataclass(frozen=True)
+class Mod(_Division):
+    """`numerator % divisor`, with the divisor's sign as in Python."""
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        return self.numerator.evaluate(env) % self.divisor.evaluate(env)
+
+    def __str__(self) -> str:
+        return "{} % {}".format(*self._sides())
+
+
+def add(*terms: IntExpr) -> IntExpr:
+    """The sum, flattened, constants folded."""
+    flat: list[IntExpr] = []
+    constant = 0
+    for t in terms:
+        for u in t.terms if isinstance(t, Sum) else (t,):
+            if isinstance(u, Const):
+                constant += u.value
+            else:
+                flat.append(u)
+    if constant or not flat:
+        flat.append(Const(constant))
+    return flat[0] if len(flat) == 1 else Sum(tuple(flat))
+
+
+def mul(*factors: IntExpr) -> IntExpr:
+    """The product, flattened, constants folded to the front."""
+    flat: list[IntExpr] = []
+    constant = 1
+    for f in factors:
+        for u in f.terms if isinstance(f, Product) else (f,):
+            if isinstance(u, Const):
+                constant *= u.value
+            else:
+                flat.append(u)
+    if constant == 0:
+        return Const(0)
+    if constant != 1 or not flat:
+        flat.insert(0, Const(constant))
+    return flat[0] if len(flat) == 1 else Product(tuple(flat))
+
+
+def sub(a: IntExpr, b: IntExpr) -> IntExpr:
+    """a - b."""
+    return add(a, mul(Const(-1), b))
+
+
+class Condition:
+    """A truth value over integer expressions. Immutable; equality is structural."""
+
+    def holds(self, env: Mapping[str, int]) -> bool:
+        raise TypeError(type(self))
+
+    def symbols(self) -> frozenset[str]:
+        raise TypeError(type(self))
+
+    def substitute(self, replacement: Mapping[str, IntExpr]) -> Condition:
+        raise TypeError(type(self))
+
+
+@dataclass(frozen=True)
+class Compare(Condition):
+    op: str  # one of == != < <= > >=
+    left: IntExpr
+    right: IntExpr
+
+    def holds(self, env: Mapping[str, int]) -> bool:
+        a, b = self.left.evaluate(env), self.right.evaluate(env)
+        return {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[self.op]
+
+    def symbols(self) -> frozenset[str]:
+        return self.left.symbols() | self.right.symbols()
+
+    def substitute(self, replacement: Mapping[str, IntExpr]) -> Condition:
+        return Compare(self.op, self.left.substitute(replacement), self.right.substitute(replacement))
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True)
+class _Connective(Condition):
+    parts: tuple[Condition, ...]
+
+    def symbols(self) -> frozenset[str]:
+        return frozenset().union(*(p.symbols() for p in self.parts))
+
+    def substitute(self, replacement: Mapping[str, IntExpr]) -> Condition:
+        return type(self)(tuple(p.substitute(replacement) for p in self.parts))
+
+
+@dataclass(frozen=True)
+class And(_Connective):
+    def holds(self, env: Mapping[str, int]) -> bool:
+        return all(p.holds(env) for p in self.parts)
+
+    def __str__(self) -> str:
+        return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts)
+
+
+@dataclass(frozen=True)
+class Or(_Connective):
+    def holds(self, env: Mapping[str, int]) -> bool:
+        return any(p.holds(env) for p in self.parts)
+
+    def __str__(self) -> str:
+        return " or ".join(str(p) for p in self.parts)
+
+
+@dataclass(frozen=True)
+class Not(Condition):
+    part: Condition
+
+    def holds(self, env: Mapping[str, int]) -> bool:
+        return not self.part.holds(env)
+
+    def symbols(self) -> frozenset[str]:
+        return self.part.symbols()
+
+    def substitute(self, replacement: Mapping[str, IntExpr]) -> Condition:
+        return Not(self.part.substitute(replacement))
+
+    def __str__(self) -> str:
+        return f"not ({self.part})"

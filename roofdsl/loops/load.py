@@ -1,0 +1,92 @@
+"""From a path to kernels: reading files, checking them, and lowering the kernels in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from roofdsl.lang.check import check
+from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.parse import MAX_BYTES
+from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.source import Source, Span
+from roofdsl.loops.lower import lower
+from roofdsl.loops.model import Kernel
+
+
+def read_source(path: str | os.PathLike[str]) -> Source:
+    """The text of a file. Raises CommandError where it cannot be read, InputError where it is no UTF-8 text."""
+    return decode(_read(Path(path)), os.fspath(path))
+
+
+def decode(data: bytes, name: str) -> Source:
+    """Bytes (of standard input, say) as a source. Raises InputError where they are no UTF-8 text."""
+    try:
+        return Source(name, data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        start = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+        before = data[:start].decode("utf-8-sig", "replace")
+        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        message = f"the byte 0x{data[start]:02x} is no part of a UTF-8 text"
+        source = Source(name, data.decode("utf-8-sig", "replace"))
+        span = Span(line, column, line, column + 1)
+        raise InputError(source, [Diagnostic("file-encoding", message, span, "save the file as UTF-8")]) from None
+
+
+def _read(path: Path) -> bytes:
+    if path.is_dir():
+        raise CommandError(f"`{path}` is a directory, not a .roof file")
+    if path.exists() and not path.is_file():
+        raise CommandError(f"`{path}` is not a regular file")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a null character in the path
+        raise CommandError(f"the path cannot be read: {error}") from None
+    if len(data) > MAX_BYTES:
+        raise CommandError(f"`{path}` is larger than the limit of {MAX_BYTES} bytes (1 MiB)")
+    return data
+
+
+def _load_used(path: str) -> str:
+    return read_source(path).text
+
+
+def load_file(path: str | os.PathLike[str] | Source) -> CheckedFile:
+    """The checked file of a path or of a text; files it uses are looked for beside it.
+
+    Raises CommandError where the file cannot be read, InputError with all errors of its text.
+    """
+    return check(path if isinstance(path, Source) else read_source(path), _load_used)
+
+
+def kernels(checked: CheckedFile, settings: Mapping[str, int] | None = None) -> dict[str, Kernel]:
+    """The kernels that the file itself defines, in order; a file of `use` lines alone gives those it brings in.
+
+    `settings` gives numbers to `const` parameters. Raises CommandError where one has none.
+    """
+    names = checked.own_kernels or (() if checked.own else tuple(checked.kernels))
+    return {name: lower(checked.kernels[name], settings or {}) for name in names}
+
+
+def kernel(checked: CheckedFile, name: str | None, settings: Mapping[str, int] | None = None) -> Kernel:
+    """The kernel of that name, own or brought in; without a name, the only one of the file.
+
+    Raises CommandError for an unknown name, and for no name where there are several kernels or none.
+    """
+    if name is None:
+        own = checked.own_kernels or (() if checked.own else tuple(checked.kernels))
+        if len(own) != 1:
+            what = "several kernels" if own else "no kernel"
+            help = f"pick one, such as {checked.source.name}:{own[0]} (it has {', '.join(own[:8])})" if own else ""
+            raise CommandError(f"`{checked.source.name}` has {what}", help)
+        name = own[0]
+    if name not in checked.kernels:
+        known = ", ".join(list(checked.kernels)[:8])
+        help = did_you_mean(name, checked.kernels, f"it has {known}" if known else "")
+        raise CommandError(f"`{checked.source.name}` has no kernel `{name}`", help)
+    return lower(checked.kernels[name], settings or {})

@@ -1,0 +1,204 @@
+"""Lowers computed values; integer arithmetic inside them becomes one IntValue (rule 2: it costs nothing)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+
+from roofdsl.lang import tree
+from roofdsl.lang.source import Span
+from roofdsl.lang.types import TYPES, ElementType, widest
+from roofdsl.loops.integers import Const, IntExpr, mul
+from roofdsl.loops.lower_integers import Integers
+from roofdsl.loops.model import (
+    Array,
+    Binary,
+    Call,
+    DataCompare,
+    Element,
+    Expr,
+    IntValue,
+    LetRef,
+    Number,
+    ScalarRef,
+    Select,
+    Unary,
+)
+
+
+class Values:
+    """Lowers the expressions of one kernel. `lets` holds the types of the `let`s in scope; the caller keeps it."""
+
+    def __init__(self, integers: Integers, arrays: Mapping[str, Array]) -> None:
+        self.integers = integers
+        self.arrays = arrays
+        self.lets: dict[str, ElementType] = {}
+
+    def lower(self, expression: tree.Expr) -> Expr:
+        """The value with names resolved and constants in place. Raises InputError as `Integers.lower` does."""
+        span = expression.span
+        match expression:
+            case tree.Number(_, value):
+                return Number(value, span)
+            case tree.Ref(name):
+                return self._ref(name, expression)
+            case tree.Index():
+                return self.element(expression)
+            case tree.Group(inner):
+                return self.lower(inner)
+            case tree.Unary("-", operand):
+                return self._negative(self.lower(operand), span)
+            case tree.Unary(_, operand):
+                return self.lower(operand)
+            case tree.Binary("//" | "%"):
+                return _integer(self.integers.lower(expression), span)
+            case tree.Binary(op, left, right):
+                return self._binary(op, self.lower(left), self.lower(right), span)
+            case tree.Call(name, args) if name.text == "select":
+                return self._select(args, span)
+            case tree.Call(name, args):
+                return Call(name.text, tuple(self.lower(a) for a in args), span)
+            case _:
+                raise TypeError(f"no value: {expression}")
+
+    def element(self, index: tree.Index) -> Element:
+        """`A[i, j]`."""
+        subscripts = tuple(self.integers.lower(s) for s in index.subscripts)
+        return Element(self.arrays[index.name.text], subscripts, index.span)
+
+    def _ref(self, name: str, ref: tree.Ref) -> Expr:
+        if name in self.lets:
+            return LetRef(name, self.lets[name], ref.span)
+        if name in self.arrays:
+            return ScalarRef(self.arrays[name], ref.span)
+        return _integer(self.integers.lower(ref), ref.span)
+
+    def _negative(self, operand: Expr, span: Span) -> Expr:
+        if isinstance(operand, Number):
+            return Number(-operand.value, span)
+        if isinstance(operand, IntValue):
+            return IntValue(mul(Const(-1), operand.value), span)
+        return Unary("-", operand, span)
+
+    def _binary(self, op: str, left: Expr, right: Expr, span: Span) -> Expr:
+        a, b = _as_integer(left), _as_integer(right)
+        if a is not None and b is not None and op != "/":
+            return _integer(self.integers.binary(op, a, b, span), span)
+        return Binary(op, left, right, span)
+
+    def _select(self, args: Sequence[tree.Expr], span: Span) -> Select:
+        condition = args[0]
+        while isinstance(condition, tree.Group):
+            condition = condition.inner
+        if not isinstance(condition, tree.Compare):
+            raise TypeError("the checker lets only a comparison through")
+        op, right = condition.rest[0]
+        compared = DataCompare(op, self.lower(condition.first), self.lower(right), condition.span)
+        return Select(compared, self.lower(args[1]), self.lower(args[2]), span)
+
+
+def _as_integer(value: Expr) -> IntExpr | None:
+    if isinstance(value, IntValue):
+        return value.value
+    return Const(value.value) if isinstance(value, Number) and isinstance(value.value, int) else None
+
+
+def _integer(value: IntExpr, span: Span) -> Expr:
+    return Number(value.value, span) if isinstance(value, Const) else IntValue(value, span)
+
+
+def type_of(value: Expr) -> ElementType | None:
+    """The type of a value by rule 6; None for one made of numbers, parameters and loop variables alone."""
+    match value:
+        case Element(array) | ScalarRef(array):
+            return array.type
+        case LetRef(_, type_):
+            return type_
+        case Unary(_, operand):
+            return type_of(operand)
+        case Binary("**", left, _):
+            return type_of(left)
+        case Binary(_, left, right):
+            return widest_of((type_of(left), type_of(right)))
+        case Call(function, args):
+            result = widest_of(type_of(a) for a in args)
+            return result.component if result and function in ("abs", "real", "imag") else result
+        case Select(_, if_true, if_false):
+            return widest_of((type_of(if_true), type_of(if_false)))
+        case _:
+            return None
+
+
+def widest_of(types: Iterable[ElementType | None]) -> ElementType | None:
+    """The widest of the types that are there."""
+    known = [t for t in types if t is not None]
+    return reduce(widest, known) if known else None
+
+
+def type_of_plain_let(
+    let: tree.Let, rest: Sequence[tree.Item], arrays: Mapping[str, Array], lets: Mapping[str, ElementType]
+) -> ElementType:
+    """The type of a `let` of plain numbers: the real type of what its first use in `rest` combines it with.
+
+    So `let h = 0.5` makes no f64 of an f32 kernel. An integer type is not taken for a fraction.
+    """
+    found = _met(let.name.text, rest, arrays, lets, 0)
+    if found is None:
+        found = widest_of(a.type.component for a in arrays.values() if a.type.kind != "int") or TYPES["f64"]
+    fraction = any(isinstance(e, tree.Number) and isinstance(e.value, float) for e in _parts(let.value))
+    fraction = fraction or any(isinstance(e, tree.Call) or getattr(e, "op", "") == "/" for e in _parts(let.value))
+    return TYPES["f64"] if found.kind == "int" and fraction else found.component
+
+
+def _met(
+    name: str, rest: Sequence[tree.Item], arrays: Mapping[str, Array], lets: Mapping[str, ElementType], depth: int
+) -> ElementType | None:
+    for item in _simple(rest):
+        value = item.value
+        names = [n for e in _parts(value) if (n := _value_name(e))]
+        if name not in names:
+            continue
+        types = widest_of(arrays[n].type if n in arrays else lets.get(n) for n in names)
+        if types is not None:
+            return types
+        if isinstance(item, tree.Let):
+            return _met(item.name.text, rest, arrays, lets, depth + 1) if depth < 16 else None
+        target = item.target.name
+        return arrays[target if isinstance(target, str) else target.text].type
+    return None
+
+
+def _value_name(expression: tree.Expr) -> str:
+    if isinstance(expression, tree.Ref):
+        return expression.name
+    return expression.name.text if isinstance(expression, tree.Index) else ""
+
+
+def _simple(items: Sequence[tree.Item]) -> Iterator[tree.Assign | tree.Let]:
+    for item in items:
+        match item:
+            case tree.Assign() | tree.Let():
+                yield item
+            case tree.For(body=body):
+                yield from _simple(body)
+            case tree.If(branches, orelse):
+                for branch in branches:
+                    yield from _simple(branch.body)
+                yield from _simple(orelse)
+
+
+def _parts(expression: tree.Expr) -> Iterator[tree.Expr]:
+    """The parts of a value, without what stands in subscripts."""
+    pending = [expression]
+    while pending:
+        part = pending.pop()
+        yield part
+        match part:
+            case tree.Group(inner) | tree.Unary(_, inner):
+                pending.append(inner)
+            case tree.Binary(_, left, right):
+                pending += [right, left]
+            case tree.Call(_, args):
+                pending += reversed(args)
+            case tree.Compare(first, rest):
+                pending += [*(e for _, e in reversed(rest)), first]

@@ -1,0 +1,238 @@
+"""The checked kernel: what every analysis, generator and simulator reads.
+
+Built from a checked syntax tree by `roofdsl.loops.lower`; names are resolved, types are known, shapes agree.
+Parameters declared `const` are already replaced by their numbers. Spans take no part in equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from roofdsl.lang.source import Source, Span
+from roofdsl.lang.types import ElementType
+from roofdsl.loops.integers import Condition, IntExpr
+
+Intent = Literal["in", "out", "inout", "temp"]
+Traffic = Literal["once", "load_store", "write_allocate"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A positive integer; `default` is None where the file gives none."""
+
+    name: str
+    default: int | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A declared array, or a scalar where `dims` is empty. Row-major unless `column_major`."""
+
+    name: str
+    type: ElementType
+    dims: tuple[IntExpr, ...]
+    intent: Intent
+    column_major: bool
+    span: Span = field(compare=False, repr=False)
+
+    @property
+    def is_scalar(self) -> bool:
+        return not self.dims
+
+
+# ---- computations (what W counts); the type of each node is known ----
+
+
+@dataclass(frozen=True)
+class Number:
+    """A literal. Takes the type of what it meets, so it has none of its own."""
+
+    value: float | int
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class IntValue:
+    """A parameter, a loop variable or integer arithmetic of these, used as a number; costs nothing (rule 2)."""
+
+    value: IntExpr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ScalarRef:
+    """A declared scalar; lives in a register."""
+
+    array: Array
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class LetRef:
+    """A name bound by an earlier `let` in scope; lives in a register."""
+
+    name: str
+    type: ElementType
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Element:
+    """An array element, read or written: one access."""
+
+    array: Array
+    subscripts: tuple[IntExpr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Unary:
+    """Unary minus (`op` is '-'); costs nothing."""
+
+    op: str
+    operand: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`op` is one of + - * / or ** (then `right` is a Number holding a small non-negative integer)."""
+
+    op: str
+    left: Expr
+    right: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """`function` is one of min max abs sqrt rsqrt rcp exp log tanh sigmoid sin cos conj real imag."""
+
+    function: str
+    args: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class DataCompare:
+    """A comparison of computed values, inside `select`; counted under `cmp`. `op` as in integers.Compare."""
+
+    op: str
+    left: Expr
+    right: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Select:
+    """`select(c, a, b)`: c, a and b are all evaluated, in this order."""
+
+    condition: DataCompare
+    if_true: Expr
+    if_false: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+Expr = Number | IntValue | ScalarRef | LetRef | Element | Unary | Binary | Call | Select
+
+# ---- statements ----
+
+
+@dataclass(frozen=True)
+class Assign:
+    """`target = value`, or an update: `op` is one of = += -= *= /= min= max=."""
+
+    target: Element | ScalarRef
+    op: str
+    value: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Let:
+    """`let name = value`: a register of type `type`; elements in `value` are read here."""
+
+    name: str
+    type: ElementType
+    value: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Count:
+    """`count name amount`: adds `amount` to the counter."""
+
+    name: str
+    amount: IntExpr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class For:
+    """`for var in range(start, stop, step)`; step is a positive integer constant or a parameter."""
+
+    var: str
+    start: IntExpr
+    stop: IntExpr
+    step: IntExpr
+    parallel: bool
+    body: tuple[Node, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class If:
+    condition: Condition
+    then: tuple[Node, ...]
+    orelse: tuple[Node, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+Node = For | If | Assign | Let | Count
+
+
+# ---- directives ----
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`tile i, j by bi, bj`: one size (Const or Sym of a parameter) per loop."""
+
+    loops: tuple[str, ...]
+    sizes: tuple[IntExpr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Order:
+    """`order i, k, j`: the permutation of the outermost perfect nest."""
+
+    loops: tuple[str, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A checked kernel.
+
+    `body` is as written; `directives` are the tile and order lines not yet applied
+    (`roofdsl.loops.transform.apply` gives the kernel with its directives applied and none left).
+    `costs` are `cost CLASS N` overrides of the file; `unit` is "tensor" where the kernel asks for matrix units;
+    `compute_type` is tf32 where an f32 kernel names it. `constants` records the `const` parameters given.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    arrays: tuple[Array, ...]
+    assumptions: tuple[Condition, ...]
+    traffic: Traffic | None
+    directives: tuple[Tile | Order, ...]
+    body: tuple[Node, ...]
+    source: Source = field(compare=False, repr=False)
+    span: Span = field(compare=False, repr=False)
+    costs: tuple[tuple[str, float], ...] = ()
+    unit: str | None = None
+    compute_type: ElementType | None = None
+    constants: tuple[tuple[str, int], ...] = ()

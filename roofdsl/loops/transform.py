@@ -1,0 +1,166 @@
+"""Applies `tile` and `order` to a kernel's loops. Whether dependences allow it is decided elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.lang.report import listed
+from roofdsl.lang.scope import tile_name
+from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most, maximum, minimum
+from roofdsl.loops.integers import Compare, Const, IntExpr, Mod, Sym, add, sub
+from roofdsl.loops.model import For, If, Kernel, Let, Node, Order, Tile
+
+
+def apply(kernel: Kernel) -> Kernel:
+    """The kernel with its directives applied, in their order, and none left.
+
+    Raises InputError where a directive names no perfect nest, or where the bounds do not allow it.
+    """
+    for directive in kernel.directives:
+        change = _Tiling(kernel, directive) if isinstance(directive, Tile) else _ordering(kernel, directive)
+        kernel = replace(kernel, body=_in_nest(kernel, directive, change))
+    return replace(kernel, directives=())
+
+
+Change = Callable[[list[For]], list[For]]
+
+
+def _in_nest(kernel: Kernel, directive: Tile | Order, change: Change) -> tuple[Node, ...]:
+    """The body with the one perfect nest that has the directive's loops changed."""
+    wanted = set(directive.loops)
+    roots = [root for root in _roots(kernel.body) if wanted <= {loop.var for loop in _nest(root)}]
+    word = "tile" if isinstance(directive, Tile) else "order"
+    if len(roots) != 1:
+        what = "are loops of no perfect nest" if not roots else f"are loops of {len(roots)} nests"
+        message = f"`{word}` cannot be applied: {listed(directive.loops, 'and')} {what}"
+        raise InputError(kernel.source, [Diagnostic("tile-loops", message, directive.span)])
+    root = roots[0]
+    nest = _nest(root)
+    body = nest[-1].body
+    for loop in reversed(change(nest)):
+        body = (replace(loop, body=body),)
+    return _replaced(kernel.body, root, body[0])
+
+
+def _nest(root: For) -> list[For]:
+    loops = [root]
+    while len(loops[-1].body) == 1 and isinstance(inner := loops[-1].body[0], For):
+        loops.append(inner)
+    return loops
+
+
+def _roots(body: Sequence[Node]) -> Iterator[For]:
+    """The outermost loop of every maximal perfect nest."""
+    for node in body:
+        if isinstance(node, For):
+            yield node
+            yield from _roots(_nest(node)[-1].body)
+        elif isinstance(node, If):
+            yield from _roots(node.then)
+            yield from _roots(node.orelse)
+
+
+def _replaced(body: Sequence[Node], old: Node, new: Node) -> tuple[Node, ...]:
+    result: list[Node] = []
+    for node in body:
+        if node is old:
+            result.append(new)
+        elif isinstance(node, For):
+            result.append(replace(node, body=_replaced(node.body, old, new)))
+        elif isinstance(node, If):
+            then, orelse = _replaced(node.then, old, new), _replaced(node.orelse, old, new)
+            result.append(replace(node, then=then, orelse=orelse))
+        else:
+            result.append(node)
+    return tuple(result)
+
+
+def _names(body: Sequence[Node]) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, For):
+            yield node.var
+            yield from _names(node.body)
+        elif isinstance(node, If):
+            yield from _names(node.then)
+            yield from _names(node.orelse)
+        elif isinstance(node, Let):
+            yield node.name
+
+
+def _ordering(kernel: Kernel, order: Order) -> Change:
+    def change(nest: list[For]) -> list[For]:
+        loops = {loop.var: loop for loop in nest}
+        if len(order.loops) != len(nest):
+            message = f"`order` names every loop of the nest: {listed(loops, 'and')}"
+            raise InputError(kernel.source, [Diagnostic("tile-loops", message, order.span)])
+        for place, var in enumerate(order.loops):
+            loop = loops[var]
+            needed = (loop.start.symbols() | loop.stop.symbols() | loop.step.symbols()) & loops.keys()
+            missing = [v for v in order.loops[place:] if v in needed]
+            if missing:
+                message = f"the loop `{var}` cannot stand outside `{missing[0]}`: its bounds depend on it"
+                help = f"`{var}` runs over range({loop.start}, {loop.stop})"
+                raise InputError(kernel.source, [Diagnostic("tile-bounds", message, order.span, help)])
+        return [loops[var] for var in order.loops]
+
+    return change
+
+
+class _Tiling:
+    """Strip-mines the named loops and puts the loops over tiles outside the nest.
+
+    The range of a loop over tiles covers the ranges of the loop it tiles for all values of the loops it is hoisted
+    over; the inner loop keeps its own bounds beside those of the tile, so that each iteration is done once.
+    """
+
+    def __init__(self, kernel: Kernel, tile: Tile) -> None:
+        self.kernel = kernel
+        self.tile = tile
+        self.taken = {p.name for p in kernel.parameters} | {name for name, _ in kernel.constants}
+        self.taken |= {a.name for a in kernel.arrays} | set(_names(kernel.body))
+
+    def __call__(self, nest: list[For]) -> list[For]:
+        outside: list[For] = []
+        ranges = {loop.var: Range(loop.start, loop.stop) for loop in nest}
+        inside = {loop.var: loop for loop in nest}
+        for var, size in zip(self.tile.loops, self.tile.sizes, strict=True):
+            over, loop = self._strip(inside[var], size, ranges)
+            outside.append(over)
+            inside[var] = loop
+            ranges[var] = Range(loop.start, loop.stop)
+        return outside + list(inside.values())
+
+    def _strip(self, loop: For, size: IntExpr, ranges: dict[str, Range]) -> tuple[For, For]:
+        if loop.step != Const(1):
+            message = f"`tile` needs the loop `{loop.var}` to have a step of 1, and it is {loop.step}"
+            raise InputError(self.kernel.source, [Diagnostic("tile-bounds", message, self.tile.span)])
+        name = tile_name(loop.var, self.taken)
+        self.taken.add(name)
+        try:
+            start, stop = at_least(loop.start, ranges), at_most(loop.stop, ranges)
+        except NotAffineError:
+            message = f"the loop `{loop.var}` cannot be tiled: its bounds depend on other loops through `//` or `%`"
+            raise InputError(self.kernel.source, [Diagnostic("tile-bounds", message, self.tile.span)]) from None
+        over = For(name, start, stop, size, loop.parallel, (), loop.span)
+        end = add(Sym(name), size)
+        if (loop.start.symbols() | loop.stop.symbols()) & ranges.keys():
+            return over, replace(loop, start=maximum(Sym(name), loop.start), stop=minimum(loop.stop, end))
+        if self._whole(loop, size):
+            return over, replace(loop, start=Sym(name), stop=end)
+        return over, replace(loop, start=Sym(name), stop=minimum(loop.stop, end))
+
+    def _whole(self, loop: For, size: IntExpr) -> bool:
+        """Whether the extent is known to be a multiple of the tile: by numbers, or by an assumption that says so."""
+        extent = affine(sub(loop.stop, loop.start)).expression()
+        if isinstance(extent, Const) and isinstance(size, Const):
+            return extent.value % size.value == 0
+        for assumption in self.kernel.assumptions:
+            match assumption:
+                case Compare("==", Mod(numerator, divisor), Const(0)) | Compare(
+                    "==", Const(0), Mod(numerator, divisor)
+                ):
+                    if divisor == size and affine(numerator).expression() == extent:
+                        return True
+        return False
