@@ -1,0 +1,354 @@
+"""Closed forms of one kernel: W, compulsory traffic, Q(Z) at a cache, and the plateaus of Q(Z).
+
+Works on integer sets only; `roofdsl.analysis.expressions` turns the results into sympy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from roofdsl.analysis.at import scalar_bytes
+from roofdsl.analysis.operations import StatementOperations, operation_counts
+from roofdsl.analysis.setting import check_cache, numbers
+from roofdsl.loops.accesses import statements
+from roofdsl.loops.integers import Sym
+from roofdsl.loops.model import Count, Kernel, Traffic
+from roofdsl.loops.transform import apply
+from roofdsl.polyhedral.cases import Case, Cases, closed_form
+from roofdsl.polyhedral.compulsory import compulsory
+from roofdsl.polyhedral.count import count_symbolic
+from roofdsl.polyhedral.library import MAX_OPERATIONS, LibraryFailure, TooHard, cardinality, limited
+from roofdsl.polyhedral.misses import CannotCount, Fresh, Residencies, exceeding, residencies
+from roofdsl.polyhedral.plateaus import Growth, PlateauCounter, PlateauLines, far_point, growth, steps
+from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.reuse import ArrayReuse, NotCertified, reuse
+from roofdsl.polyhedral.roots import first_positive
+from roofdsl.polyhedral.sizes import NotAffine
+from roofdsl.polyhedral.stream import Stream, build
+
+T = TypeVar("T")
+
+LEAST = 4
+"""Symbolic sizes from which a closed form of Q(Z) is stated, at least; larger where offsets are."""
+
+
+class NoClosedForm(Exception):
+    """A quantity has no closed form that this program finds; the message says why."""
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Traffic in bytes. loads and stores are None in the convention `once`."""
+
+    loads: Cases | None
+    stores: Cases | None
+    total: Cases
+
+
+@dataclass(frozen=True)
+class Regime:
+    """One plateau of Q(Z): from a cache of `from_bytes` on, the traffic is `bytes` (leading terms unless exact).
+
+    all_bytes: the traffic with every access of the plateau counted exactly, lower orders included.
+    """
+
+    from_bytes: Quasi
+    bytes: Quasi
+    exact: bool
+    all_bytes: Cases
+
+
+class ClosedForms:
+    """The closed forms of `kernel` (directives not yet applied) with some parameters given as numbers.
+
+    `operations` limits the integer-set operations of each quantity. Raises what `numbers` and `check_cache` raise;
+    properties and methods raise NoClosedForm, beyond the operation limit too.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        given: Mapping[str, int],
+        line_bytes: int | None = None,
+        operations: int = MAX_OPERATIONS,
+    ) -> None:
+        self._limit = operations
+        self.given = numbers(kernel, given, complete=False)
+        check_cache(kernel, None, line_bytes)
+        self.kernel = apply(kernel)
+        self.line_bytes = line_bytes
+        self.operations: tuple[StatementOperations, ...] = operation_counts(self.kernel)
+
+    # ---- W ----
+
+    @cached_property
+    def _stream(self) -> Stream:
+        return self._guard(lambda: build(self.kernel, self.given, None))
+
+    @cached_property
+    def _executions(self) -> list[Any]:
+        return self._guard(lambda: [cardinality(d.executions) for d in self._stream.domains])
+
+    def weighted(self, weights: Iterable[int]) -> Cases:
+        """The sum over statements (textual order) of executions times weight."""
+        stream = self._stream
+
+        def total() -> Cases:
+            found: Any = None
+            for count, weight in zip(self._executions, weights, strict=True):
+                if weight:
+                    part = count.scale_val(weight)
+                    found = part if found is None else found.add(part)
+            if found is None:
+                return Cases(())
+            return closed_form(found, stream.context, stream.sizes.meaning(), self._assumes(stream, 1))
+
+        return self._guard(total)
+
+    @cached_property
+    def work(self) -> Cases:
+        """W, all classes and types together."""
+        return self.weighted(s.total for s in self.operations)
+
+    def counters(self) -> dict[str, Cases]:
+        """The totals of the kernel's `count` statements. Raises NoClosedForm where there are any: not derived yet."""
+        for operation in self.operations:
+            if isinstance(operation.statement, Count):
+                raise NoClosedForm(f"the total of the counter {operation.statement.name} is not derived yet")
+        return {}
+
+    # ---- traffic ----
+
+    @cached_property
+    def _line_stream(self) -> Stream:
+        if self.line_bytes is None:
+            return self._stream
+        return self._guard(lambda: build(self.kernel, self.given, self.line_bytes))
+
+    @property
+    def rows_aligned(self) -> tuple[str, ...]:
+        """Arrays whose rows are taken to start on line boundaries."""
+        return self._line_stream.rows_aligned
+
+    @cached_property
+    def _compulsory(self) -> tuple[Residencies, ...]:
+        return self._guard(lambda: compulsory(self._line_stream))
+
+    def compulsory(self, convention: Traffic) -> Bytes:
+        """The traffic of a cache without bound."""
+        stream = self._line_stream
+        return self._guard(lambda: self._bytes(stream, self._compulsory, convention, {}, self._assumes(stream, 1)))
+
+    def by_array(self) -> dict[str, Cases]:
+        """Bytes of distinct lines (elements where no line size is given) of each array."""
+        stream = self._line_stream
+        lines = self._compulsory
+
+        def forms() -> dict[str, Cases]:
+            assumes = self._assumes(stream, 1)
+            return {
+                r.array: _form(_sum([(count_symbolic([r.begun]), r.bytes)]), 0, stream, stream.sizes.meaning(), assumes)
+                for r in lines
+            }
+
+        return self._guard(forms)
+
+    @cached_property
+    def _least(self) -> int:
+        from roofdsl.loops.integers import Const, IntExpr
+
+        def largest(e: IntExpr) -> int:
+            return max([abs(e.value) if isinstance(e, Const) else 0, *(largest(a) for a in e.args())])
+
+        constants = [0]
+        for placed in statements(self.kernel.body):
+            for loop in placed.loops:
+                constants += [largest(loop.start), largest(loop.stop)]
+        return LEAST if max(constants) == 0 else 2 * min(8, max(constants)) + 2 * LEAST
+
+    @cached_property
+    def _large(self) -> Stream:
+        return self._guard(lambda: build(self.kernel, self.given, self.line_bytes, self._least))
+
+    @cached_property
+    def _reuse(self) -> tuple[ArrayReuse, ...]:
+        return self._guard(lambda: reuse(self._large))
+
+    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
+        """The traffic of a cache of `cache_bytes`. Raises CommandError for one smaller than a line."""
+        check_cache(self.kernel, cache_bytes, self.line_bytes)
+        stream, found = self._large, self._reuse
+
+        def total() -> Bytes:
+            fresh = Fresh()
+            large: list[Quasi] = []
+            rule = exceeding(Quasi.constant(cache_bytes), fresh, large)
+            counted = tuple(residencies(r, rule) for r in found)
+            meaning = {k: v.substitute(stream.sizes.meaning()) for k, v in fresh.meaning().items()}
+            context, sizes_text = _large_sizes(large, stream)
+            assumes = (*self._assumes(stream, self._least), *sizes_text)
+            return self._bytes(replace(stream, context=context), counted, convention, meaning, assumes)
+
+        return self._guard(total)
+
+    @cached_property
+    def order(self) -> Growth:
+        """Which parameters are tile sizes, taken to be far below the others."""
+        loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
+        return growth(self._large.sizes, [loop.step.name for loop in loops if isinstance(loop.step, Sym)])
+
+    def regimes(self, convention: Traffic) -> tuple[Regime, ...]:
+        """The plateaus of Q(Z), from the smallest cache to one without bound."""
+        stream, found, order = self._large, self._reuse, self.order
+
+        def plateaus() -> tuple[Regime, ...]:
+            smallest = Quasi.constant(max(stream.line_bytes[r.name] for r in found)) if found else Quasi.constant(0)
+            rows: list[Regime] = []
+            start, hits = smallest, frozenset[int]()
+            at = far_point(stream.sizes, order)
+            everything = steps(found, stream.sizes, order)
+            counters = [PlateauCounter(r) for r in found]
+            for k, step in enumerate([None, *everything]):
+                if step is not None:
+                    hits |= step.pieces
+                    if order.key(step.high) > order.key(smallest):
+                        start = step.high
+                following = everything[k].high if k < len(everything) else None
+                if following is not None and order.key(following) <= order.key(start):
+                    continue
+                last = k == len(everything)
+                if last:
+                    total = self._bytes(self._line_stream, self._compulsory, convention, {}, self._assumes(stream, 1))
+                else:
+                    lines = tuple(c.lines(hits) for c in counters)
+                    total = self._lines_bytes(stream, lines, convention, {}, self._assumes(stream, self._least))
+                exact = total.total
+                whole = _far_value(exact, at, stream, order)
+                value = exact.single if last and exact.single is not None else order.leading(whole)
+                row = Regime(start, value, last and exact.single is not None, exact)
+                if not rows or order.leading(rows[-1].bytes) != order.leading(row.bytes):
+                    rows.append(row)
+                elif rows[-1].all_bytes.cases == row.all_bytes.cases:
+                    rows[-1] = Regime(rows[-1].from_bytes, row.bytes, row.exact, row.all_bytes)
+            return tuple(rows)
+
+        return self._guard(plateaus)
+
+    # ---- shared ----
+
+    def _bytes(
+        self,
+        stream: Stream,
+        counted: tuple[Residencies, ...],
+        convention: Traffic,
+        more: Mapping[str, Quasi],
+        assumes: tuple[str, ...],
+    ) -> Bytes:
+
+        lines = tuple(
+            PlateauLines(
+                r.array,
+                r.bytes,
+                count_symbolic([r.begun]),
+                None if convention != "load_store" else count_symbolic([r.begun_by_read]),
+                None if convention == "once" else count_symbolic(r.stored),
+            )
+            for r in counted
+        )
+        return self._lines_bytes(stream, lines, convention, more, assumes)
+
+    def _lines_bytes(
+        self,
+        stream: Stream,
+        lines: tuple[PlateauLines, ...],
+        convention: Traffic,
+        more: Mapping[str, Quasi],
+        assumes: tuple[str, ...],
+    ) -> Bytes:
+        meaning = {**stream.sizes.meaning(), **more}
+        scalar_loads, scalar_stores = scalar_bytes(self.kernel)
+        if convention == "once":
+            total = _sum((r.begun, r.bytes) for r in lines)
+            return Bytes(None, None, _form(total, scalar_stores, stream, meaning, assumes))
+        loads = _sum((r.begun if convention == "write_allocate" else r.begun_by_read, r.bytes) for r in lines)
+        stores = _sum((r.stored, r.bytes) for r in lines)
+        both = loads if stores is None else (stores if loads is None else loads.add(stores))
+        return Bytes(
+            _form(loads, scalar_loads, stream, meaning, assumes),
+            _form(stores, scalar_stores, stream, meaning, assumes),
+            _form(both, scalar_loads + scalar_stores, stream, meaning, assumes),
+        )
+
+    def _assumes(self, stream: Stream, least: int) -> tuple[str, ...]:
+        out = []
+        if least > 1:
+            tiled = {n for n, _ in stream.sizes.tiled}
+            out += [f"{n} >= {least * stream.sizes.divided.get(n, 1)}" for n in stream.sizes.symbols if n not in tiled]
+            out += [f"{n} >= {least}*{b}" for n, b in sorted(stream.sizes.tiled)]
+        out += [f"{b} >= {low}" for b, low in stream.sizes.least_tile.items() if low > least]
+        if stream.rows_aligned:
+            out.append("rows aligned")
+        return tuple(out)
+
+    def _guard(self, compute: Callable[[], T]) -> T:
+        try:
+            with limited(f"kernel {self.kernel.name}", self._limit):
+                return compute()
+        except (CannotCount, LibraryFailure, NotAffine, NotCertified, TooHard) as error:
+            raise NoClosedForm(str(error).split("\n")[0]) from error
+
+
+def _large_sizes(large: list[Quasi], stream: Stream) -> tuple[Any, tuple[str, ...]]:
+    """(the stream's context narrowed to where all of `large` are positive, what that says)."""
+    import islpy as isl
+
+    context = stream.context
+    texts: list[str] = []
+    first: dict[str, int] = {}
+    for value in large:
+        start = first_positive(value)
+        if start is not None:
+            (name,) = value.names()
+            first[name] = max(first.get(name, 1), start)
+        else:
+            texts.append(f"{value.substitute(stream.sizes.meaning())} > 0")
+    meaning = stream.sizes.meaning()
+    for name, start in first.items():
+        context = context.intersect(isl.Set(f"[{name}] -> {{ : {name} >= {start} }}"))
+        texts.append(f"{meaning[name]} >= {start}")
+    return context, tuple(texts)
+
+
+def _sum(parts: Iterable[tuple[Any, int]]) -> Any:
+    total: Any = None
+    for count, weight in parts:
+        if count is not None:
+            scaled = count.scale_val(weight)
+            total = scaled if total is None else total.add(scaled)
+    return total
+
+
+def _form(
+    count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi], assumes: tuple[str, ...]
+) -> Cases:
+    if count is None:
+        return Cases((Case((), Quasi.constant(constant)),) if constant else (), assumes)
+    if constant:
+        import islpy as isl
+
+        count = count.add(isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(stream.context.params()))
+    return closed_form(count, stream.context, meaning, assumes)
+
+
+def _far_value(form: Cases, at: Any, stream: Stream, order: Growth) -> Quasi:
+    """The case of a closed form that holds for all large sizes."""
+    env = {
+        name: ((1 << 16) if name in order.tiles else (1 << 40)) for name in stream.sizes.symbols
+    } | dict(stream.sizes.numbers)
+    for case in form.cases:
+        if case.holds(env):
+            return case.value
+    return Quasi.constant(0)

@@ -1,0 +1,75 @@
+"""What only integer sets can check, for all sizes that a kernel's assumptions allow.
+
+Subscripts within bounds, legality of `tile`, `order` and `parallel for`, intents against actual use (language.md,
+"What is checked when"). An error is always confirmed by evaluating the kernel's own expressions at the sizes it
+names; what is beyond the analysis is a warning, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.loops.model import Kernel
+
+CODES: dict[str, str] = {
+    "subscript-bounds": "A subscript that leaves its array at some allowed sizes.",
+    "dependence-reversed": "A `tile` or `order` that reverses a dependence.",
+    "reduction-order": "A `tile` or `order` that changes the order of updates such as `s += ...` of one element.",
+    "parallel-dependence": "A `parallel for` whose iterations depend on each other.",
+    "intent-order": "An `out` or `temp` that is read before it is written.",
+    "intent-unused": "Warning: an `inout` that is never read or never written, an `out` that no allowed size writes.",
+    "unchecked": "Warning: what could not be decided for all sizes.",
+}
+"""The diagnostic codes of these checks, beside those of `roofdsl.lang.codes`."""
+
+THOROUGH = 100_000_000
+"""Integer-set operations (some seconds) for one kind of check of `deep_check`."""
+
+QUICK = 20_000_000
+"""Integer-set operations (a second or so) for one kind of check of `require_legal`."""
+
+
+def deep_check(kernel: Kernel) -> list[Diagnostic]:
+    """Every finding about a kernel as written, directives not yet applied, in the order of the text."""
+    return _findings(kernel, THOROUGH)
+
+
+def require_legal(kernel: Kernel) -> None:
+    """Raises InputError with the errors of a kernel, if it has any. What cannot be decided quickly passes."""
+    errors = [d for d in _findings(kernel, QUICK) if d.severity == "error"]
+    if errors:
+        raise InputError(kernel.source, errors)
+
+
+def _findings(kernel: Kernel, operations: int) -> list[Diagnostic]:
+    from roofdsl.analysis.bounds import check_bounds
+    from roofdsl.analysis.intents import check_intents
+    from roofdsl.analysis.legality import check_directives, check_parallel
+
+    checks: tuple[tuple[str, Callable[[Kernel], list[Diagnostic]]], ...] = (
+        ("subscripts", check_bounds),
+        ("directives", check_directives),
+        ("parallel loops", check_parallel),
+        ("intents", check_intents),
+    )
+    found: list[Diagnostic] = []
+    for what, check in checks:
+        found += _guarded(kernel, what, check, operations)
+    return sorted(dict.fromkeys(found), key=lambda d: (d.span.line, d.span.column))
+
+
+def _guarded(
+    kernel: Kernel, what: str, check: Callable[[Kernel], list[Diagnostic]], operations: int
+) -> list[Diagnostic]:
+    from roofdsl.polyhedral.library import LibraryFailure, TooHard, limited
+
+    try:
+        with limited(f"the {what} of kernel {kernel.name}", operations):
+            return check(kernel)
+    except InputError as error:  # directives that do not fit the loops
+        return error.diagnostics
+    except (LibraryFailure, TooHard, RecursionError) as error:
+        reason = str(error).split("\n", maxsplit=1)[0]
+        message = f"the {what} of kernel `{kernel.name}` are not checked: {reason}"
+        return [Diagnostic("unchecked", message, kernel.span, "", "warning")]

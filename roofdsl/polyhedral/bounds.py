@@ -1,0 +1,110 @@
+"""Bounds of a polynomial over a parametric set, in the parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.polyhedral.library import quasi_value, unlimited
+from roofdsl.polyhedral.quasi import Quasi
+
+
+def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Quasi] | None:
+    """(lower, upper) bounds of `value` (in d0, d1, ... and parameters) over `domain`, valid wherever it is not empty.
+
+    With `at`, an isl parameter set of one point, the bounds of the chamber around that point, tight in leading
+    terms. None where the library gives no bound, or several that do not reduce to one.
+    """
+    polynomial = _polynomial(domain, value)
+    found = []
+    for kind in (isl.fold.min, isl.fold.max):
+        candidates = _candidates(_bound(polynomial, kind), at)
+        if len(set(candidates)) != 1:
+            return None
+        found.append(candidates[0])
+    return found[0], found[1]
+
+
+def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], list[Quasi]]:
+    """As `bounds`, with all candidates: the value lies between the least of the first and the largest of the second."""
+    polynomial = _polynomial(domain, value)
+    low, high = (_candidates(_bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
+    return low, high
+
+
+def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
+    """Lower bounds of `value` over `domain` in the parameters, the least of which holds; none if one does not grow.
+
+    A bound grows where its only negative term is the constant one.
+    """
+    low = list(dict.fromkeys(_candidates(_bound(_polynomial(domain, value), isl.fold.min), None)))
+    grows = all(
+        not v.is_constant() and all(c > 0 for m, c in _straight(v) if m) and all(isinstance(a, str) for a in v.atoms())
+        for v in low
+    )
+    return low if grows else []
+
+
+def _straight(value: Quasi) -> Quasi:
+    """`value` less negative terms outweighed by a term of the same or a higher power: n**2 - n is at least 0."""
+    total = value
+    for monomial, c in value:
+        if c >= 0 or not monomial:
+            continue
+        for other, d in total:
+            if d >= -c and other != monomial and dict(monomial).items() and _divides(monomial, other):
+                total = total - Quasi.of({monomial: c}) - Quasi.of({other: -c})
+                break
+    return total
+
+
+def _divides(small: Any, large: Any) -> bool:
+    powers = dict(large)
+    return all(powers.get(atom, 0) >= power for atom, power in small)
+
+
+def _bound(polynomial: Any, kind: Any) -> Any:
+    with unlimited():
+        return polynomial.bound(kind)[0]
+
+
+def _candidates(fold: Any, at: Any | None) -> list[Quasi]:
+    out: list[Quasi] = []
+
+    def piece(domain: Any, here: Any) -> None:
+        if at is not None and domain.params().intersect(at).is_empty():
+            return
+        for polynomial in _each(here):
+            out.append(quasi_value(polynomial, []))
+
+    fold.foreach_piece(piece)
+    return out
+
+
+def _each(fold: Any) -> list[Any]:
+    found: list[Any] = []
+    fold.foreach_qpolynomial(found.append)
+    return found
+
+
+def _polynomial(domain: Any, value: Quasi) -> Any:
+    """`value` on `domain` as isl.PwQPolynomial."""
+    names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
+    space = domain.get_space()
+    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
+    name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
+    text = f"[{', '.join(params)}] -> {{ {name}[{', '.join(names)}] -> ({polynomial_text(value)}) }}"
+    return isl.PwQPolynomial(text).intersect_domain(domain)
+
+
+def polynomial_text(value: Quasi) -> str:
+    """isl text of a quasi-polynomial; powers with a caret."""
+    parts = []
+    for monomial, c in value:
+        factors = [str(c) if c.denominator == 1 else f"({c})"]
+        for atom, power in monomial:
+            base = atom if isinstance(atom, str) else f"floor({polynomial_text(atom.of)})"
+            factors += [base] * power
+        parts.append(" * ".join(factors))
+    return " + ".join(parts) or "0"

@@ -1,0 +1,156 @@
+"""The one door to the integer-set library: its limit of operations, its results as our own values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.polyhedral.quasi import Monomial, Quasi, floor
+
+MAX_OPERATIONS = 60_000_000  # of the integer-set library, for one quantity: half a minute or so
+
+
+class TooHard(CommandError):
+    """The integer-set library gave up within its limit of operations."""
+
+    def __init__(self, what: str, operations: int) -> None:
+        super().__init__(
+            f"the exact analysis of {what} needs more than {operations:,} integer-set operations",
+            "give numbers for the parameters with --set, or split the kernel into smaller ones",
+        )
+
+
+class LibraryFailure(Exception):
+    """The integer-set library reported an internal error; another way may still lead to the answer."""
+
+
+@contextmanager
+def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
+    """Run integer-set code under the operation limit; nested uses share the outermost limit.
+
+    Raises TooHard, naming `what`, beyond the limit, and LibraryFailure for any other error of the library.
+    """
+    context = isl.DEFAULT_CONTEXT
+    outermost = context.get_max_operations() == 0
+    if outermost:
+        context.reset_operations()
+        context.set_max_operations(operations)
+    try:
+        yield
+    except isl.Error as error:
+        if "maximal number of operations" in str(error) or _is_aborted():
+            raise TooHard(what, operations) from error
+        raise LibraryFailure(f"the integer-set library failed on {what}: {error}") from error
+    finally:
+        if outermost:
+            context.set_max_operations(0)
+            context.reset_operations()
+
+
+MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
+"""Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
+
+
+def cardinality(counted: Any) -> Any:
+    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map.
+
+    Counting must not meet the operation limit, at which the library's counting code crashes: it is lifted for the
+    time, and sets that would take long are refused before. Raises TooHard.
+    """
+    is_map = isinstance(counted, isl.Map)
+    parts = counted.get_basic_maps() if is_map else counted.get_basic_sets()
+    floors = max((p.dim(isl.dim_type.div) for p in parts), default=0)
+    if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
+        raise TooHard("a set of accesses", MAX_OPERATIONS)
+    with unlimited():
+        return counted.card()
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """Suspend the operation limit; what is spent meanwhile counts against it afterwards."""
+    context = isl.DEFAULT_CONTEXT
+    limit = context.get_max_operations()
+    context.set_max_operations(0)
+    try:
+        yield
+    finally:
+        context.set_max_operations(limit)
+
+
+def _is_aborted() -> bool:
+    """Whether the library refuses work because the limit was reached (it then reports all sorts of errors)."""
+    try:
+        isl.Set("{ [] }")
+    except isl.Error:
+        return True
+    return False
+
+
+def affine_value(aff: Any) -> Quasi:
+    """An isl.Aff as a quasi-polynomial in the names of its parameters and dimensions."""
+    total = Quasi.constant(_fraction(aff.get_constant_val()))
+    space = aff.get_domain_local_space()
+    for kind in (isl.dim_type.param, isl.dim_type.set):
+        for i in range(space.dim(kind)):
+            c = aff.get_coefficient_val(isl.dim_type.in_ if kind == isl.dim_type.set else kind, i)
+            if not c.is_zero():
+                total += Quasi.symbol(space.get_dim_name(kind, i)) * _fraction(c)
+    for i in range(aff.dim(isl.dim_type.div)):
+        c = aff.get_coefficient_val(isl.dim_type.div, i)
+        if not c.is_zero():
+            total += floor(affine_value(aff.get_div(i))) * _fraction(c)
+    return total
+
+
+def quasi_value(polynomial: Any, names: list[str]) -> Quasi:
+    """An isl.QPolynomial as a quasi-polynomial; `names` are those of its dimensions."""
+    terms: dict[Monomial, Fraction] = {}
+    total = Quasi.constant(0)
+    params: list[str] | None = None
+    for term in polynomial.get_terms():
+        if params is None:
+            space = polynomial.get_domain_space()
+            params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
+        monomial: list[tuple[Any, int]] = []
+        divisions = Quasi.constant(1)
+        for i, name in enumerate(params):
+            if e := term.get_exp(isl.dim_type.param, i):
+                monomial.append((name, e))
+        for i, name in enumerate(names):
+            if e := term.get_exp(isl.dim_type.set, i):
+                monomial.append((name, e))
+        for i in range(term.dim(isl.dim_type.div)):
+            if e := term.get_exp(isl.dim_type.div, i):
+                divisions = divisions * _renamed_floor(term.get_div(i), names) ** e
+        coefficient = _fraction(term.get_coefficient_val())
+        key: Monomial = tuple(sorted(monomial, key=lambda t: str(t[0])))
+        if divisions.is_constant() and divisions.constant_value() == 1:
+            terms[key] = terms.get(key, Fraction(0)) + coefficient
+        else:
+            total = total + divisions * Quasi.of({key: coefficient})
+    return total + Quasi.of(terms)
+
+
+def _renamed_floor(aff: Any, names: list[str]) -> Quasi:
+    for i, name in enumerate(names):
+        aff = aff.set_dim_name(isl.dim_type.in_, i, name)
+    return floor(affine_value(aff))
+
+
+def pieces(piecewise: Any) -> list[tuple[Any, Quasi]]:
+    """(isl.Set, value) of each piece of an isl.PwQPolynomial; dimensions are named d0, d1, ..."""
+    found = []
+    for domain, polynomial in piecewise.get_pieces():
+        names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
+        found.append((domain, quasi_value(polynomial, names)))
+    return found
+
+
+def _fraction(value: Any) -> Fraction:
+    return Fraction(str(value))

@@ -1,0 +1,212 @@
+"""Plateaus of Q(Z): where the leading terms of the reuse distances lie.
+
+exact_traffic.md, section 7. Each piece of a reuse distance ranges, over its accesses, from a least to a greatest
+leading term; ranges that overlap are one step of Q(Z), which ends at its greatest. Between steps Q(Z) is flat to
+leading order. Parameters are ordered by size: tile sizes far below all others, the others of about one size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.polyhedral.bounds import candidate_bounds
+from roofdsl.polyhedral.library import cardinality
+from roofdsl.polyhedral.misses import CannotCount
+from roofdsl.polyhedral.quasi import Monomial, Quasi
+from roofdsl.polyhedral.reuse import ArrayReuse
+from roofdsl.polyhedral.sizes import Sizes, quotient
+
+Weight = tuple[int, int]
+"""(degree in extents, degree in tile sizes): the order of growth of a monomial."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How the parameters grow: `tiles` are far below the others."""
+
+    tiles: frozenset[str]
+
+    def weight(self, monomial: Monomial) -> Weight:
+        extents = small = 0
+        for atom, power in monomial:
+            if isinstance(atom, str):
+                extents, small = (extents, small + power) if atom in self.tiles else (extents + power, small)
+            else:
+                e, s = self.leading_weight(atom.of)
+                extents, small = extents + e * power, small + s * power
+        return extents, small
+
+    def leading_weight(self, value: Quasi) -> Weight:
+        return max((self.weight(m) for m, _ in value), default=(0, 0))
+
+    def leading(self, value: Quasi) -> Quasi:
+        """The terms of greatest order, floors opened."""
+        value = self.open(value)
+        top = self.leading_weight(value)
+        return Quasi.of({m: c for m, c in value if self.weight(m) == top})
+
+    def open(self, value: Quasi) -> Quasi:
+        """`value` with floors replaced by what they round, which keeps leading terms."""
+        total = Quasi.constant(0)
+        for m, c in value:
+            part = Quasi.constant(c)
+            for atom, power in m:
+                part = part * (Quasi.symbol(atom, power) if isinstance(atom, str) else self.open(atom.of) ** power)
+            total = total + part
+        return total
+
+    def key(self, value: Quasi) -> tuple[Weight, Fraction]:
+        """Orders leading terms: by growth, then by coefficient with all sizes of one class equal."""
+        lead = self.leading(value)
+        return self.leading_weight(lead), lead.evaluate(dict.fromkeys(lead.names(), 1))
+
+
+def growth(sizes: Sizes, steps: Iterable[str]) -> Growth:
+    """Tile sizes are the parameters that others are multiples of, and those that loops step by."""
+    return Growth(frozenset(b for _, b in sizes.tiled) | (frozenset(steps) & frozenset(sizes.symbols)))
+
+
+def far_point(sizes: Sizes, order: Growth) -> Any:
+    """An isl parameter set of one point with all parameters large, tile sizes far below the others."""
+    text = []
+    for k, name in enumerate(sizes.symbols):
+        value = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + 720720 * k
+        text.append(f"{sizes.symbol_text(name)} = {value}")
+    text += [f"{quotient(n, b)} = {(1 << 24) + 16 * k}" for k, (n, b) in enumerate(sorted(sizes.tiled))]
+    head = f"[{', '.join(sizes.parameter_names())}] -> " if text else ""
+    return isl.Set(f"{head}{{ : {' and '.join(text) or 'true'} }}")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of Q(Z): `low` to `high` are the leading terms, in bytes, between which accesses begin to hit."""
+
+    low: Quasi
+    high: Quasi
+    pieces: frozenset[int]  # id() of the domains of the distance pieces that lie in it
+
+    @property
+    def is_point(self) -> bool:
+        return self.low == self.high
+
+
+def steps(reuses: tuple[ArrayReuse, ...], sizes: Sizes, order: Growth) -> list[Step]:
+    """The steps of Q(Z) from the smallest cache up. Raises CannotCount where a distance has no bound."""
+    at = far_point(sizes, order)
+    meaning = sizes.meaning()
+    found: list[Step] = []
+    for reuse in reuses:
+        for domain, distance in (*reuse.distances, *(reuse.end_distances or ())):
+            if domain.params().intersect(at).is_empty():
+                continue  # this piece is empty for large sizes
+            if distance.is_constant():
+                lead = Quasi.constant(distance.constant_value())
+                found.append(Step(lead, lead, frozenset((id(domain),))))
+                continue
+            low, high = candidate_bounds(domain, distance, at)
+            if not low or not high:
+                raise CannotCount("a reuse distance without a bound in closed form")
+            least = min((v.substitute(meaning) for v in low), key=order.key)
+            most = max((v.substitute(meaning) for v in high), key=order.key)
+            found.append(Step(order.leading(least), order.leading(most), frozenset((id(domain),))))
+    found.sort(key=lambda s: (order.key(s.low), order.key(s.high)))
+    merged: list[Step] = []
+    for step in found:
+        if merged and order.key(step.low) <= order.key(merged[-1].high):
+            last = merged[-1]
+            end = max(last.high, step.high, key=order.key)
+            merged[-1] = Step(last.low, end, last.pieces | step.pieces)
+        else:
+            merged.append(step)
+    return merged
+
+
+@dataclass(frozen=True)
+class PlateauLines:
+    """Lines of one array on a plateau, as isl.PwQPolynomials in the parameters; None for none."""
+
+    array: str
+    bytes: int
+    begun: Any
+    begun_by_read: Any
+    stored: Any
+
+
+class PlateauCounter:
+    """Counts one array on every plateau; what several plateaus share is counted once."""
+
+    def __init__(self, reuse: ArrayReuse) -> None:
+        self.reuse = reuse
+        self.reads_only = reuse.reading.is_equal(reuse.all)
+        self._cards: dict[tuple[int, str], Any] = {}
+        self._shared: dict[frozenset[int], Any] = {}
+
+    def lines(self, hits: frozenset[int]) -> PlateauLines:
+        """The counts where the distance pieces in `hits` (ids of their domains) hit, and all others miss."""
+        missing = [domain for domain, _ in self.reuse.distances if id(domain) not in hits]
+        begun = self._total("all", [self.reuse.cold, *missing])
+        by_read = begun if self.reads_only else self._total("reading", [self.reuse.cold, *missing])
+        return PlateauLines(self.reuse.name, self.reuse.bytes, begun, by_read, self._stored(missing, hits))
+
+    def _total(self, kind: str, domains: Iterable[Any]) -> Any:
+        total: Any = None
+        for domain in domains:
+            key = (id(domain), kind)
+            if key not in self._cards:
+                chosen = domain
+                if kind == "reading":
+                    chosen = domain.intersect(self.reuse.reading)
+                elif kind == "lone":
+                    chosen = domain.intersect(self.reuse.lone_writes)
+                self._cards[key] = None if chosen.is_empty() else cardinality(chosen)
+            count = self._cards[key]
+            if count is not None:
+                total = count if total is None else total.add(count)
+        return total
+
+    def _stored(self, missing: list[Any], hits: frozenset[int]) -> Any:
+        if self.reuse.writes.is_empty():
+            return None
+        parts = [self._total("lone", missing), self._shared_stores(missing), self._last_stores(missing, hits)]
+        total: Any = None
+        for part in parts:
+            if part is not None:
+                total = part if total is None else total.add(part)
+        return total
+
+    def _shared_stores(self, missing: list[Any]) -> Any:
+        windows = self.reuse.shared_windows
+        if windows.is_empty():
+            return None
+        reach = windows.range()
+        inside = [d for d in (self.reuse.cold, *missing) if not d.is_disjoint(reach)]
+        key = frozenset(id(d) for d in inside)
+        if key not in self._shared:
+            flat = isl.Set.empty(self.reuse.all.get_space())
+            for d in inside:
+                flat = flat.union(d)
+            self._shared[key] = cardinality(windows.intersect_range(flat.coalesce()).domain()) if inside else None
+        return self._shared[key]
+
+    @cached_property
+    def _written_lines(self) -> Any:
+        return self.reuse.touch.intersect_domain(self.reuse.writes).range().coalesce()
+
+    def _last_stores(self, missing: list[Any], hits: frozenset[int]) -> Any:
+        if self.reuse.end_distances is None:
+            return cardinality(self._written_lines)
+        written = self._written_lines
+        evicted = isl.Set.empty(written.get_space())
+        for d in missing:
+            evicted = evicted.union(self.reuse.after_last_write.intersect_range(d).domain())
+        for lines, _ in self.reuse.end_distances:
+            if id(lines) not in hits:
+                evicted = evicted.union(lines)
+        evicted = evicted.intersect(written).coalesce()
+        return None if evicted.is_empty() else cardinality(evicted)

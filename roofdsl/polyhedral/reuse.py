@@ -1,0 +1,237 @@
+"""Reuse: the previous access to the same location, certified, and the reuse distance in bytes.
+
+exact_traffic.md, sections 2 and 3. The reuse distance of an access is the number of bytes of distinct lines touched
+from the previous access to its line up to just before it, its own line included: it misses in a cache of Z bytes
+exactly when the distance exceeds Z (LRU; lines of several sizes keep this property, see docs/model.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.polyhedral.library import cardinality, pieces
+from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.slices import sliced
+from roofdsl.polyhedral.stream import Reference, Stream
+
+
+class NotCertified(Exception):
+    """A map claimed to give the previous access failed its certificate."""
+
+
+@dataclass(frozen=True)
+class ArrayReuse:
+    """Reuse of one array.
+
+    all, writes, reading: isl.Sets of T, the accesses to the array, those that write, those that begin with a read.
+    previous: isl.Map from each access to the one before it on its line. cold: accesses without one.
+    distances: (isl.Set of accesses, reuse distance in bytes) of each piece of the domain of `previous`.
+    end_distances: for `temp` arrays, (isl.Set of lines, bytes of distinct lines touched from the last access of the
+    line to the end); None for other arrays.
+    """
+
+    name: str
+    bytes: int
+    touch: Any = field(compare=False)
+    all: Any = field(compare=False)
+    writes: Any = field(compare=False)
+    reading: Any = field(compare=False)
+    previous: Any = field(compare=False)
+    cold: Any = field(compare=False)
+    distances: tuple[tuple[Any, Quasi], ...] = field(compare=False)
+    end_distances: tuple[tuple[Any, Quasi], ...] | None = field(compare=False)
+
+    @cached_property
+    def write_windows(self) -> Any:
+        """Write -> the accesses to its line after the previous write, up to itself; writes without one left out."""
+        if self.writes.is_equal(self.all):
+            return isl.Map.identity(self.previous.get_space()).intersect_domain(self.previous.domain())
+        written = self.touch.intersect_domain(self.writes)
+        space = self.touch.get_space().domain()
+        previous_write = previous_access(written)
+        same_line = written.apply_range(self.touch.reverse()).intersect(isl.Map.lex_ge(space))
+        after = previous_write.apply_range(isl.Map.lex_lt(space))
+        return same_line.intersect(after).coalesce()
+
+    @cached_property
+    def shared_windows(self) -> Any:
+        """The write windows with more than the write itself in them."""
+        alone = isl.Map.identity(self.previous.get_space()).intersect_domain(self.writes)
+        several = self.write_windows.subtract(alone).domain()
+        return self.write_windows.intersect_domain(several).coalesce()
+
+    @cached_property
+    def lone_writes(self) -> Any:
+        """The writes whose window is the write itself."""
+        return self.write_windows.domain().subtract(self.shared_windows.domain()).coalesce()
+
+    @cached_property
+    def after_last_write(self) -> Any:
+        """Line -> the accesses to it after the last write to it."""
+        last = self.touch.intersect_domain(self.writes).reverse().lexmax()
+        return self.touch.reverse().intersect(last.apply_range(isl.Map.lex_lt(self.all.get_space())))
+
+
+def earlier_on_same_line(touch: Any) -> Any:
+    """isl.Map from each access to every earlier access of its location; `touch` maps T to locations."""
+    after = isl.Map.lex_gt(touch.get_space().domain())
+    return touch.apply_range(touch.reverse()).intersect(after)
+
+
+def certify_previous(previous: Any, candidates: Any) -> None:
+    """Check that `previous` is the lexicographic maximum of `candidates` (access -> earlier accesses).
+
+    Raises NotCertified where it is not: another domain, several values, a value that is no candidate, or a
+    candidate strictly between.
+    """
+    if not previous.is_subset(candidates):
+        raise NotCertified("it names an access that is no earlier one of the same line")
+    if not candidates.domain().is_subset(previous.domain()):
+        raise NotCertified("it misses accesses that have an earlier one")
+    if not previous.is_single_valued():
+        raise NotCertified("it names several accesses for one")
+    later = previous.apply_range(isl.Map.lex_lt(previous.get_space().range()))
+    if not later.intersect(candidates).is_empty():
+        raise NotCertified("a later candidate lies between")
+
+
+def previous_access(touch: Any) -> Any:
+    """The certified map from each access to the one before it on its line.
+
+    Tries the direct way first, then ways that avoid known errors of the library. Raises NotCertified if all fail.
+    """
+    candidates = earlier_on_same_line(touch)
+    failure = NotCertified("no way tried")
+    for way in (_direct, _coalesced, _reparsed, _by_parts):
+        previous = way(candidates)
+        try:
+            certify_previous(previous, candidates)
+        except NotCertified as error:
+            failure = error
+            continue
+        return previous.coalesce()
+    raise failure
+
+
+def _direct(candidates: Any) -> Any:
+    return candidates.lexmax()
+
+
+def _coalesced(candidates: Any) -> Any:
+    return candidates.coalesce().lexmax()
+
+
+def _reparsed(candidates: Any) -> Any:
+    return isl.Map(str(candidates.coalesce())).lexmax()
+
+
+def _by_parts(candidates: Any) -> Any:
+    """Lexmax of each basic map, then of the union of the results."""
+    best: Any = isl.Map.empty(candidates.get_space())
+    for part in candidates.get_basic_maps():
+        one = isl.Map.from_basic_map(part).lexmax()
+        both = best.domain().intersect(one.domain())
+        best = best.union(one).subtract(best.intersect_domain(both)).subtract(one.intersect_domain(both)).union(
+            best.intersect_domain(both).union(one.intersect_domain(both)).lexmax()
+        )
+    return best
+
+
+def touches(references: list[Reference]) -> Any:
+    """The union of the references' location maps as one isl.Map."""
+    total = references[0].location
+    for r in references[1:]:
+        total = total.union(r.location)
+    return total.coalesce()
+
+
+def by_array(stream: Stream) -> dict[str, list[Reference]]:
+    """References grouped by array, in textual order."""
+    groups: dict[str, list[Reference]] = {}
+    for r in stream.references:
+        groups.setdefault(r.array.name, []).append(r)
+    return groups
+
+
+def window_touches(windows: Any, touch: Mapping[str, Any], line_bytes: Mapping[str, int]) -> Any:
+    """Bytes of distinct lines touched in each window: isl.PwQPolynomial on the windows' domain.
+
+    windows: isl.Map from an access to the instances of its window; touch: array -> map from T to its lines.
+    """
+    total: Any = None
+    for name, location in touch.items():
+        lines = windows.apply_range(location).coalesce()
+        if lines.is_empty():
+            continue
+        count = cardinality(lines).scale_val(isl.Val(line_bytes[name]))
+        total = count if total is None else total.add(count)
+    return total
+
+
+def between(previous: Any) -> Any:
+    """access -> the instances from its previous access (included) up to itself (not included)."""
+    space = previous.get_space().range()
+    return previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
+
+
+def reuse_distance(previous: Any, touch: Mapping[str, Any], line_bytes: Mapping[str, int]) -> Any:
+    """Bytes of distinct lines touched since the previous access: isl.PwQPolynomial, or None for an empty map.
+
+    One basic map of `previous` at a time, which keeps the sets that are counted small.
+    """
+    total: Any = None
+    for basic in previous.make_disjoint().get_basic_maps():
+        part = window_touches(between(isl.Map.from_basic_map(basic)), touch, line_bytes)
+        if part is not None:
+            total = part if total is None else total.add_disjoint(part)
+    return total
+
+
+def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
+    """The reuse of every array of the stream. Raises NotCertified, TooHard (through the library's limit)."""
+    groups = by_array(stream)
+    touch = {name: touches(refs) for name, refs in groups.items()}
+    found = []
+    for name, refs in groups.items():
+        previous = previous_access(touch[name])
+        everything = touch[name].domain()
+        found.append(
+            ArrayReuse(
+                name,
+                stream.line_bytes[name],
+                touch[name],
+                everything,
+                _union([r.domain for r in refs if r.writes], everything),
+                _union([r.domain for r in refs if r.reads_first], everything),
+                previous,
+                everything.subtract(previous.domain()),
+                _pieces(reuse_distance(previous, touch, stream.line_bytes)),
+                _end_distances(touch[name], touch, stream.line_bytes) if refs[0].array.intent == "temp" else None,
+            )
+        )
+    return tuple(found)
+
+
+def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
+    if piecewise is None:
+        return ()
+    return tuple(part for domain, value in pieces(piecewise) for part in sliced(domain, value))
+
+
+def _end_distances(own: Any, touch: Mapping[str, Any], line_bytes: Mapping[str, int]) -> tuple[tuple[Any, Quasi], ...]:
+    instances = [t.domain() for t in touch.values()]
+    last = own.reverse().lexmax()
+    after = last.apply_range(isl.Map.lex_le(own.get_space().domain()))
+    return _pieces(window_touches(after.intersect_range(_union(instances, instances[0])), touch, line_bytes))
+
+
+def _union(sets: list[Any], like: Any) -> Any:
+    total = isl.Set.empty(like.get_space())
+    for s in sets:
+        total = total.union(s)
+    return total.coalesce()
