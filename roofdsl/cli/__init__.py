@@ -1,0 +1,1 @@
+"""The command line: thin wrappers of the Python API; no modelling here."""

@@ -1,0 +1,89 @@
+"""`roofdsl check`: every finding about files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from roofdsl.cli.options import find, json_option, set_option, show_json
+from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError, render
+from roofdsl.lang.source import Source
+from roofdsl.machine.find import checked_file
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--deep", is_flag=True, help="Also check subscripts, intents and legality for all allowed sizes.")
+@set_option
+@json_option
+def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json: bool) -> int:
+    """Parse and check FILEs (`-` is standard input). Exit status 1 where an error is found.
+
+    --deep holds for all sizes; only `const` parameters without a number need one by --set.
+    """
+    findings: list[tuple[Source, Diagnostic]] = []
+    failures: list[CommandError] = []
+    for file in files:
+        try:
+            found, summary = _check(find(file).path, deep, settings)
+        except CommandError as error:
+            failures.append(error)
+            continue
+        findings += found
+        if not as_json:
+            for source, diagnostic in found:
+                click.echo(render(source, diagnostic))
+            if not _errors(found):
+                click.echo(summary)
+    if as_json:
+        show_json({"schema": "roofdsl.check/1", "diagnostics": [_plain(s, d) for s, d in findings]})
+    for failure in failures[:-1]:
+        click.echo(f"error: {failure.message}", err=True)
+    if failures:
+        raise failures[-1]
+    return 1 if _errors(findings) else 0
+
+
+def _check(path: str, deep: bool, settings: dict[str, int]) -> tuple[list[tuple[Source, Diagnostic]], str]:
+    """The findings of a file, and a line that says what is in it."""
+    try:
+        checked = checked_file(path)
+    except InputError as error:
+        return [(error.source, d) for d in error.diagnostics], ""
+    found = [(checked.source, d) for d in checked.warnings]
+    if deep:
+        from roofdsl.analysis.deep import deep_check
+        from roofdsl.loops.load import kernel
+
+        for name in checked.own_kernels:
+            try:
+                found += [(checked.source, d) for d in deep_check(kernel(checked, name, settings))]
+            except InputError as error:
+                found += [(error.source, d) for d in error.diagnostics]
+    counts = (
+        (len(checked.own_kernels), "kernel"),
+        (len(checked.own_machines), "machine"),
+        (len(checked.own_programs), "program"),
+    )
+    has = ", ".join(f"{n} {word}{'s' if n > 1 else ''}" for n, word in counts if n)
+    return found, f"{checked.source.name}: ok ({has or 'nothing of its own'})"
+
+
+def _errors(findings: list[tuple[Source, Diagnostic]]) -> bool:
+    return any(d.severity == "error" for _, d in findings)
+
+
+def _plain(source: Source, diagnostic: Diagnostic) -> dict[str, Any]:
+    span = diagnostic.span
+    return {
+        "file": source.name,
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+        "severity": diagnostic.severity,
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "help": diagnostic.help,
+    }

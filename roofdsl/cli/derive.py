@@ -1,0 +1,40 @@
+"""`roofdsl derive`: closed forms of W, Q, Q(Z) and I."""
+
+from __future__ import annotations
+
+import click
+
+from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json, size_option, traffic_option
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Traffic
+
+
+@click.command()
+@click.argument("file")
+@set_option
+@traffic_option
+@size_option("--cache", "Size of the cache, such as 32KiB; without one Q is compulsory.")
+@size_option("--line", "Size of a line; without one, an element of each array.")
+@json_option
+def derive(
+    *,
+    file: str,
+    settings: dict[str, int],
+    traffic: Traffic | None,
+    cache: int | None,
+    line: int | None,
+    as_json: bool,
+) -> None:
+    """Derive W, Q, Q(Z) and I of the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
+    from roofdsl.analysis.derive import derive as derive_kernel
+    from roofdsl.analysis.report.derive_json import documents
+    from roofdsl.analysis.report.derive_text import to_text
+
+    found = []
+    for kernel, _ in kernels_of(choose(file), settings):
+        own = {p.name: settings[p.name] for p in kernel.parameters if p.name in settings}
+        found.append(derive_kernel(kernel, own, traffic=traffic, cache_bytes=cache, line_bytes=line))
+    if as_json:
+        show_json(documents(found))
+    else:
+        click.echo("\n".join(to_text(d) for d in found), nl=False)

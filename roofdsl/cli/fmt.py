@@ -1,0 +1,41 @@
+"""`roofdsl fmt`: canonical layout."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.format import format_source
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import decode, read_source
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit status 1 where a file would change.")
+def fmt(files: tuple[str, ...], only_check: bool) -> int:
+    """Rewrite FILEs in canonical layout; `-` reads standard input and writes standard output."""
+    changed = False
+    for file in files:
+        source = decode(sys.stdin.buffer.read(), "<stdin>") if file == "-" else read_source(file)
+        text = format_source(source)
+        if only_check:
+            if text != source.text:
+                changed = True
+                click.echo(f"{source.name} would change")
+        elif file == "-":
+            click.echo(text, nl=False)
+        elif text != source.text:
+            _write(source, text)
+            click.echo(f"{source.name} laid out")
+    return 1 if changed else 0
+
+
+def _write(source: Source, text: str) -> None:
+    try:
+        Path(source.name).write_bytes(text.encode("utf-8"))
+    except OSError as error:
+        raise CommandError(f"`{source.name}` cannot be written: {error.strerror or error}") from None

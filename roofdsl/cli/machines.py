@@ -1,0 +1,170 @@
+"""`roofdsl machines`: what is shipped, one machine in full, and the rate of streams over its links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from roofdsl.cli.options import json_option, show_json
+from roofdsl.cli.text import bold, columns
+from roofdsl.machine.find import load_machine, shipped_machines
+from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine, operation
+from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+from roofdsl.predict.links import stream_rate
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+@json_option
+def machines(ctx: click.Context, as_json: bool) -> None:
+    """List the shipped machines; `machines show NAME` shows one."""
+    if ctx.invoked_subcommand is not None:
+        return
+    found = shipped_machines().values()
+    if as_json:
+        show_json({"schema": "roofdsl.machines/1", "machines": [plain(m) for m in found]})
+        return
+    rows = [("name", "peak", "memory", "")]
+    for m in found:
+        best = max(m.peaks, key=lambda p: p.rate_per_s)
+        peak = f"{best.type} {best.cls} {show_rate(best.rate_per_s, operation(best.type))}"
+        rows.append((m.name, peak, show_bandwidth(m.main_memory.bandwidth_bytes_per_s), m.title))
+    click.echo("\n".join(columns(rows)))
+
+
+@machines.command()
+@click.argument("name", metavar="NAME|FILE[:NAME]")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Every number of a machine, with its source."""
+    machine = load_machine(name)
+    if as_json:
+        show_json({"schema": "roofdsl.machine/1", **plain(machine)})
+    else:
+        click.echo(describe(machine))
+
+
+@machines.command()
+@click.argument("name", metavar="NAME|FILE[:NAME]")
+@click.option("--from", "sources", required=True, metavar="MEMORY,...", help="Where the data lies.")
+@click.option("--to", "destinations", required=True, metavar="MEMORY,...", help="Where it is wanted.")
+@json_option
+def flow(name: str, sources: str, destinations: str, as_json: bool) -> None:
+    """The rate of a stream over the machine's links: the maximum flow."""
+    rate = stream_rate(load_machine(name), _names(sources), _names(destinations))
+    if as_json:
+        links = {n: float(v) for n, v in rate.links}
+        show_json({"schema": "roofdsl.flow/1", "bytes_per_s": float(rate.bytes_per_s), "links": links})
+        return
+    click.echo(bold(show_bandwidth(rate.bytes_per_s)))
+    used = [(n, show_bandwidth(v)) for n, v in (*rate.links, *rate.memories) if v]
+    click.echo("\n".join(f"  {line}" for line in columns(used, right=(1,))), nl=bool(used))
+
+
+def _names(text: str) -> list[str]:
+    return [n.strip() for n in text.split(",") if n.strip()]
+
+
+def describe(m: Machine) -> str:
+    """A machine as text, a line for every number."""
+    rows: list[tuple[str, str, str]] = []
+    for p in m.peaks:
+        cls = "" if p.cls == UNFUSED else f" {p.cls}"
+        rows.append((f"peak {p.type}{cls}", show_rate(p.rate_per_s, operation(p.type)), p.source))
+    if m.pipes_separate:
+        rows.append(("pipes", "adder and multiplier are two", ""))
+    for c in m.caches:
+        parts = [show_size(c.size_bytes) + (f" x {c.copies}" if c.copies > 1 else "")]
+        parts.append(show_bandwidth(c.bandwidth_bytes_per_s))
+        parts += [f"line {c.line_bytes} B"] if c.line_bytes else []
+        parts += [f"sector {c.sector_bytes} B"] if c.sector_bytes else []
+        parts += [f"{c.ways} ways"] if c.ways else []
+        if c.write_allocate is not None:
+            parts.append("write_allocate" if c.write_allocate else "no_write_allocate")
+        rows.append((f"cache {c.name}", ", ".join(parts), c.source))
+    for mem in m.memories:
+        bandwidth = show_bandwidth(mem.bandwidth_bytes_per_s)
+        rows.append((f"memory {mem.name}", f"{show_size(mem.size_bytes)}, {bandwidth}", mem.source))
+    for ceiling in m.ceilings:
+        if isinstance(ceiling, ComputeCeiling):
+            what = f"{ceiling.type} {show_rate(ceiling.rate_per_s, operation(ceiling.type))}"
+        else:
+            what = f"{ceiling.level} {show_bandwidth(ceiling.bandwidth_bytes_per_s)}"
+        rows.append((f'ceiling "{ceiling.name}"', what, ceiling.source))
+    for link in m.links:
+        arrow = "<->" if link.both_ways else "->"
+        what = f"{link.start} {arrow} {link.end} {show_bandwidth(link.bandwidth_bytes_per_s)}"
+        rows.append((f"link {link.name}", what, link.source))
+    if m.launch_s is not None:
+        rows.append(("launch", show_time(m.launch_s), m.launch_source))
+    if m.clock_hz is not None:
+        rows.append(("clock", f"{float(m.clock_hz) / 1e9:g} GHz", ""))
+    if m.units is not None:
+        rows.append(("units", str(m.units), ""))
+    rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
+    head = [bold(m.name) + (f"  {m.title}" if m.title else "")]
+    head += [f"source: {m.source}"] if m.source else []
+    return "\n".join([*head, "", *(f"  {line}" for line in columns(rows))])
+
+
+def plain(m: Machine) -> dict[str, Any]:
+    """A machine for JSON: bytes, bytes/s, operations/s, seconds."""
+    return {
+        "name": m.name,
+        "title": m.title,
+        "source": m.source,
+        "peaks": [
+            {"type": p.type, "class": p.cls, "rate_flops": float(p.rate_per_s), "source": p.source} for p in m.peaks
+        ],
+        "caches": [
+            {
+                "name": c.name,
+                "size_bytes": c.size_bytes,
+                "bandwidth_bytes_per_s": float(c.bandwidth_bytes_per_s),
+                "line_bytes": c.line_bytes,
+                "sector_bytes": c.sector_bytes,
+                "ways": c.ways,
+                "copies": c.copies,
+                "write_allocate": c.write_allocate,
+                "source": c.source,
+            }
+            for c in m.caches
+        ],
+        "memories": [
+            {
+                "name": mem.name,
+                "size_bytes": mem.size_bytes,
+                "bandwidth_bytes_per_s": float(mem.bandwidth_bytes_per_s),
+                "line_bytes": mem.line_bytes,
+                "source": mem.source,
+            }
+            for mem in m.memories
+        ],
+        "ceilings": [
+            {"name": c.name, "type": c.type, "class": c.cls, "rate_flops": float(c.rate_per_s), "source": c.source}
+            if isinstance(c, ComputeCeiling)
+            else {
+                "name": c.name,
+                "level": c.level,
+                "bandwidth_bytes_per_s": float(c.bandwidth_bytes_per_s),
+                "source": c.source,
+            }
+            for c in m.ceilings
+        ],
+        "links": [
+            {
+                "name": k.name,
+                "from": k.start,
+                "to": k.end,
+                "both_ways": k.both_ways,
+                "bandwidth_bytes_per_s": float(k.bandwidth_bytes_per_s),
+            }
+            for k in m.links
+        ],
+        "launch_s": None if m.launch_s is None else float(m.launch_s),
+        "clock_hz": None if m.clock_hz is None else float(m.clock_hz),
+        "units": m.units,
+        "pipes_separate": m.pipes_separate,
+        "costs": {cls: float(value) for cls, value in m.costs},
+    }

@@ -1,0 +1,86 @@
+"""`roofdsl COMMAND`: finds the command, runs it, and turns errors into messages and exit statuses.
+
+Commands are imported when they run, so that `roofdsl --help` costs nothing. Exit status: 0 done, 1 the input is
+found wrong, 2 the command could not be carried out, 130 interrupted (contract.md).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from roofdsl import __version__
+from roofdsl.cli.lazy import LazyGroup
+from roofdsl.lang.diagnostics import CommandError, InputError
+
+# name -> (module:attribute, one line of help)
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "check": ("roofdsl.cli.check:check", "Parse and check files."),
+    "fmt": ("roofdsl.cli.fmt:fmt", "Lay files out canonically."),
+    "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
+    "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
+    "plot": ("roofdsl.cli.plot:plot", "Draw rooflines."),
+    "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
+    "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
+}
+
+
+@click.group(cls=LazyGroup, commands_at=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="roofdsl")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+def cli() -> None:
+    """Exact work, traffic and intensity of loop kernels, and the roofline they live under."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits the process."""
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in args
+    try:
+        status = run([a for a in args if a != "--debug"], debug)
+    except BrokenPipeError:  # whoever read our output has had enough of it; the flush at exit must not complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)
+
+
+def run(args: list[str], debug: bool = False) -> int:
+    """Runs `args` and gives the exit status; errors are told on standard error. With `debug` they are raised."""
+    args = [f"./-{a[1:]}" if a.startswith("-:") else a for a in args]  # `-:KERNEL` is no option
+    try:
+        with cli.make_context("roofdsl", args) as context:  # not cli.main, which handles signals and pipes its own way
+            result = cli.invoke(context)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        return _tell(error)
+
+
+def _tell(error: Exception) -> int:
+    if isinstance(error, InputError):
+        click.echo(str(error), err=True)
+        return 1
+    if isinstance(error, CommandError):
+        click.echo(f"error: {error.message}", err=True)
+        if error.help:
+            click.echo(f"help: {error.help}", err=True)
+        return 2
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    click.echo(f"error: {what}", err=True)
+    click.echo("help: this should not happen; `--debug` shows where it did", err=True)
+    return 2

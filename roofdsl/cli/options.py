@@ -1,0 +1,181 @@
+"""Options and arguments that commands share: files, parameters, machines, sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.diagnostics import CommandError, render
+from roofdsl.lang.units import UnitError, parse_size
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import SUFFIX, Target, checked_file, shipped, split_target
+
+F = TypeVar("F", bound=Callable[..., Any])
+LARGEST_PARAMETER = 2**62
+
+
+def size_option(name: str, help: str) -> Callable[[F], F]:
+    """An option that takes a size with its unit, `32KiB`; the function gets bytes or None."""
+    return click.option(name, metavar="SIZE", callback=_size, help=help)
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    try:
+        return None if value is None else parse_size(value)
+    except UnitError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def set_option(function: F) -> F:
+    """`--set n=4096,b=32`, repeatable, the last one counts; the function gets `settings`, a dict of integers."""
+    help = "Parameters, as in n=4096,b=32 (repeatable)."
+    return click.option("--set", "settings", multiple=True, metavar="NAME=NUMBER,...", callback=_settings, help=help)(
+        function
+    )
+
+
+def _settings(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> dict[str, int]:
+    return {name: number for text in value for name, number in parse_settings(text, ctx, param).items()}
+
+
+def parse_settings(text: str, ctx: click.Context | None = None, param: click.Parameter | None = None) -> dict[str, int]:
+    """`n=4096,b=32` as a dict of positive integers. Raises click.BadParameter (exit status 2)."""
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, number = (s.strip() for s in part.partition("="))
+        if not equals or not name.isidentifier():
+            raise click.BadParameter(f"`{part.strip()}` is not of the form n=4096", ctx, param)
+        try:
+            found[name] = int(number)
+        except ValueError:
+            raise click.BadParameter(f"`{number[:40]}` for `{name}` is no integer", ctx, param) from None
+        if not 0 < found[name] <= LARGEST_PARAMETER:
+            raise click.BadParameter(f"`{name}` is a positive integer, and {number[:40]} is given", ctx, param)
+    return found
+
+
+def json_option(function: F) -> F:
+    """`--json`; the function gets `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")(function)
+
+
+def traffic_option(function: F) -> F:
+    """`--traffic CONVENTION`; the function gets `traffic` or None."""
+    return click.option(
+        "--traffic",
+        type=click.Choice(["once", "load_store", "write_allocate"]),
+        help="How bytes are counted; by default as the file or the machine says.",
+    )(function)
+
+
+def machine_option(function: F) -> F:
+    """`--machine NAME|FILE[:NAME]`, required; the function gets `machine_name`."""
+    return click.option(
+        "--machine", "machine_name", required=True, metavar="NAME|FILE[:NAME]", help="A shipped machine or a file."
+    )(function)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A file and the names picked in it: one kernel or program, or all that the file itself defines."""
+
+    checked: CheckedFile
+    kernels: tuple[str, ...]
+    programs: tuple[str, ...]
+
+
+def choose(text: str) -> Chosen:
+    """What FILE, FILE:NAME, `-` or the name of a shipped kernel speaks of.
+
+    A file with programs and nothing picked stands for its programs, which run its kernels. Raises CommandError for
+    a file or name that is not there, InputError for a file with errors. Warnings of the file go to standard error.
+    """
+    target = find(text)
+    checked = checked_file(target.path)
+    for warning in checked.warnings:
+        click.echo(render(checked.source, warning), err=True)
+    if target.name is None:
+        if checked.own_programs:
+            return Chosen(checked, (), checked.own_programs)
+        names = checked.own_kernels or tuple(checked.kernels)
+        if not names:
+            raise CommandError(f"`{checked.source.name}` has no kernel", "machines are taken by --machine")
+        return Chosen(checked, names, ())
+    if target.name in checked.programs:
+        return Chosen(checked, (), (target.name,))
+    if target.name in checked.kernels:
+        return Chosen(checked, (target.name,), ())
+    from roofdsl.lang.report import did_you_mean
+
+    names = (*checked.kernels, *checked.programs)
+    listed = f"it has {', '.join(names[:8])}" if names else "it has no kernels"
+    message = f"`{checked.source.name}` has no kernel or program `{target.name}`"
+    raise CommandError(message, did_you_mean(target.name, names, listed))
+
+
+def find(text: str) -> Target:
+    """The file that a command-line FILE stands for: a path, or the name of a kernel among the shipped models."""
+    target = split_target(text)
+    path = target.path
+    if path == "-" or "/" in path or path.endswith(SUFFIX) or Path(path).is_file():
+        return target
+    if target.name is not None:
+        stem = shipped("kernels").get(path)
+        if stem is not None:
+            return Target(str(stem), target.name)
+    names = shipped_kernels()
+    if target.name is None and path in names:
+        return Target(names[path], path)
+    from roofdsl.lang.report import did_you_mean
+
+    help = did_you_mean(path, names, "`roofdsl models` lists the shipped ones")
+    raise CommandError(f"there is no file and no shipped kernel `{path}`", help)
+
+
+def shipped_kernels() -> dict[str, str]:
+    """Every shipped kernel's name and the file that defines it."""
+    found: dict[str, str] = {}
+    for path in shipped("kernels").values():
+        checked = checked_file(str(path))
+        found |= {name: str(path) for name in (*checked.own_kernels, *checked.own_programs)}
+    return found
+
+
+def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel, dict[str, int]]]:
+    """The chosen kernels, each with those settings that are its parameters.
+
+    Raises CommandError for a setting that none of them knows.
+    """
+    from roofdsl.loops.load import kernel
+
+    pairs = []
+    unknown = set(settings)
+    for name in chosen.kernels:
+        lowered = kernel(chosen.checked, name, settings)
+        known = {p.name for p in lowered.parameters} | {c for c, _ in lowered.constants}
+        unknown -= known
+        pairs.append((lowered, {n: v for n, v in settings.items() if n in known}))
+    if unknown and pairs:
+        first = pairs[0][0]
+        whose = f"kernel {first.name} has" if len(pairs) == 1 else f"the kernels of {first.source.name} have"
+        every = [[*(p.name for p in k.parameters), *(c for c, _ in k.constants)] for k, _ in pairs]
+        names = dict.fromkeys(n for some in every for n in some)
+        have = f"its parameters are {', '.join(names)}" if names else "it has none"
+        raise CommandError(f"{whose} no parameter `{min(unknown)}`", have)
+    return pairs
+
+
+def show_json(document: object) -> None:
+    """A JSON document on standard output; NaN and infinities are refused by json itself."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def warn(message: str) -> None:
+    """A warning, on standard error."""
+    click.echo(f"warning: {message}", err=True)

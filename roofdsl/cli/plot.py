@@ -1,0 +1,19 @@
+"""`roofdsl plot KIND`: figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from roofdsl.cli.lazy import LazyGroup
+
+# name -> (module:attribute, one line of help)
+KINDS: Mapping[str, tuple[str, str]] = {
+    "roofline": ("roofdsl.cli.plot_roofline:roofline", "Performance over intensity, under a machine's roofs."),
+}
+
+
+@click.group(cls=LazyGroup, commands_at=KINDS)
+def plot() -> None:
+    """Draw a figure of the given KIND."""

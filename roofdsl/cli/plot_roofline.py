@@ -1,0 +1,84 @@
+"""`roofdsl plot roofline`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import choose, kernels_of, parse_settings, set_option, traffic_option, warn
+from roofdsl.lang.types import TYPES
+from roofdsl.lang.units import UnitError, parse_rate
+from roofdsl.loops.model import Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.plot.content import Point, point_of, roofs_of
+from roofdsl.plot.roofline import save_roofline
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.program import predict_program
+from roofdsl.predict.time import Prediction
+
+_POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
+@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@set_option
+@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One point per size (repeatable).")
+@traffic_option
+@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
+@click.option("--measured", multiple=True, metavar="LABEL=I@RATE", help='A measured point, "mine=0.25@200 GFLOP/s".')
+@click.option("--title", help="By default the machine's title.")
+def roofline(
+    *,
+    files: tuple[str, ...],
+    machine_names: tuple[str, ...],
+    output: str,
+    settings: dict[str, int],
+    sizes: tuple[str, ...],
+    traffic: Traffic | None,
+    unit: str | None,
+    types: tuple[str, ...],
+    measured: tuple[str, ...],
+    title: str | None,
+) -> None:
+    """Draw kernels (FILEs, FILE:KERNELs, shipped names) under the roofs of machines."""
+    unknown = next((t for t in types if t not in TYPES), None)
+    if unknown is not None:
+        raise click.BadParameter(f"there is no type `{unknown}`; the types are {', '.join(TYPES)}", param_hint="--type")
+    machines = [load_machine(name) for name in machine_names]
+    options = Options(traffic, unit)
+    predictions: list[Prediction] = []
+    for file in files:
+        chosen = choose(file)
+        for machine in machines:
+            for size in [parse_settings(s) for s in sizes] or [{}]:
+                given = settings | size
+                predictions += [predict(k, own, machine, options) for k, own in kernels_of(chosen, given)]
+                predictions += [predict_program(chosen.checked, p, given, machine, options) for p in chosen.programs]
+    for message in dict.fromkeys(w for p in predictions for w in p.warnings):
+        warn(message)
+    shown_types = types or tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
+    units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
+    roofs = [roofs_of(m, shown_types, units) for m in machines]
+    points = [point_of(p) for p in predictions] + [_measured(text) for text in measured]
+    save_roofline(Path(output), roofs, points, title)
+
+
+def _measured(text: str) -> Point:
+    """`LABEL=I@RATE`. Raises click.BadParameter."""
+    match = _POINT.fullmatch(text)
+    if match is None:
+        raise click.BadParameter(f"`{text}` is not of the form LABEL=I@RATE", param_hint="--measured")
+    try:
+        intensity, rate = float(match["intensity"]), float(parse_rate(match["rate"]))
+    except UnitError as error:
+        raise click.BadParameter(str(error), param_hint="--measured") from None
+    except ValueError:
+        raise click.BadParameter(f"`{match['intensity']}` is no intensity", param_hint="--measured") from None
+    if not 0 < intensity < 1e12:
+        raise click.BadParameter("an intensity is positive, in operations per byte", param_hint="--measured")
+    return Point(match["label"], intensity, rate, "measured")

@@ -1,0 +1,94 @@
+"""A prediction as text."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from roofdsl.cli.text import bold, columns
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import (
+    group,
+    show_bandwidth,
+    show_bytes,
+    show_number,
+    show_rate,
+    show_size,
+    show_time,
+)
+from roofdsl.predict.time import Prediction
+
+
+def describe(p: Prediction, machine: Machine) -> str:
+    """The whole prediction: counts, terms of the time, what bounds it, and what was assumed."""
+    at = ", ".join(f"{n} = {v}" for n, v in p.parameters)
+    title = f" ({machine.title})" if machine.title else ""
+    lines = [bold(f"{p.kernel} on {p.machine}{title}") + (f", {at}" if at else ""), ""]
+    lines += [f"  {line}" for line in columns(_counts(p))]
+    lines += ["", *(f"  {line}" for line in columns(_terms(p), right=(1, 2, 3, 4))), ""]
+    lines += [f"  {line}" for line in columns(_outcome(p))]
+    if p.assumptions:
+        lines += ["", "  assumed:", *(f"    {note}" for note in p.assumptions)]
+    return "\n".join(lines)
+
+
+def _counts(p: Prediction) -> list[tuple[str, str]]:
+    where = "compulsory" if p.cache_bytes is None else f"behind {show_size(p.cache_bytes)} of cache"
+    if p.line_bytes is not None:
+        where += f", lines of {show_size(p.line_bytes)}"
+    rows = [
+        ("work W", f"{group(p.work)} {p.operation}" + (f" in {p.type}" if p.type else "")),
+        ("traffic Q", f"{group(p.memory.bytes)} B ({p.traffic}, {where})"),
+    ]
+    if p.intensity is not None:
+        rows.append(("intensity I", _per_byte(p.intensity, p)))
+    if p.ridge is not None:
+        rows.append(("balance", _per_byte(p.ridge, p)))
+    return rows
+
+
+def _per_byte(value: Fraction, p: Prediction) -> str:
+    return f"{show_number(value)} {p.operation}/B"
+
+
+def _terms(p: Prediction) -> list[tuple[str, ...]]:
+    """The table of the terms; the bound is marked."""
+    marks = dict.fromkeys(p.bounds, "<- bound")
+    rows: list[tuple[str, ...]] = [("", "amount", "rate", "I", "time", "")]
+    if p.peak_per_s is not None:
+        amount = show_rate(p.work, p.operation).removesuffix("/s")
+        rate = show_rate(p.peak_per_s, p.operation)
+        rows.append(("compute", amount, rate, "", show_time(p.compute_s), marks.get("compute", "")))
+    for level in p.levels:
+        intensity = level.intensity(p.work)
+        rows.append(
+            (
+                level.name,
+                show_bytes(level.bytes),
+                show_bandwidth(level.bandwidth_bytes_per_s),
+                "" if intensity is None else show_number(intensity),
+                show_time(level.time_s),
+                marks.get(level.name, ""),
+            )
+        )
+    if p.launch_s:
+        each = show_time(p.launch_s / p.launches)
+        launches = f"{group(p.launches)} launch{'es' if p.launches > 1 else ''}"
+        rows.append(("launch", launches, f"{each} each", "", show_time(p.launch_s), marks.get("launch", "")))
+    return rows
+
+
+def _outcome(p: Prediction) -> list[tuple[str, str, str]]:
+    slow = Fraction(p.work, 1) / p.no_overlap_s if p.no_overlap_s else Fraction(0)
+    slow_bytes = p.memory.bytes / p.no_overlap_s if p.no_overlap_s else Fraction(0)
+    if p.work:
+        fast_rate, slow_rate = show_rate(p.rate_per_s, p.operation), show_rate(slow, p.operation)
+    else:
+        fast_rate, slow_rate = show_bandwidth(p.bytes_per_s), show_bandwidth(slow_bytes)
+    rows = [
+        ("expected", show_time(p.expected_s), f"{fast_rate}, bound by {p.bound}"),
+        ("no overlap", show_time(p.no_overlap_s), slow_rate),
+    ]
+    for name, total in p.counters:
+        rate = show_rate(total / p.expected_s, name) if p.expected_s else ""
+        rows.append((name, group(total), rate))
+    return rows

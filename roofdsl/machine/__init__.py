@@ -1,0 +1,1 @@
+"""Machines: peaks, caches, memories, ceilings and links, each number with its source."""

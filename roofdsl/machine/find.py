@@ -1,0 +1,115 @@
+"""Shipped machines and models by name, and what `--machine NAME|FILE[:NAME]` means."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import roofdsl
+from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.parse import MAX_BYTES
+from roofdsl.lang.report import did_you_mean
+from roofdsl.loops.load import decode, load_file
+from roofdsl.machine.lower import lower
+from roofdsl.machine.model import Machine
+
+SUFFIX = ".roof"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file and, where one is picked, the name of a definition in it. `path` is `-` for standard input."""
+
+    path: str
+    name: str | None = None
+
+
+def models_folder() -> Path:
+    """Where the shipped models lie: `models/` of a checkout, `roofdsl/_models` in a wheel.
+
+    Raises CommandError where there is neither (a broken installation).
+    """
+    for folder in (Path(roofdsl.__file__).parents[1] / "models", Path(str(resources.files("roofdsl"))) / "_models"):
+        if (folder / "machines").is_dir():
+            return folder
+    raise CommandError("the shipped models are missing from this installation", "install roofdsl again")
+
+
+def shipped(kind: str) -> dict[str, Path]:
+    """The files under models/`kind`, by their names without the suffix, sorted; `kind` is machines or kernels."""
+    return {p.stem: p for p in sorted((models_folder() / kind).glob(f"*{SUFFIX}"))}
+
+
+def split_target(text: str) -> Target:
+    """FILE or FILE:NAME. A colon belongs to a path that exists as it stands; `./-:NAME` is from standard input."""
+    head, colon, tail = text.rpartition(":")
+    if colon and head and tail.isidentifier() and not Path(text).exists():
+        return Target("-" if head == "./-" else head, tail)
+    return Target(text)
+
+
+def load_machine(text: str) -> Machine:
+    """The machine that NAME, FILE or FILE:NAME speaks of; a FILE ends in `.roof` or has a folder in front.
+
+    Raises CommandError for a machine or file that is not there, InputError for one with errors.
+    """
+    target = split_target(text)
+    if target.path == "-" or "/" in target.path or target.path.endswith(SUFFIX) or target.name is not None:
+        return machine_of(checked_file(target.path), target.name)
+    for path in _machine_files(text):
+        checked = checked_file(str(path))
+        if text in checked.own_machines:
+            return lower(checked.machines[text])
+    help = did_you_mean(text, shipped_machines(), "`roofdsl machines` lists what is shipped; a file is named FILE.roof")
+    raise CommandError(f"there is no shipped machine `{text}`", help)
+
+
+def machine_of(checked: CheckedFile, name: str | None) -> Machine:
+    """The machine of that name in a file, or its only one. Raises CommandError where that names none or several."""
+    if name is not None:
+        if name not in checked.machines:
+            help = did_you_mean(name, checked.machines, _has(checked.own_machines))
+            raise CommandError(f"{checked.source.name} has no machine `{name}`", help)
+        return lower(checked.machines[name])
+    names = checked.own_machines or tuple(checked.machines)
+    if len(names) != 1:
+        what = "no machine" if not names else f"{len(names)} machines"
+        pick = f"pick one: {', '.join(f'{checked.source.name}:{n}' for n in names)}" if names else ""
+        raise CommandError(f"{checked.source.name} has {what}", pick)
+    return lower(checked.machines[names[0]])
+
+
+@cache
+def shipped_machines() -> dict[str, Machine]:
+    """Every shipped machine by name, sorted."""
+    found: dict[str, Machine] = {}
+    for path in shipped("machines").values():
+        checked = checked_file(str(path))
+        found |= {name: lower(checked.machines[name]) for name in checked.own_machines}
+    return dict(sorted(found.items()))
+
+
+def checked_file(path: str) -> CheckedFile:
+    """A `.roof` file, read and checked with what it uses; `-` is standard input.
+
+    Raises CommandError where it cannot be read, InputError with all errors of its text.
+    """
+    if path != "-":
+        return load_file(path)
+    return load_file(decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>"))
+
+
+def _machine_files(name: str) -> Iterator[Path]:
+    """The shipped machine files, the one of that name first."""
+    files = shipped("machines")
+    yield from (p for stem, p in files.items() if stem == name)
+    yield from (p for stem, p in files.items() if stem != name)
+
+
+def _has(names: tuple[str, ...]) -> str:
+    return f"it has {', '.join(names)}" if names else "it has no machines"

@@ -1,0 +1,202 @@
+"""A machine as predictions see it: exact numbers, units in the names, and where each came from.
+
+Rates fall back by counting_and_time.md, rule 12; every fallback used is handed on as an assumption in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.types import TYPES
+from roofdsl.machine.quantities import show_rate
+
+UNFUSED = "unfused"  # what `peak TYPE RATE` without a class states
+PEAK_CLASSES = ("fma", UNFUSED, "min", "div", "special", "tensor", "tensor_sparse")
+MATRIX_CLASSES = ("tensor", "tensor_sparse")
+DEFAULT_COSTS: Mapping[str, Fraction] = {"div": Fraction(8), "special": Fraction(8)}  # rule 12
+
+
+def operation(type_name: str) -> str:
+    """What operations on a type are counted in: OP for integers, FLOP for all else (rule 7)."""
+    return "OP" if TYPES[type_name].kind == "int" else "FLOP"
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Operations per second of one class on one type; a fused pair is two operations."""
+
+    type: str
+    cls: str
+    rate_per_s: Fraction
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One cache level. `size_bytes` is one copy's, the bandwidth is of all copies together.
+
+    `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11).
+    """
+
+    name: str
+    size_bytes: int
+    bandwidth_bytes_per_s: Fraction
+    line_bytes: int | None = None
+    sector_bytes: int | None = None
+    ways: int | None = None
+    copies: int = 1
+    write_allocate: bool | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory; the first of a machine is its last level, any other is reached through links only."""
+
+    name: str
+    size_bytes: int
+    bandwidth_bytes_per_s: Fraction
+    line_bytes: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class ComputeCeiling:
+    """A named ceiling under the peak of `type`, in operations per second; `cls` narrows it to a peak class."""
+
+    name: str
+    type: str
+    rate_per_s: Fraction
+    cls: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class BandwidthCeiling:
+    """A named ceiling under the bandwidth of the cache or memory `level`."""
+
+    name: str
+    level: str
+    bandwidth_bytes_per_s: Fraction
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link from `start` to `end` (memories or machines); `both_ways` gives each direction its own bandwidth."""
+
+    name: str
+    start: str
+    end: str
+    bandwidth_bytes_per_s: Fraction
+    both_ways: bool = False
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Operations per second, and in words what was assumed to get them (empty where the machine states it)."""
+
+    per_s: Fraction
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A checked machine. `launch_s` is the time of one kernel launch; `units` counts cores or multiprocessors."""
+
+    name: str
+    title: str
+    peaks: tuple[Peak, ...]
+    memories: tuple[Memory, ...]
+    caches: tuple[Cache, ...] = ()
+    ceilings: tuple[ComputeCeiling | BandwidthCeiling, ...] = ()
+    links: tuple[Link, ...] = ()
+    launch_s: Fraction | None = None
+    launch_source: str = ""
+    clock_hz: Fraction | None = None
+    units: int | None = None
+    costs: tuple[tuple[str, Fraction], ...] = ()
+    pipes_separate: bool = False
+    source: str = ""
+    origin: str = field(default="", compare=False)  # the file it was read from
+
+    @property
+    def main_memory(self) -> Memory:
+        """The last level of the hierarchy: the first memory declared."""
+        return self.memories[0]
+
+    @property
+    def last_cache(self) -> Cache | None:
+        """The cache nearest to memory; None on a machine without caches (the textbook's)."""
+        return self.caches[-1] if self.caches else None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types with any peak, in the order declared."""
+        return tuple(dict.fromkeys(p.type for p in self.peaks))
+
+    def stated(self, type_name: str, cls: str) -> Peak | None:
+        """The peak as the machine states it; None where it does not."""
+        return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
+
+    def peak(self, type_name: str, unit: str | None = None) -> Rate:
+        """The highest rate of a type: fused where there is fused multiply-add, or that of a matrix unit.
+
+        Raises CommandError where the machine does not have the type (or the unit for it).
+        """
+        if unit is not None:
+            return self.rate(type_name, unit)
+        return self.rate(type_name, "fma" if self.stated(type_name, "fma") else UNFUSED)
+
+    def rate(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None = None) -> Rate:
+        """Operations per second of `cls` on `type_name` (counting_and_time.md, rule 12).
+
+        `cls` is one of PEAK_CLASSES, or "add" or "mul" for unfused ones. `costs` are a kernel file's own
+        `cost CLASS N`, which go before what the machine states. Where pairs are asked for and the machine has
+        no fused multiply-add, a pair runs as an add and a mul. Raises CommandError for a missing type.
+        """
+        own = (costs or {}).get(cls)
+        stated = self.stated(type_name, cls)
+        if stated is not None and own is None:
+            return Rate(stated.rate_per_s)
+        if cls in MATRIX_CLASSES:
+            raise self._missing(type_name, cls)
+        if cls == "fma":
+            base = self.rate(type_name, UNFUSED)
+            note = f"{type_name}: no fused multiply-add on this machine, a pair runs as one add and one mul"
+            return Rate(base.per_s, (*base.assumptions, note))
+        if cls == UNFUSED:
+            fused = self.stated(type_name, "fma")
+            if fused is None:
+                raise self._missing(type_name, None)
+            half = show_rate(fused.rate_per_s / 2, operation(type_name))
+            note = f"{type_name}: unfused operations at half the fused rate ({half})"
+            return Rate(fused.rate_per_s / 2, (note,))
+        base = self.rate(type_name, UNFUSED)
+        cost = own if own is not None else dict(self.costs).get(cls)
+        if cost is not None:
+            return Rate(base.per_s / cost, base.assumptions)
+        cost = DEFAULT_COSTS.get(cls, Fraction(1))
+        if cls in ("add", "mul"):
+            return base
+        how = "at the unfused rate" if cost == 1 else f"at 1/{cost} of the unfused rate (the default cost)"
+        return Rate(base.per_s / cost, (*base.assumptions, f"{type_name}: {cls} {how}"))
+
+    def _missing(self, type_name: str, unit: str | None) -> CommandError:
+        matrix = [p.cls for p in self.peaks if p.type == type_name and p.cls in MATRIX_CLASSES]
+        if unit is None and matrix:
+            return CommandError(
+                f"machine {self.name} runs {type_name} on its matrix units only",
+                f"for a contraction, ask for them with `--unit {matrix[0]}`",
+            )
+        if unit is not None:
+            have = [p.type for p in self.peaks if p.cls == unit]
+            what = f"machine {self.name} has no {unit} rate for {type_name}"
+            return CommandError(what, f"it has {unit} for {', '.join(have)}" if have else f"it has no {unit} rates")
+        have = [t for t in self.types if any(p.type == t and p.cls not in MATRIX_CLASSES for p in self.peaks)]
+        listed = ", ".join(have) if have else f"only matrix rates, for {', '.join(self.types)}"
+        return CommandError(f"machine {self.name} has no peak for {type_name}", f"it has {listed}")

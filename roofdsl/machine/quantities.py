@@ -1,0 +1,70 @@
+"""Exact quantities as people write them: rates, bandwidths, sizes, times, with a fitting prefix."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor, log10
+
+Number = int | float | Fraction
+
+_DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps"))
+
+
+def show_number(value: Number, digits: int = 4) -> str:
+    """`value` with that many significant digits and no exponent for everyday magnitudes."""
+    x = float(value)
+    if x == 0 or not 1e-4 <= abs(x) < 1e15:
+        return f"{x:.{digits}g}"
+    decimals = max(0, digits - 1 - floor(log10(abs(x))))
+    text = f"{x:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _scaled(value: Number, unit: str, digits: int) -> str:
+    x = float(value)
+    for factor, prefix in _DECIMAL:
+        if abs(x) >= factor * (1 - 1e-12):
+            return f"{show_number(x / factor, digits)} {prefix}{unit}"
+    return f"{show_number(x, digits)} {unit}"
+
+
+def show_rate(per_s: Number, unit: str = "FLOP", digits: int = 4) -> str:
+    """Operations per second: `7 TFLOP/s`."""
+    return _scaled(per_s, f"{unit}/s", digits)
+
+
+def show_bandwidth(bytes_per_s: Number, digits: int = 4) -> str:
+    """Bytes per second: `900 GB/s`."""
+    return _scaled(bytes_per_s, "B/s", digits)
+
+
+def show_bytes(count: Number, digits: int = 4) -> str:
+    """A number of bytes moved, in decimal multiples: `134.3 MB`."""
+    return _scaled(count, "B", digits)
+
+
+def show_size(count: Number) -> str:
+    """A capacity, in binary multiples where they come out with few digits: `6 MiB`, else decimal ones."""
+    x = Fraction(count)
+    factor, unit = next(((f, u) for f, u in _BINARY if x >= f), (1, "B"))
+    if (x / factor * 4).denominator == 1:
+        return f"{show_number(x / factor, 6)} {unit}"
+    return _scaled(count, "B", 6)
+
+
+def show_time(seconds: Number, digits: int = 4) -> str:
+    """A time: `149.2 us`."""
+    x = float(seconds)
+    if x == 0:
+        return "0 s"
+    for factor, unit in _TIMES:
+        if abs(x) >= factor * (1 - 1e-12):
+            return f"{show_number(x / factor, digits)} {unit}"
+    return f"{x:.{digits}g} s"
+
+
+def group(count: int) -> str:
+    """An exact count with thousands apart: `33,554,432`."""
+    return f"{count:,}"

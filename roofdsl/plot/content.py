@@ -1,0 +1,166 @@
+"""What a roofline figure shows: roofs, ceilings, ridges and points, as numbers, before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Literal
+
+from roofdsl.lang.types import TYPES
+from roofdsl.machine.model import MATRIX_CLASSES, UNFUSED, ComputeCeiling, Machine, operation
+from roofdsl.machine.quantities import show_bandwidth, show_number, show_rate
+from roofdsl.predict.time import Prediction
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel on the plane.
+
+    intensity: operations per byte, None for a kernel without work, which stands at the left edge with its
+    `bytes_per_s`. flops_per_s: operations per second. error: the lowest and highest rate of a measurement.
+    """
+
+    label: str
+    intensity: float | None
+    flops_per_s: float
+    kind: Literal["predicted", "measured"] = "predicted"
+    error: tuple[float, float] | None = None
+    bytes_per_s: float | None = None
+    machine: str = ""
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A horizontal line: the peak of a type, or a ceiling under it; `ridge` is where the memory roof meets it."""
+
+    label: str
+    rate_per_s: float
+    ridge: float
+    is_ceiling: bool
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A line of constant bandwidth: a machine's memory, or a ceiling under it."""
+
+    label: str
+    bytes_per_s: float
+    is_ceiling: bool
+
+
+@dataclass(frozen=True)
+class MachineRoofs:
+    """The lines of one machine, each kind from the highest to the lowest."""
+
+    name: str
+    title: str
+    slopes: tuple[Slope, ...]
+    roofs: tuple[Roof, ...]
+
+    @property
+    def top(self) -> float:
+        """The highest roof, in operations per second."""
+        return max(r.rate_per_s for r in self.roofs)
+
+    @property
+    def bandwidth(self) -> float:
+        """That of the memory, in bytes per second."""
+        return self.slopes[0].bytes_per_s
+
+    def without_ceilings(self) -> MachineRoofs:
+        """Roofs alone, for a figure with several machines."""
+        roofs = tuple(r for r in self.roofs if not r.is_ceiling)
+        return MachineRoofs(self.name, self.title, self.slopes[:1], roofs)
+
+
+def point_of(prediction: Prediction, label: str | None = None) -> Point:
+    """The predicted point of a kernel; its sizes are part of the label unless one is given."""
+    sizes = ", ".join(f"{n}={v}" for n, v in prediction.parameters)
+    text = label if label is not None else prediction.kernel + (f" {sizes}" if sizes else "")
+    intensity = prediction.intensity
+    return Point(
+        text,
+        None if intensity is None else float(intensity),
+        float(prediction.rate_per_s),
+        bytes_per_s=float(prediction.bytes_per_s),
+        machine=prediction.machine,
+    )
+
+
+def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] = ()) -> MachineRoofs:
+    """The lines of `machine` for `types`; where these are empty, for all its floating-point types.
+
+    A type shows its fused roof, or its unfused one where it has no fused multiply-add; the unfused rate is a
+    ceiling under a fused roof where the type was asked for or the machine states it. Matrix roofs are those of
+    `units`, all dense ones where no types are given. Roofs of the same height are one line.
+    """
+    memory = machine.main_memory
+    beta = float(memory.bandwidth_bytes_per_s)
+    wanted = [t for t in types or machine.types if t in machine.types and (types or TYPES[t].kind == "float")]
+    shown_units = list(units) if types else ["tensor"]
+    found: dict[tuple[bool, float, str], list[str]] = {}
+    for type_name in wanted:
+        for name, rate, is_ceiling in _rates(machine, type_name, shown_units, bool(types)):
+            found.setdefault((is_ceiling, rate, operation(type_name)), []).append(name)
+    roofs = [
+        Roof(f"{', '.join(names)} {show_rate(rate, unit)}", rate, rate / beta, is_ceiling)
+        for (is_ceiling, rate, unit), names in found.items()
+    ]
+    slopes = [Slope(f"{memory.name} {show_bandwidth(beta)}", beta, False)]
+    for ceiling in machine.ceilings:
+        if not isinstance(ceiling, ComputeCeiling) and ceiling.level == memory.name:
+            rate = float(ceiling.bandwidth_bytes_per_s)
+            slopes.append(Slope(f"{ceiling.name} {show_bandwidth(rate)}", rate, True))
+    return MachineRoofs(
+        machine.name,
+        machine.title,
+        (slopes[0], *sorted(slopes[1:], key=lambda s: -s.bytes_per_s)),
+        tuple(sorted(roofs, key=lambda r: -r.rate_per_s)),
+    )
+
+
+def _rates(machine: Machine, type_name: str, units: Sequence[str], asked: bool) -> list[tuple[str, float, bool]]:
+    """(name, operations per second, whether it is a ceiling) of each line of one type."""
+    found = []
+    for unit in units:
+        if (matrix := machine.stated(type_name, unit)) is not None:
+            found.append((f"{type_name} {unit.replace('_', ' ')}", float(matrix.rate_per_s), False))
+    fused, unfused = machine.stated(type_name, "fma"), machine.stated(type_name, UNFUSED)
+    if fused is not None:
+        found.append((f"{type_name} FMA", float(fused.rate_per_s), False))
+        if asked or unfused is not None:
+            found.append((f"{type_name} no FMA", float(machine.rate(type_name, UNFUSED).per_s), True))
+    elif unfused is not None:
+        found.append((type_name, float(unfused.rate_per_s), False))
+    for ceiling in machine.ceilings:
+        if not isinstance(ceiling, ComputeCeiling) or ceiling.type != type_name:
+            continue
+        if ceiling.cls not in MATRIX_CLASSES or ceiling.cls in units:
+            found.append((ceiling.name, float(ceiling.rate_per_s), True))
+    return found
+
+
+def ridge_label(roof: Roof) -> str:
+    """`ridge 7.78`."""
+    return f"ridge {show_number(roof.ridge, 3)}"
+
+
+@dataclass(frozen=True)
+class Window:
+    """The plane's limits: intensity in operations per byte, rates in operations per second."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+
+def window_of(machines: Sequence[MachineRoofs], points: Sequence[Point]) -> Window:
+    """Limits that show every ridge and point with room around them, at whole or half decades in x."""
+    xs = [r.ridge for m in machines for r in m.roofs] + [p.intensity for p in points if p.intensity]
+    left = 10 ** (floor(2 * log10(min(xs) / 3)) / 2)
+    right = 10 ** (ceil(2 * log10(max(xs) * 8)) / 2)
+    low = min(s.bytes_per_s for m in machines for s in m.slopes) * left
+    ys = [low, *(p.flops_per_s for p in points if p.intensity), *(p.error[0] for p in points if p.error)]
+    ys += [p.bytes_per_s * left for p in points if p.intensity is None and p.bytes_per_s]
+    high = max([*(m.top for m in machines), *(p.flops_per_s for p in points)])
+    return Window((left, right), (min(y for y in ys if y > 0) / 1.6, high * 3))

@@ -1,0 +1,147 @@
+"""Compute time: operations over rates, class by class and type by type (counting_and_time.md, rules 12 to 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine
+
+# Where the adder and the multiplier are two pipes, these run on the multiplier's; all else on the adder's.
+_MULTIPLIER = ("mul", "div", "special")
+
+
+@dataclass(frozen=True)
+class ComputePart:
+    """Operations of one type that run at one rate. `cls` is a peak class, or "add" and "mul" left unfused."""
+
+    type: str
+    cls: str
+    operations: int
+    rate_per_s: Fraction
+
+    @property
+    def time_s(self) -> Fraction:
+        return self.operations / self.rate_per_s
+
+
+@dataclass(frozen=True)
+class ComputeTime:
+    """T_comp and what it is made of.
+
+    time_s: seconds; with `pipes separate` the busier pipe's, else the sum of the parts.
+    peak_per_s: the machine's highest rate for the dominant type, in operations per second (None where W = 0).
+    type: the type that dominates the time (None where W = 0).
+    """
+
+    time_s: Fraction
+    parts: tuple[ComputePart, ...]
+    type: str | None
+    peak_per_s: Fraction | None
+    assumptions: tuple[str, ...]
+
+
+def compute_time(
+    work: WorkAt,
+    machine: Machine,
+    *,
+    unit: str | None = None,
+    costs: Mapping[str, Fraction] | None = None,
+    ceilings: tuple[ComputeCeiling, ...] = (),
+) -> ComputeTime:
+    """T_comp of `work` on `machine`, in seconds.
+
+    `unit` is "tensor" or "tensor_sparse" where a contraction runs on matrix units: all its operations then take
+    that rate. `ceilings` caps the rate of their types. Raises CommandError where the machine lacks a type.
+    """
+    parts: list[ComputePart] = []
+    notes: list[str] = []
+    for type_name, total in work.by_type.items():
+        if total:
+            parts += _parts_of(work, type_name, machine, unit, costs=costs or {}, notes=notes)
+    if machine.pipes_separate and unit is None:
+        time = _pipes_time(parts, machine, notes)
+    else:
+        time = sum((p.time_s for p in parts), Fraction(0))
+    for ceiling in ceilings:
+        under = [p for p in parts if is_under(ceiling, p)]
+        others = Fraction(0) if machine.pipes_separate else sum(p.time_s for p in parts if p not in under)
+        time = max(time, sum(p.operations for p in under) / ceiling.rate_per_s + others)
+    dominant = _dominant(parts)
+    peak = machine.peak(dominant, unit).per_s if dominant else None
+    return ComputeTime(time, tuple(parts), dominant, peak, tuple(dict.fromkeys(notes)))
+
+
+def is_under(ceiling: ComputeCeiling, part: ComputePart) -> bool:
+    """Whether a ceiling caps these operations."""
+    return ceiling.type == part.type and ceiling.cls in ("", part.cls)
+
+
+def _parts_of(
+    work: WorkAt,
+    type_name: str,
+    machine: Machine,
+    unit: str | None,
+    *,
+    costs: Mapping[str, Fraction],
+    notes: list[str],
+) -> list[ComputePart]:
+    """The parts of one type; what the rates assume goes to `notes`."""
+    if unit is not None:
+        total = work.by_type[type_name]
+        return [ComputePart(type_name, unit, total, machine.rate(type_name, unit).per_s)]
+    counts = {c: work.operations.get((type_name, c), 0) for c in OPERATION_CLASSES}
+    pairs = work.fused_pairs.get(type_name, 0)
+    if machine.pipes_separate:
+        pairs = 0  # each half of a pair goes to its own pipe
+    counts["add"] -= pairs
+    counts["mul"] -= pairs
+    counts = {"fma": 2 * pairs, **counts}
+    parts = []
+    for cls, operations in counts.items():
+        if operations:
+            rate = machine.rate(type_name, cls, costs)
+            if not machine.pipes_separate:
+                notes.extend(rate.assumptions)
+            parts.append(ComputePart(type_name, cls, operations, rate.per_s))
+    return parts
+
+
+def _pipes_time(parts: list[ComputePart], machine: Machine, notes: list[str]) -> Fraction:
+    """The maximum over the adder and the multiplier: each runs at half the rate of the two together.
+
+    That rate is the fused peak where the machine states one, else the unfused one (73.6 GFLOP/s together are
+    36.8 additions and 36.8 multiplications). Minimum and maximum go to the adder, div and special to the other;
+    a class with a rate of its own keeps it.
+    """
+    busy = {"add": Fraction(0), "mul": Fraction(0)}
+    for part in parts:
+        pipe = "mul" if part.cls in _MULTIPLIER else "add"
+        if machine.stated(part.type, part.cls) is not None:
+            busy[pipe] += part.time_s
+            continue
+        unfused = machine.rate(part.type, UNFUSED).per_s
+        cost = unfused / part.rate_per_s  # what rule 12 makes of the class, in unfused operations
+        busy[pipe] += part.operations * cost / (machine.peak(part.type).per_s / 2)
+        if part.cls not in ("add", "mul"):
+            notes.append(f"{part.type}: {part.cls} on the {'multiplier' if pipe == 'mul' else 'adder'}, cost {cost}")
+    return max(busy.values())
+
+
+def _dominant(parts: list[ComputePart]) -> str | None:
+    times: dict[str, Fraction] = {}
+    for part in parts:
+        times[part.type] = times.get(part.type, Fraction(0)) + part.time_s
+    return max(times, key=lambda t: times[t]) if times else None
+
+
+def check_unit(unit: str | None, contraction: bool, kernel: str) -> None:
+    """Matrix units are for contractions only (rule 14). Raises CommandError for another kernel."""
+    if unit is not None and not contraction:
+        raise CommandError(
+            f"{kernel} is not a contraction, so {unit} rates do not apply to it",
+            "matrix units take sums of products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`",
+        )

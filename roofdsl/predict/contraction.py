@@ -1,0 +1,76 @@
+"""Is a kernel a contraction, a sum of products of two arrays? (counting_and_time.md, rule 14)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roofdsl.loops import model
+
+
+def is_contraction(kernel: model.Kernel) -> bool:
+    """True where some statement adds a product of two array elements into its target, and the others do no more.
+
+    Other statements may start the sum (`s = 0`, `s = a[0] * b[0]`) or copy; a `let` may name an element or the
+    product. Casts are free, since types of reads and writes may differ.
+    """
+    sums = 0
+    names: dict[str, model.Expr] = {}
+    for statement in _statements(kernel.body):
+        if isinstance(statement, model.Let):
+            names[statement.name] = statement.value
+            continue
+        value = _resolve(statement.value, names)
+        if _adds_product(statement, value, names):
+            sums += 1
+        elif not (statement.op == "=" and (_is_product(value, names) or _is_free(value))):
+            return False
+    return sums > 0
+
+
+def _statements(body: tuple[model.Node, ...]) -> Iterator[model.Assign | model.Let]:
+    for node in body:
+        if isinstance(node, model.For):
+            yield from _statements(node.body)
+        elif isinstance(node, model.If):
+            yield from _statements(node.then)
+            yield from _statements(node.orelse)
+        elif isinstance(node, (model.Assign, model.Let)):
+            yield node
+
+
+def _resolve(expr: model.Expr, names: dict[str, model.Expr]) -> model.Expr:
+    while isinstance(expr, model.LetRef) and expr.name in names:
+        expr = names[expr.name]
+    return expr
+
+
+def _adds_product(statement: model.Assign, value: model.Expr, names: dict[str, model.Expr]) -> bool:
+    if statement.op == "+=":
+        return _is_product(value, names)
+    return statement.op == "=" and _is_sum_into(statement.target, value, names)
+
+
+def _is_product(expr: model.Expr, names: dict[str, model.Expr]) -> bool:
+    if not (isinstance(expr, model.Binary) and expr.op == "*"):
+        return False
+    return all(isinstance(_factor(side, names), model.Element) for side in (expr.left, expr.right))
+
+
+def _factor(expr: model.Expr, names: dict[str, model.Expr]) -> model.Expr:
+    """A factor without what costs nothing in front of it: `conj(A[i])` is A[i]."""
+    expr = _resolve(expr, names)
+    while isinstance(expr, model.Call) and expr.function == "conj":
+        expr = _resolve(expr.args[0], names)
+    return expr
+
+
+def _is_sum_into(target: model.Element | model.ScalarRef, value: model.Expr, names: dict[str, model.Expr]) -> bool:
+    """`C = C + A * B`, in either order."""
+    if not (isinstance(value, model.Binary) and value.op == "+"):
+        return False
+    sides = (_resolve(value.left, names), _resolve(value.right, names))
+    return any(a == target and _is_product(b, names) for a, b in (sides, sides[::-1]))
+
+
+def _is_free(expr: model.Expr) -> bool:
+    return isinstance(expr, (model.Number, model.IntValue, model.Element, model.ScalarRef))

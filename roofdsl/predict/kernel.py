@@ -1,0 +1,160 @@
+"""The prediction of one launch of a kernel on a machine: counts from the analyses, time from the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fractions import Fraction
+
+from roofdsl.analysis.results import WorkAt
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
+from roofdsl.machine.quantities import show_size
+from roofdsl.predict.boundary import memory_boundary
+from roofdsl.predict.compute import check_unit, compute_time
+from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.time import LevelTime, Prediction
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a prediction is asked for beyond kernel and machine.
+
+    traffic: the convention, before what file and machine say (rule 11). unit: "tensor" or "tensor_sparse" (rule
+    14), before what the kernel asks for. ceilings: names of ceilings of the machine that the code cannot pass.
+    """
+
+    traffic: Traffic | None = None
+    unit: str | None = None
+    ceilings: tuple[str, ...] = ()
+
+
+DEFAULTS = Options()
+
+
+def predict(
+    kernel: Kernel,
+    parameters: Mapping[str, int],
+    machine: Machine,
+    options: Options = DEFAULTS,
+) -> Prediction:
+    """One launch of `kernel` at `parameters` (defaults of the file filled in) on `machine`.
+
+    Q is taken at the memory boundary: behind the machine's last cache, compulsory where it has none.
+    Raises InputError for a kernel that leaves its arrays, breaks its intents or has an illegal directive,
+    CommandError for a missing parameter, a type or ceiling the machine lacks, and what the analyses raise.
+    """
+    from roofdsl.analysis.at import footprint_at, traffic_at, work_at
+    from roofdsl.analysis.deep import require_legal
+    from roofdsl.analysis.setting import numbers
+
+    require_legal(kernel)
+    unit = options.unit or kernel.unit
+    check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
+    values = numbers(kernel, parameters)
+    boundary = memory_boundary(kernel, machine, options.traffic)
+    work = work_at(kernel, values)
+    moved = traffic_at(kernel, values, boundary.cache_bytes, boundary.line_bytes, boundary.convention)
+    prediction = predict_counts(
+        kernel.name,
+        dict(kernel.constants) | values,
+        work,
+        moved.bytes,
+        machine,
+        unit=unit,
+        costs={name: Fraction(value) for name, value in kernel.costs},
+        ceilings=options.ceilings,
+    )
+    footprint = footprint_at(kernel, values)
+    memory = machine.main_memory
+    warnings = prediction.warnings
+    if footprint > memory.size_bytes:
+        warnings = (
+            *warnings,
+            f"{kernel.name} touches {show_size(footprint)}, more than {machine.name}'s {memory.name} holds "
+            f"({show_size(memory.size_bytes)}); the time is as if it did",
+        )
+    return replace(
+        prediction,
+        traffic=boundary.convention,
+        cache_bytes=boundary.cache_bytes,
+        line_bytes=boundary.line_bytes,
+        footprint_bytes=footprint,
+        assumptions=prediction.assumptions + boundary.assumptions,
+        warnings=warnings,
+    )
+
+
+def predict_counts(
+    name: str,
+    parameters: Mapping[str, int],
+    work: WorkAt,
+    bytes_moved: int,
+    machine: Machine,
+    *,
+    unit: str | None = None,
+    costs: Mapping[str, Fraction] | None = None,
+    ceilings: tuple[str, ...] = (),
+    launches: int = 1,
+) -> Prediction:
+    """The prediction for given counts: `bytes_moved` is Q at the memory boundary, of all `launches` together.
+
+    Time is max(T_comp, T_memory, T_launch), without overlap their sum (rule 15). Raises CommandError for a type
+    the machine lacks or a ceiling it does not name.
+    """
+    compute_caps, bandwidth_caps, warnings = _ceilings(machine, ceilings, work)
+    compute = compute_time(work, machine, unit=unit, costs=costs, ceilings=compute_caps)
+    memory = machine.main_memory
+    bandwidth = min([memory.bandwidth_bytes_per_s, *(c.bandwidth_bytes_per_s for c in bandwidth_caps)])
+    level = LevelTime(memory.name, bytes_moved, bandwidth)
+    launch_s = launches * (machine.launch_s or Fraction(0))
+    terms = (compute.time_s, level.time_s, launch_s)
+    return Prediction(
+        kernel=name,
+        machine=machine.name,
+        parameters=tuple(parameters.items()),
+        work=work.total,
+        type=compute.type,
+        compute_s=compute.time_s,
+        levels=(level,),
+        launches=launches,
+        launch_s=launch_s,
+        expected_s=max(terms),
+        no_overlap_s=sum(terms, Fraction(0)),
+        machine_peak_per_s=compute.peak_per_s,
+        unit=unit,
+        assumptions=(*compute.assumptions, *(f'under the ceiling "{name}"' for name in ceilings)),
+        warnings=warnings,
+    )
+
+
+def _ceilings(
+    machine: Machine, names: tuple[str, ...], work: WorkAt
+) -> tuple[tuple[ComputeCeiling, ...], tuple[BandwidthCeiling, ...], tuple[str, ...]]:
+    """The machine's ceilings of these names, those on compute and those on memory, and what to warn of."""
+    compute: list[ComputeCeiling] = []
+    bandwidth: list[BandwidthCeiling] = []
+    warnings = []
+    for name in names:
+        found = [c for c in machine.ceilings if c.name == name]
+        if not found:
+            raise _no_ceiling(machine, name)
+        caps = [c for c in found if isinstance(c, ComputeCeiling) and work.by_type.get(c.type)]
+        levels = [c for c in found if isinstance(c, BandwidthCeiling) and c.level == machine.main_memory.name]
+        if not caps and not levels:
+            warnings.append(f'ceiling "{name}" of {machine.name} touches neither a type of this kernel nor its memory')
+        compute += caps
+        bandwidth += levels
+    return tuple(compute), tuple(bandwidth), tuple(warnings)
+
+
+def _no_ceiling(machine: Machine, name: str) -> CommandError:
+    known = list(dict.fromkeys(c.name for c in machine.ceilings))
+    close = get_close_matches(name, known, 1, 0.5)
+    if close:
+        help = f'did you mean "{close[0]}"?'
+    else:
+        help = "it has " + ", ".join(f'"{k}"' for k in known) if known else "it has no named ceilings"
+    return CommandError(f'machine {machine.name} has no ceiling named "{name}"', help)

@@ -1,0 +1,114 @@
+"""The rate of a stream over a machine's links: the maximum flow (counting_and_time.md, rule 19)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.model import Link, Machine
+
+_SOURCE, _SINK = "<source>", "<sink>"  # no names of the language
+
+
+@dataclass(frozen=True)
+class StreamRate:
+    """What a stream attains, and what each link and memory carries of it, in bytes per second."""
+
+    bytes_per_s: Fraction
+    links: tuple[tuple[str, Fraction], ...]
+    memories: tuple[tuple[str, Fraction], ...]
+
+
+def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable[str]) -> StreamRate:
+    """The maximum flow from the `sources` together to the `destinations` together.
+
+    Every memory on the way is used once, at its own bandwidth, and every link once in each direction it has.
+    A node of a link that is no memory of this machine (another machine) passes on what it gets. Exact.
+    Raises CommandError for a name that is neither a memory nor an end of a link.
+    """
+    start, end = tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(destinations))
+    known = {m.name for m in machine.memories} | {n for link in machine.links for n in (link.start, link.end)}
+    for name in (*start, *end):
+        if name not in known:
+            raise CommandError(
+                f"machine {machine.name} has no memory or link end named {name}", f"it has {', '.join(sorted(known))}"
+            )
+    shared = set(start) & set(end)
+    if shared:
+        raise CommandError(f"{', '.join(sorted(shared))} is both where the stream starts and where it ends")
+    capacity = _network(machine, start, end)
+    flow = dict.fromkeys(capacity, Fraction(0))
+    total = _max_flow(flow, capacity)
+    carried: dict[str, Fraction] = {}
+    for (_, _, name), value in flow.items():
+        if name:
+            carried[name] = carried.get(name, Fraction(0)) + value
+    names = [m.name for m in machine.memories]
+    return StreamRate(
+        total,
+        tuple((link.name, carried.get(f"link {link.name}", Fraction(0))) for link in machine.links),
+        tuple((name, carried.get(f"memory {name}", Fraction(0))) for name in names),
+    )
+
+
+Edge = tuple[str, str, str]  # from, to, what it stands for (empty for the ends of the stream)
+
+
+def _network(machine: Machine, start: tuple[str, ...], end: tuple[str, ...]) -> dict[Edge, Fraction]:
+    """Each node split in two by an edge of its bandwidth, so that it is used once; all capacities are finite."""
+    everything = sum((link.bandwidth_bytes_per_s for link in machine.links), Fraction(1)) * 2
+    edges: dict[Edge, Fraction] = {}
+    memories = {m.name: m.bandwidth_bytes_per_s for m in machine.memories}
+    nodes = dict.fromkeys([*memories, *(n for link in machine.links for n in (link.start, link.end))])
+    for node in nodes:
+        edges[(f"{node}.in", f"{node}.out", f"memory {node}")] = memories.get(node, everything)
+    for link in machine.links:
+        for a, b in _directions(link):
+            edges[(f"{a}.out", f"{b}.in", f"link {link.name}")] = link.bandwidth_bytes_per_s
+    for node in start:
+        edges[(_SOURCE, f"{node}.in", "")] = everything
+    for node in end:
+        edges[(f"{node}.out", _SINK, "")] = everything
+    return edges
+
+
+def _directions(link: Link) -> tuple[tuple[str, str], ...]:
+    forward = (link.start, link.end)
+    return (forward, forward[::-1]) if link.both_ways else (forward,)
+
+
+def _max_flow(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> Fraction:
+    """Edmonds and Karp: shortest augmenting paths until there is none. Fills `flow`, returns its value."""
+    total = Fraction(0)
+    while path := _augmenting_path(flow, capacity):
+        room = min(capacity[e] - flow[e] if forward else flow[e] for e, forward in path)
+        for edge, forward in path:
+            flow[edge] += room if forward else -room
+        total += room
+    return total
+
+
+def _augmenting_path(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> list[tuple[Edge, bool]]:
+    """The edges (and whether each is taken forward) of a shortest path with room left; empty where none is."""
+    reached: dict[str, tuple[Edge, bool] | None] = {_SOURCE: None}
+    queue = deque([_SOURCE])
+    while queue and _SINK not in reached:
+        node = queue.popleft()
+        for edge, room in capacity.items():
+            a, b, _ = edge
+            if a == node and b not in reached and flow[edge] < room:
+                reached[b] = (edge, True)
+                queue.append(b)
+            elif b == node and a not in reached and flow[edge] > 0:
+                reached[a] = (edge, False)
+                queue.append(a)
+    path = []
+    node = _SINK
+    while step := reached.get(node):
+        path.append(step)
+        edge, forward = step
+        node = edge[0] if forward else edge[1]
+    return path[::-1]

@@ -1,0 +1,156 @@
+"""Q(Z) by simulation: a fully associative LRU of Z bytes over every access of a kernel, exactly as language.md says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Array, Kernel, Traffic
+from roofdsl.simulate.program import HALT, Layout, Program, compile_kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CHUNK = 1 << 16
+BYTES_PER_LINE = 11  # two links of 4 bytes, an owner of 2, a state of 1
+DEFAULT_MEMORY_BYTES = 2 << 30
+
+
+class TooManyAccesses(CommandError):
+    """The simulation was given a number of accesses to stop at, and reached it."""
+
+
+@dataclass(frozen=True)
+class ArrayTraffic:
+    """The residencies of one array's lines; `stored` counts those in which the line was written and had to be kept."""
+
+    array: Array
+    line_bytes: int
+    residencies: int
+    begun_with_write: int
+    stored: int
+
+
+@dataclass(frozen=True)
+class SimulatedTraffic:
+    """What a simulation saw. Scalars (rule 8) are beside the arrays, in bytes.
+
+    `once` does not tell loads from stores: `loads` and `stores` are None there.
+    """
+
+    accesses: int
+    arrays: tuple[ArrayTraffic, ...]
+    scalar_load_bytes: int
+    scalar_store_bytes: int
+
+    def loads(self, convention: Traffic) -> int | None:
+        """Bytes loaded into fast memory."""
+        if convention == "once":
+            return None
+        every = convention == "write_allocate"
+        lines = ((a.residencies if every else a.residencies - a.begun_with_write) * a.line_bytes for a in self.arrays)
+        return sum(lines) + self.scalar_load_bytes
+
+    def stores(self, convention: Traffic) -> int | None:
+        """Bytes stored from fast memory."""
+        if convention == "once":
+            return None
+        return sum(a.stored * a.line_bytes for a in self.arrays) + self.scalar_store_bytes
+
+    def bytes(self, convention: Traffic) -> int:
+        """Q in bytes. In `once` a scalar that is stored counts its size once."""
+        loads, stores = self.loads(convention), self.stores(convention)
+        if loads is None or stores is None:
+            return sum(a.residencies * a.line_bytes for a in self.arrays) + self.scalar_store_bytes
+        return loads + stores
+
+
+def simulate_lru(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    cache_bytes: int | None,
+    line_bytes: int | None = None,
+    *,
+    max_accesses: int | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> SimulatedTraffic:
+    """Simulate one execution of `kernel`, its directives applied, at `params`, all conventions at once.
+
+    `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element.
+    Raises CommandError for a missing parameter, a broken assumption, a line or cache that language.md forbids, an
+    access outside its array, and tables of more than `memory_bytes`; TooManyAccesses beyond `max_accesses` accesses,
+    or as many iterations that make none.
+    """
+    program = compile_kernel(kernel, params, line_bytes)
+    for condition in kernel.assumptions:
+        if not condition.holds(params):
+            raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
+    largest = max((a.line_bytes for a in program.layouts), default=0)
+    if cache_bytes is not None and cache_bytes < largest:
+        raise CommandError(f"a cache of {cache_bytes} B is smaller than a line of {largest} B")
+    needed = program.lines * BYTES_PER_LINE
+    if needed > memory_bytes or program.lines >= 2**31 - 1:
+        raise CommandError(
+            f"simulating kernel {kernel.name} at these sizes needs {needed} B for {program.lines} lines",
+            f"the limit is {memory_bytes} B; use smaller sizes or longer lines",
+        )
+    accesses, tallies = _simulate(program, kernel.name, cache_bytes, max_accesses)
+    arrays = tuple(
+        ArrayTraffic(a.array, a.line_bytes, *(int(x) for x in tallies[k])) for k, a in enumerate(program.layouts)
+    )
+    scalars = [a for a in kernel.arrays if a.is_scalar]
+    return SimulatedTraffic(
+        accesses,
+        arrays,
+        sum(a.type.bytes for a in scalars if a.intent == "inout"),
+        sum(a.type.bytes for a in scalars if a.intent in ("out", "inout")),
+    )
+
+
+def _simulate(
+    program: Program, name: str, cache_bytes: int | None, max_accesses: int | None
+) -> tuple[int, NDArray[np.int64]]:
+    """Accesses, and for each array the columns MISSES, WRITE_MISSES, STORED of the engine."""
+    import numpy as np
+
+    from roofdsl.simulate.engine import OUT_OF_BOUNDS, STORED, WRITTEN, fill, touch
+
+    layouts = program.layouts
+    code = np.array(program.code, dtype=np.int64)
+    terms = np.array(program.terms, dtype=np.int64).reshape(-1, 3)
+    spans = np.array(program.spans, dtype=np.int64).reshape(-1, 2)
+    places = np.array([_place(a) for a in layouts], dtype=np.int64).reshape(-1, 4)
+    sizes = np.array([a.line_bytes for a in layouts], dtype=np.int64)
+    env = np.zeros(max(1, program.variables), dtype=np.int64)
+    work = np.zeros((2, max(program.variables, program.stack, 1)), dtype=np.int64)
+    chunk = np.empty(CHUNK, dtype=np.int64)
+    owner = np.repeat(np.arange(len(layouts), dtype=np.uint16), [a.count for a in layouts])
+    links = np.empty((program.lines + 1 if cache_bytes is not None else 1, 2), dtype=np.int32)
+    links[-1] = len(links) - 1
+    state = np.zeros(program.lines, dtype=np.uint8)
+    tallies = np.zeros((len(layouts), 3), dtype=np.int64)
+
+    pc = accesses = iterations = held = 0
+    while program.code[pc][0] != HALT:
+        n, pc, passed = fill(code, terms, spans, places, pc, env, work, chunk)
+        if n == OUT_OF_BOUNDS:
+            array = layouts[program.code[pc][2]].array.name
+            raise CommandError(f"kernel {name} reaches outside array {array} at these sizes")
+        accesses, iterations = accesses + n, iterations + passed
+        if max_accesses is not None and accesses > max_accesses:
+            raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} accesses at these sizes")
+        if max_accesses is not None and iterations - accesses > max_accesses:
+            raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} iterations without an access")
+        held = touch(chunk[:n], owner, sizes, -1 if cache_bytes is None else cache_bytes, links, state, held, tallies)
+    for k, a in enumerate(layouts):
+        if a.array.intent != "temp":  # what is dirty at the end is dropped there
+            tallies[k, STORED] += np.count_nonzero(state[a.first : a.first + a.count] & WRITTEN)
+    return accesses, tallies
+
+
+def _place(a: Layout) -> tuple[int, int, int, int]:
+    shift = a.per_line.bit_length() - 1 if a.per_line & (a.per_line - 1) == 0 else -1
+    return a.first, a.count, a.per_line, shift

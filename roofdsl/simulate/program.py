@@ -1,0 +1,267 @@
+"""A kernel at given sizes as tables of small integers, which `roofdsl.simulate.engine` interprets.
+
+The tables hold three things. `code` is the control flow: one row an instruction, see the constants `LOOP` to `HALT`.
+`terms` are the integer expressions of bounds, guards and flat element numbers in postfix form, one row an operation;
+an affine expression is a constant and then one `MADD` for each variable. `lines` maps an array's elements to lines,
+which are numbered densely from 0: array after array, each from the start of a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.accesses import accesses
+from roofdsl.loops.integers import (
+    And,
+    Compare,
+    Condition,
+    Const,
+    FloorDiv,
+    IntExpr,
+    Max,
+    Min,
+    Mod,
+    Not,
+    Or,
+    Product,
+    Sum,
+    Sym,
+    add,
+    mul,
+)
+from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node
+
+# numba keeps the compiled engine on disk with these numbers in it, and looks at the date of engine.py only: after a
+# change here, touch that file.
+#
+# Instructions. LOOP variable, start, stop, exit; NEXT variable, step, body; UNLESS condition, target; JUMP target;
+# ACCESS flat element, array, write. Start, stop, condition and element are expression numbers.
+HALT, LOOP, NEXT, UNLESS, JUMP, ACCESS = range(6)
+# Expression operations. CONST value pushes; MADD variable, coefficient adds to the top; the others take two and push
+# one (NOT takes one). A truth value is 0 or 1.
+CONST, MADD, ADD, MUL, MIN, MAX, FLOOR, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(17)
+
+_COMPARISONS = {"==": EQ, "!=": NE, "<": LT, "<=": LE, ">": GT, ">=": GE}
+LARGEST = 2**62
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where an array lies: `count` lines of `line_bytes` from line `first` on, `per_line` elements in each."""
+
+    array: Array
+    line_bytes: int
+    per_line: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """The tables of one kernel at one size; `spans[k]` is where expression k begins and ends in `terms`."""
+
+    code: tuple[tuple[int, int, int, int, int], ...]
+    terms: tuple[tuple[int, int, int], ...]
+    spans: tuple[tuple[int, int], ...]
+    layouts: tuple[Layout, ...]
+    variables: int
+    stack: int
+
+    @property
+    def lines(self) -> int:
+        """Lines of all arrays together."""
+        return sum(a.count for a in self.layouts)
+
+
+def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> Program:
+    """The program of a kernel whose directives are applied, with lines of `line_bytes` (None: one element each).
+
+    Raises CommandError where a line is no multiple of an element, a parameter has no value, or a number is too large.
+    """
+    if kernel.directives:
+        raise CommandError(f"kernel {kernel.name} has directives that were not applied")
+    missing = [p.name for p in kernel.parameters if p.name not in params]
+    if missing:
+        raise CommandError(f"kernel {kernel.name} needs a value for {', '.join(missing)}")
+    compiler = _Compiler(params, _layouts(kernel, params, line_bytes))
+    compiler.block(kernel.body, {})
+    compiler.emit(HALT)
+    code, terms = tuple(compiler.code), tuple(compiler.terms)
+    if any(abs(x) > LARGEST for row in (*code, *terms) for x in row):
+        raise CommandError(f"the sizes given to kernel {kernel.name} are too large to simulate")
+    return Program(code, terms, tuple(compiler.spans), compiler.layouts, compiler.variables, compiler.stack)
+
+
+def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> tuple[Layout, ...]:
+    layouts, first = [], 0
+    for a in kernel.arrays:
+        if a.is_scalar:
+            continue
+        size = a.type.bytes
+        line = size if line_bytes is None else line_bytes
+        if line < size or line % size:
+            raise CommandError(
+                f"a line of {line} B is no multiple of an element of {a.name} ({a.type}, {size} B)",
+                "give a line that every element size divides",
+            )
+        elements = prod(d.evaluate(params) for d in a.dims)
+        count = -(-elements * size // line)
+        layouts.append(Layout(a, line, line // size, first, count))
+        first += count
+    return tuple(layouts)
+
+
+class _Compiler:
+    def __init__(self, params: Mapping[str, int], layouts: tuple[Layout, ...]) -> None:
+        self.params, self.layouts = params, layouts
+        self.arrays = {a.array.name: (k, _strides(a.array, params)) for k, a in enumerate(layouts)}
+        self.code: list[tuple[int, int, int, int, int]] = []
+        self.terms: list[tuple[int, int, int]] = []
+        self.spans: list[tuple[int, int]] = []
+        self.known: dict[tuple[tuple[int, int, int], ...], int] = {}
+        self.variables = 0
+        self.stack = 1
+
+    def emit(self, op: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> int:
+        self.code.append((op, a, b, c, d))
+        return len(self.code) - 1
+
+    # ---- control flow ----
+
+    def block(self, body: Sequence[Node], scope: Mapping[str, int]) -> None:
+        for node in body:
+            match node:
+                case For():
+                    self.loop(node, scope)
+                case If():
+                    branch = self.emit(UNLESS, self.condition(node.condition, scope))
+                    self.block(node.then, scope)
+                    if node.orelse:
+                        skip = self.emit(JUMP)
+                        self.code[branch] = (*self.code[branch][:2], len(self.code), 0, 0)
+                        self.block(node.orelse, scope)
+                        self.code[skip] = (JUMP, len(self.code), 0, 0, 0)
+                    else:
+                        self.code[branch] = (*self.code[branch][:2], len(self.code), 0, 0)
+                case Assign() | Let():
+                    for access in accesses(node):
+                        self.access(access.element, access.is_write, scope)
+                case Count():
+                    pass
+
+    def loop(self, node: For, scope: Mapping[str, int]) -> None:
+        step = node.step.evaluate(self.params)
+        if step <= 0:
+            raise CommandError(f"the step of loop {node.var} is {step}, and must be positive")
+        variable, self.variables = self.variables, self.variables + 1
+        start, stop = self.expression(node.start, scope), self.expression(node.stop, scope)
+        begin = self.emit(LOOP, variable, start, stop)
+        self.block(node.body, {**scope, node.var: variable})
+        if not any(row[0] == ACCESS for row in self.code[begin:]):  # registers and counters only
+            del self.code[begin:]
+            return
+        self.emit(NEXT, variable, step, begin + 1)
+        self.code[begin] = (LOOP, variable, start, stop, len(self.code))
+
+    def access(self, element: Element, is_write: bool, scope: Mapping[str, int]) -> None:
+        number, strides = self.arrays[element.array.name]
+        flat = add(*(mul(Const(s), e) for s, e in zip(strides, element.subscripts, strict=True)))
+        self.emit(ACCESS, self.expression(flat, scope), number, int(is_write))
+
+    # ---- expressions ----
+
+    def expression(self, e: IntExpr, scope: Mapping[str, int]) -> int:
+        return self._number(self._integer(e, scope))
+
+    def condition(self, c: Condition, scope: Mapping[str, int]) -> int:
+        return self._number(self._truth(c, scope))
+
+    def _number(self, rows: list[tuple[int, int, int]]) -> int:
+        """The number of this expression, stored once."""
+        key = tuple(rows)
+        if key not in self.known:
+            depth = deepest = 0
+            for op, _, _ in rows:
+                depth += 1 if op == CONST else 0 if op in (MADD, NOT) else -1
+                deepest = max(deepest, depth)
+            self.stack = max(self.stack, deepest)
+            self.spans.append((len(self.terms), len(self.terms) + len(rows)))
+            self.terms += rows
+            self.known[key] = len(self.spans) - 1
+        return self.known[key]
+
+    def _integer(self, e: IntExpr, scope: Mapping[str, int]) -> list[tuple[int, int, int]]:
+        """The postfix form: the affine part, then each other term."""
+        constant, coefficients, others = self._affine(e, scope)
+        affine = [(CONST, constant, 0), *((MADD, v, c) for v, c in sorted(coefficients.items()) if c)]
+        rows = affine if affine != [(CONST, 0, 0)] or not others else []
+        for factor, other in others:
+            sum_so_far = bool(rows)
+            rows += self._other(other, scope)
+            if factor != 1:
+                rows += [(CONST, factor, 0), (MUL, 0, 0)]
+            if sum_so_far:
+                rows.append((ADD, 0, 0))
+        return rows
+
+    def _affine(self, e: IntExpr, scope: Mapping[str, int]) -> tuple[int, dict[int, int], list[tuple[int, IntExpr]]]:
+        """`e` as a constant, coefficients of variables, and (factor, term) for the terms that are not affine."""
+        if not e.symbols() & scope.keys():
+            return e.evaluate(self.params), {}, []
+        match e:
+            case Sym():
+                return 0, {scope[e.name]: 1}, []
+            case Sum():
+                total: int = 0
+                coefficients: dict[int, int] = {}
+                others: list[tuple[int, IntExpr]] = []
+                for term in e.terms:
+                    c, linear, rest = self._affine(term, scope)
+                    total += c
+                    for v, k in linear.items():
+                        coefficients[v] = coefficients.get(v, 0) + k
+                    others += rest
+                return total, coefficients, others
+            case Product():
+                fixed = [t for t in e.terms if not t.symbols() & scope.keys()]
+                varying = [t for t in e.terms if t.symbols() & scope.keys()]
+                factor = prod(t.evaluate(self.params) for t in fixed)
+                if len(varying) > 1:
+                    return 0, {}, [(factor, Product(tuple(varying)))]
+                c, linear, rest = self._affine(varying[0], scope)
+                return c * factor, {v: k * factor for v, k in linear.items()}, [(k * factor, t) for k, t in rest]
+        return 0, {}, [(1, e)]
+
+    def _other(self, e: IntExpr, scope: Mapping[str, int]) -> list[tuple[int, int, int]]:
+        operations: dict[type[IntExpr], int] = {Product: MUL, Min: MIN, Max: MAX, FloorDiv: FLOOR, Mod: MOD}
+        rows: list[tuple[int, int, int]] = []
+        for k, argument in enumerate(e.args()):
+            rows += self._integer(argument, scope)
+            if k:
+                rows.append((operations[type(e)], 0, 0))
+        return rows
+
+    def _truth(self, c: Condition, scope: Mapping[str, int]) -> list[tuple[int, int, int]]:
+        match c:
+            case Compare():
+                left, right = self._integer(c.left, scope), self._integer(c.right, scope)
+                return [*left, *right, (_COMPARISONS[c.op], 0, 0)]
+            case Not():
+                return [*self._truth(c.part, scope), (NOT, 0, 0)]
+            case And() | Or():
+                rows = self._truth(c.parts[0], scope)
+                for part in c.parts[1:]:
+                    rows += [*self._truth(part, scope), (AND if isinstance(c, And) else OR, 0, 0)]
+                return rows
+        raise TypeError(type(c))
+
+
+def _strides(array: Array, params: Mapping[str, int]) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension."""
+    dims = [d.evaluate(params) for d in array.dims]
+    if array.column_major:
+        return tuple(prod(dims[:k]) for k in range(len(dims)))
+    return tuple(prod(dims[k + 1 :]) for k in range(len(dims)))
