@@ -1,0 +1,43 @@
+"""`python -m benchmarks [PART...]`: runs the benchmarks; all of them together write a report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from benchmarks import compare, derivations, peers, report, startup
+
+PARTS = ("derivations", "startup", "peers")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all, and a report)")
+    parser.add_argument("--repeats", type=int, default=derivations.REPEATS, help="counted runs of a derivation")
+    parser.add_argument("--runs", type=int, default=startup.RUNS, help="counted runs of a command")
+    parser.add_argument("--kernel", action="append", help="only this kernel's derivations (repeatable)")
+    parser.add_argument("--imports", action="store_true", help="with startup: the dearest imports of predict")
+    options = parser.parse_args()
+    unknown = [p for p in options.parts if p not in PARTS]
+    if unknown:
+        parser.error(f"no part is named {unknown[0]}; there are {', '.join(PARTS)}")
+    parts = options.parts or PARTS
+    before = os.getloadavg()[0]
+    sections = []
+    if "startup" in parts:
+        sections.append(startup.section(startup.measure_all(options.runs)))
+        if options.imports:
+            for module, own in startup.dearest_imports("roofdsl predict gemv"):
+                print(f"{own:8.1f} ms  {module}")
+    if "derivations" in parts:
+        sections.append(derivations.section(derivations.measure_all(options.kernel, options.repeats, tell=True)))
+    if "peers" in parts:
+        sections.append(compare.section(peers.ask_all(), options.repeats))
+    if options.parts or options.kernel:
+        print("\n\n".join(sections))
+    else:
+        print(f"wrote {report.write(sections, (before, os.getloadavg()[0]))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""How long whole commands take, beside a process that only imports sympy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.kernels import ROOT
+from benchmarks.measure import markdown, show_seconds
+
+RUNS = 15
+SYMPY = "import sympy"
+
+COMMANDS = {
+    "python -c pass": ["-c", "pass"],
+    SYMPY: ["-c", "import sympy"],
+    "roofdsl --help": ["-m", "roofdsl", "--help"],
+    "roofdsl check gemv": ["-m", "roofdsl", "check", "gemv"],
+    "roofdsl predict gemv": ["-m", "roofdsl", "predict", "gemv", "--machine", "v100_deck", "--set", "n=4096"],
+    "roofdsl derive gemv": ["-m", "roofdsl", "derive", "gemv"],
+}
+GOALS = {"roofdsl predict gemv": 0.5, "roofdsl derive gemv": 1.5}
+"""Largest ratio to a process that imports sympy."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """Seconds of every run of one command; `failure` is the last line of its errors where it fails."""
+
+    name: str
+    seconds: tuple[float, ...]
+    failure: str = ""
+
+    @property
+    def median(self) -> float:
+        return median(self.seconds)
+
+
+def _python(arguments: list[str], compiled: str) -> subprocess.CompletedProcess[str]:
+    """A python process that keeps and finds compiled modules in `compiled`, as an installed package does beside it.
+
+    Without that, a checkout under PYTHONDONTWRITEBYTECODE compiles all of roofdsl anew in every run, and sympy not.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = compiled
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def measure_all(runs: int = RUNS) -> list[Command]:
+    """All commands in turn, `runs` times over, after one round that compiles all modules."""
+    seconds: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    failures: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as compiled:
+        for turn in range(runs + 1):
+            for name, arguments in COMMANDS.items():
+                start = time.perf_counter()
+                done = _python(arguments, compiled)
+                if turn:
+                    seconds[name].append(time.perf_counter() - start)
+                if done.returncode:
+                    failures[name] = done.stderr.strip().split("\n")[0]
+    return [Command(name, tuple(seconds[name]), failures.get(name, "")) for name in COMMANDS]
+
+
+def _figures(command: Command, unit: float) -> tuple[str, str, str]:
+    return show_seconds(command.median), show_seconds(min(command.seconds)), f"{command.median / unit:.2f}"
+
+
+def section(commands: list[Command]) -> str:
+    """The part of a report."""
+    unit = next(c.median for c in commands if c.name == SYMPY)
+    rows = []
+    for c in commands:
+        goal = GOALS.get(c.name)
+        verdict = ""
+        if c.failure:
+            verdict = f"fails: {c.failure}"
+        elif goal is not None:
+            verdict = "reached" if c.median < goal * unit else "not reached"
+        rows.append(
+            (
+                f"`{c.name}`" if c.name != SYMPY else '`python -c "import sympy"`',
+                *(("", "", "") if c.failure else _figures(c, unit)),
+                "" if goal is None else f"under {goal:g}",
+                verdict,
+            )
+        )
+    head = ("process", "median s", "least s", "ratio to sympy", "goal", "")
+    return "\n\n".join(
+        [
+            "## Whole commands",
+            f"Wall time of the whole process, {len(commands[0].seconds)} runs of each in turn, as `python -m roofdsl` "
+            "with all modules compiled before; `predict` is with `--machine v100_deck --set n=4096`.",
+            markdown(head, rows, numeric=(1, 2, 3)),
+        ]
+    )
+
+
+def dearest_imports(name: str, top: int = 10) -> list[tuple[str, float]]:
+    """(module, its own milliseconds) of the dearest imports of a command, by `python -X importtime`."""
+    with tempfile.TemporaryDirectory() as compiled:
+        _python(COMMANDS[name], compiled)
+        done = _python(["-X", "importtime", *COMMANDS[name]], compiled)
+    found = []
+    for line in done.stderr.split("\n"):
+        if line.startswith("import time:") and "imported package" not in line:
+            own, _, module = line.removeprefix("import time:").split("|")
+            found.append((module.strip(), int(own) / 1000))
+    return sorted(found, key=lambda f: -f[1])[:top]

@@ -1,0 +1,1 @@
+"""Oracle, generators and golden files of the deep checks."""

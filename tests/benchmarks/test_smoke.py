@@ -1,0 +1,76 @@
+"""The benchmarks run and their tables hold together; how long anything takes is not tested."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from benchmarks import compare, derivations, report
+from benchmarks.kernels import fresh, shipped, size_of
+from benchmarks.measure import markdown, show_seconds, timed
+from benchmarks.peers import KERNELS
+
+
+def _cells(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.split("\n")]
+
+
+def test_the_derivations_of_a_small_kernel() -> None:
+    rows = derivations.measure_all(["gemv"], repeats=1)
+    head, rule, *body = _cells(derivations.table(rows))
+    assert head == list(derivations.HEAD)
+    assert len(rule) == len(head)
+    (cells,) = body
+    assert len(cells) == len(head)
+    assert cells[0] == "gemv"
+    named = dict(zip(head, cells, strict=True))
+    assert all(
+        float(named[c]) >= 0 for c in ("W and compulsory", "Q(Z) plateaus", "value at a size", "derive", "least")
+    )
+    assert (named["plateaus"], named["way"], named["runs"]) == ("3", "integer sets", "1")
+    assert derivations.refusals(rows) == ""
+
+
+def test_a_refusal_is_told_with_its_reason() -> None:
+    rows = derivations.measure_all(["minplus_blocked"], repeats=1)
+    assert not rows[0].complete
+    assert "is not known to be a multiple of b" in derivations.refusals(rows)
+    assert " refused " in derivations.table(rows)
+
+
+def test_every_shipped_kernel_has_a_size() -> None:
+    for name, checked in shipped().items():
+        kernel = fresh(checked, name)
+        assert set(size_of(kernel)) == {p.name for p in kernel.parameters}
+
+
+def test_the_compared_kernels_are_shipped() -> None:
+    assert set(compare.ITERATIONS) == set(KERNELS) <= set(shipped())
+
+
+def test_warm_up_is_not_counted() -> None:
+    calls = count(1)
+    timing = timed(lambda: next(calls), 3)
+    assert len(timing.seconds) == 3
+    assert timing.result == 4
+    assert timing.least <= timing.median
+
+
+def test_polynomials_of_kerncraft() -> None:
+    assert compare.polynomial_at("32*n**2 - 16*n", 10) == 3040
+    with pytest.raises(ValueError, match="no polynomial"):
+        compare.polynomial_at("__import__('os')", 1)
+
+
+def test_tables_escape_bars() -> None:
+    assert markdown(("a", "b"), [("x|y", "1")], numeric=(1,)) == "| a | b |\n| --- | ---: |\n| x\\|y | 1 |"
+    assert [show_seconds(s) for s in (0.01234, 0.5, 12.34)] == ["0.0123", "0.500", "12.3"]
+
+
+def test_a_report_names_machine_and_versions(tmp_path: Path) -> None:
+    path = report.write(["## Derivations"], (0.5, 0.6), tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(f"# Benchmarks, {path.stem}\n")
+    assert all(word in text for word in ("processor", "cores", "islpy-barvinok", "commit", "## Derivations"))

@@ -1,0 +1,116 @@
+"""`roofdsl derive`: JSON against brute force and the table of rule 11, the text against what a textbook prints."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import sympy
+from click.testing import CliRunner
+
+from roofdsl.cli.derive import derive
+from tests.cli.conftest import Run
+from tests.oracle import lru
+from tests.oracle.loading import kernel_of
+
+ADD = "kernel add(n):\n    out A: f64[n]\n    in B, C: f64[n]\n    for i in range(n):\n        A[i] = B[i] + C[i]\n"
+GEMV = (
+    "kernel gemv(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n"
+    "    for i in range(n), j in range(n):\n        y[i] += A[i, j] * x[j]\n"
+)
+MATMUL = (
+    "kernel matmul(n):\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n"
+    "    for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n"
+)
+TRANSPOSE = (
+    "kernel flip(n):\n    in A: f64[n, n]\n    out B: f64[n, n]\n"
+    "    for i in range(n), j in range(n):\n        B[j, i] = A[i, j]\n"
+)
+TABLE = [
+    (ADD, "24*n", "24*n", "32*n"),
+    (GEMV, "8*n**2 + 16*n", "8*n**2 + 24*n", "8*n**2 + 24*n"),
+    (MATMUL, "24*n**2", "32*n**2", "32*n**2"),
+    (TRANSPOSE, "16*n**2", "16*n**2", "24*n**2"),
+]
+CONVENTIONS = ("once", "load_store", "write_allocate")
+N = sympy.Symbol("n", integer=True, positive=True)
+
+
+def run(text: str, *options: str) -> str:
+    result = CliRunner().invoke(derive, ["-", *options], input=text)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def document(text: str, *options: str) -> dict[str, Any]:
+    found = json.loads(run(text, "--json", *options))
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(("text", "forms"), [(row[0], row[1:]) for row in TABLE], ids=["add", "gemv", "matmul", "flip"])
+def test_table_of_rule_11(text: str, forms: tuple[str, ...]) -> None:
+    for convention, expected in zip(CONVENTIONS, forms, strict=True):
+        got = document(text, "--traffic", convention)["bytes"]["expr"]
+        assert sympy.sympify(got, locals={"n": N}) == sympy.sympify(expected, locals={"n": N})
+
+
+@pytest.mark.parametrize("text", [ADD, GEMV, MATMUL, TRANSPOSE], ids=["add", "gemv", "matmul", "flip"])
+@pytest.mark.parametrize("cache", [24, 80, 300])
+def test_closed_forms_at_a_cache_equal_brute_force(text: str, cache: int) -> None:
+    kernel = kernel_of(text)
+    for convention in CONVENTIONS:
+        found = document(text, "--cache", f"{cache}B", "--traffic", convention)
+        for n in (4, 5, 9, 12):
+            stays = lru.residencies(kernel, {"n": n}, cache, None)
+            want = lru.cost(kernel, stays, convention)
+            for key, value in (("loads", want.loads), ("stores", want.stores), ("bytes", want.bytes)):
+                if value is None:
+                    assert found[key] is None
+                else:
+                    assert sympy.sympify(found[key]["expr"], locals={"n": N}).subs(N, n) == value
+
+
+def test_values_stand_beside_expressions() -> None:
+    found = document(GEMV, "--set", "n=4096", "--traffic", "once")
+    assert found["work"]["total"] == {"expr": "2*n**2", "value": 33554432}
+    assert found["bytes"] == {"expr": "8*n**2 + 16*n", "value": 134283264}
+
+
+def test_plateaus_of_the_blocked_product() -> None:
+    found = document(
+        "kernel blocked(n, b):\n    assume n % b == 0\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n"
+        "    for kk in range(0, n, b), ii in range(0, n, b), jj in range(0, n, b):\n"
+        "        for k in range(kk, kk + b), i in range(ii, ii + b), j in range(jj, jj + b):\n"
+        "            C[i, j] += A[i, k] * B[k, j]\n",
+        "--traffic",
+        "once",
+    )
+    rows = [(r["from_bytes"]["expr"], r["intensity"]["expr"]) for r in found["regimes"]]
+    assert rows == [
+        ("8", "1/12"),
+        ("24", "1/8"),
+        ("16*b", "1/4"),
+        ("8*b**2", "b/12"),
+        ("32*b**2", "b/8"),
+        ("16*b*n", "b/4"),
+        ("8*n**2", "n/12"),
+    ]
+
+
+def test_textbook_value_beside_another_convention() -> None:
+    text = run(MATMUL)
+    assert "I = W/Q = n/16" in text
+    assert "I, each datum once = n/12" in text
+
+
+def test_no_intensity_without_work() -> None:
+    assert document(TRANSPOSE)["intensity"]["expr"] is None
+
+
+def test_a_cache_smaller_than_an_element_is_refused(roofdsl: Run) -> None:
+    result = roofdsl("derive", "-", "--cache", "4B", stdin=GEMV)
+    assert result.returncode == 2
+    assert "cannot hold a line" in result.stderr
+    assert "Traceback" not in result.stderr

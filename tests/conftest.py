@@ -1,0 +1,28 @@
+"""Options and fixtures shared by all tests: golden files and the length of the random tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
+    parser.addoption("--kernels", type=int, default=300, help="how many random kernels are compared with brute force")
+    parser.addoption("--fuzz", type=int, default=3000, help="how many inputs the fuzz test tries")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """`golden(path, text)`: asserts that the file at `path` holds `text`, or writes it under --update-golden."""
+
+    def compare(path: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            path.write_text(text, encoding="utf-8")
+            return
+        assert path.exists(), f"{path} is missing; run pytest with --update-golden"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare

@@ -1,0 +1,223 @@
+"""The checker: used files, machines, what is accepted; what is refused has golden files."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from roofdsl.lang import tree
+from roofdsl.lang.check import check
+from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.codes import CODES
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.scope import tile_name
+from roofdsl.lang.source import Source
+
+ROOT = Path(__file__).parents[2]
+AXPY = (
+    "kernel axpy(n):\n    in a: f64, x: f64[n]\n    inout y: f64[n]\n    for i in range(n):\n        y[i] += a * x[i]\n"
+)
+
+
+def check_files(files: dict[str, str], main: str = "main.roof") -> CheckedFile:
+    def load(path: str) -> str:
+        if path not in files:
+            raise FileNotFoundError(2, "No such file or directory")
+        return files[path]
+
+    return check(Source(main, files[main]), load)
+
+
+def codes(files: dict[str, str] | str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        check_files({"main.roof": files} if isinstance(files, str) else files)
+    return [d.code for d in caught.value.diagnostics if d.severity == "error"]
+
+
+def kernel_with(*lines: str) -> str:
+    return "kernel k(n):\n    in x: f64[n], c: f64\n    out y: f64[n]\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def test_used_names_come_with_their_own_file() -> None:
+    files = {
+        "a/main.roof": 'use "../lib/all.roof"\nprogram p(n):\n    run axpy(n)\n',
+        "lib/all.roof": 'use "axpy.roof"\nuse "./axpy.roof"\n',
+        "lib/axpy.roof": "traffic once\ncost div 3\n" + AXPY,
+    }
+    checked = check_files(files, "a/main.roof")
+    assert checked.own == ("p",) and list(checked.kernels) == ["axpy"]
+    kernel = checked.kernels["axpy"]
+    assert (kernel.source.name, kernel.traffic, kernel.costs) == ("lib/axpy.roof", "once", (("div", 3.0),))
+    assert checked.warnings == ()
+
+
+def test_kernel_traffic_goes_before_the_file_s() -> None:
+    checked = check_files({"main.roof": "traffic once\n" + kernel_with("traffic load_store", "y[0] = 1")})
+    assert checked.kernels["k"].traffic == "load_store"
+
+
+def test_use_errors() -> None:
+    assert codes({"main.roof": 'use "b.roof"\n', "b.roof": 'use "main.roof"\n'}) == ["use-errors"]
+    assert codes({"main.roof": 'use "main.roof"\n'}) == ["use-cycle"]
+    assert codes({"main.roof": 'use "b.roof"\n', "b.roof": ""}) == ["use-errors"]
+    assert codes({"main.roof": 'use "b.roof"\n'}) == ["use-missing"]
+    chain = {f"f{i}.roof": f'use "f{i + 1}.roof"\n' for i in range(40)}
+    assert codes({"main.roof": 'use "f0.roof"\n', **chain}) == ["use-errors"]
+
+
+def test_a_missing_file_does_not_make_its_names_unknown() -> None:
+    text = (
+        'use "b.roof"\nprogram p(n):\n    run what(n)\nmachine m:\n    peak f64 1 GFLOP/s\n    memory D 1 GiB, 1 GB/s\n'
+    )
+    assert codes(text + "    link a: D -> there 1 GB/s\n") == ["use-missing"]
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(13, "Permission denied"), CommandError("it is a directory"), ValueError("x")]
+)
+def test_loader_failures_are_diagnostics(error: Exception) -> None:
+    def load(path: str) -> str:
+        raise error
+
+    with pytest.raises(InputError) as caught:
+        check(Source("main.roof", 'use "b.roof"\n'), load)
+    assert caught.value.diagnostics[0].code == "use-missing"
+
+
+def test_unused_use_is_a_warning() -> None:
+    checked = check_files({"main.roof": 'use "b.roof"\n' + kernel_with("y[0] = 1"), "b.roof": AXPY})
+    assert [w.code for w in checked.warnings] == ["use-unused", "unused", "unused"]
+
+
+def test_machines_are_resolved_exactly() -> None:
+    text = (ROOT / "tests/lang/good/everything.roof").read_text(encoding="utf-8")
+    other = (ROOT / "tests/lang/good/language_page.roof").read_text(encoding="utf-8")
+    checked = check_files({"main.roof": text, "language_page.roof": other})
+    machine = checked.machines["m1"]
+    assert machine.sources == ("a data sheet", "a paper")
+    assert machine.entries == (
+        tree.Peak("f64", "fma", Fraction(15 * 10**12), "here"),
+        tree.Peak("f64", "min", Fraction(4 * 10**12)),
+        tree.Peak("f16", "tensor", Fraction(125 * 10**12)),
+        tree.Peak("i8", "", Fraction(5 * 10**11)),
+        tree.Pipes(("add", "mul")),
+        tree.Cache("L1", 32768, Fraction(10**12), 64, 32, 8, 80, False, "x"),
+        tree.Cache("L2", 6 << 20, Fraction(244 * 10**10), write_allocate=True),
+        tree.Memory("HBM", 16 << 30, Fraction(9 * 10**11), 64),
+        tree.Memory("host", 64 * 10**9, Fraction(505 * 10**8)),
+        tree.Ceiling("no SIMD", "f64", "", False, Fraction(10**12)),
+        tree.Ceiling("no FMA", "f64", "fma", False, Fraction(10**12)),
+        tree.Ceiling("one NUMA node", "HBM", "", True, Fraction(10**11)),
+        tree.Link("bus", "HBM", "host", True, Fraction(16 * 10**9)),
+        tree.Link("net", "host", "v100_deck", False, Fraction(12 * 10**9), "y"),
+        tree.Launch(Fraction(42, 10**7)),
+        tree.Clock(Fraction(138 * 10**7)),
+        tree.Units(80),
+        tree.Cost("div", Fraction(10)),
+    )
+    assert checked.kernels["everything"].costs == (("special", 12.0), ("div", 4.0))
+    assert checked.own_programs == ("both",)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for i in range(n // 2): y[2 * i + 1] = x[i % 3]",),
+        ("for i in range(max(0, n - 4), min(n, 64)): y[i] = x[i]",),
+        ("for i in range(0, n, n): y[i] = x[i]",),
+        ("for i in range(n): y[i] = 2 * n * i * x[i] + i / n",),
+        ("for i in range(n): y[i] = select(i < 2, x[i], -x[i])",),
+        ("for i in range(n): y[i] = i // 2 + n % i_if",),
+        ("y[0] = 1", "y[0] += c"),
+        (
+            "for i in range(n):",
+            "    let t = x[i]",
+            "    y[i] = t * t",
+            "for i in range(n):",
+            "    let t = c",
+            "    y[i] = t",
+        ),
+        ("if 0 < n <= 4 and not n == 2: y[0] = 1",),
+        ("for i in range(n): count updates i * i + n // 2", "y[0] = 1"),
+        ("tile i by n", "for i in range(n): y[i] = 1"),
+    ],
+)
+def test_accepted(lines: tuple[str, ...]) -> None:
+    check_files({"main.roof": kernel_with(*(line.replace("i_if", "3") for line in lines))})
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (("for i in range(n): y[i] = n // i",), "divisor"),
+        (("for i in range(n): y[i * n] = 1",), "subscript-affine"),
+        (("for i in range(n): y[(n - 1) * (i + 2)] = 1",), "subscript-affine"),
+        (("y = 1",), "subscript-count"),
+        (("x[0] = 1", "y[0] = 1"), "intent-write"),
+        (("y[0] += 1",), "intent-read"),
+        (("for i in range(n): y[c] = 1",), "subscript-indirect"),
+    ],
+)
+def test_refused(lines: tuple[str, ...], code: str) -> None:
+    assert codes(kernel_with(*lines)) == [code]
+
+
+def test_const_parameters_make_products_affine() -> None:
+    text = "kernel k(n, const s):\n    in x: f64[s * n]\n    out y: f64[n]\n    for i in range(n):\n"
+    check_files({"main.roof": text + "        y[i] = x[s * i + i // s + i % (s + 1)]\n"})
+    assert codes(text.replace("const ", "") + "        y[i] = x[s * i]\n") == ["subscript-affine"]
+
+
+def test_syntax_and_other_errors_come_together_in_order() -> None:
+    text = kernel_with("y[0] = ", "y[1] = 2") + "\n" + kernel_with("y[0] = zz").replace("kernel k", "kernel l")
+    assert codes(text) == ["syntax", "name-unknown"]
+
+
+def test_a_damaged_kernel_is_not_unknown() -> None:
+    assert codes(kernel_with("y[0] = ") + "program p(n):\n    run k(n)\n    run l(n)\n") == ["syntax", "name-unknown"]
+
+
+def test_many_errors_are_capped() -> None:
+    found = codes('use "b.txt"\n' * 3000)
+    assert len(found) == 1001 and found[-1] == "more"
+
+
+def test_every_code_is_tested_or_used() -> None:
+    golden = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "tests/lang/bad").glob("*.txt"))
+    shown = set(re.findall(r"(?:error|warning)\[([a-z-]+)\]", golden))
+    elsewhere = {"limit-file", "limit-use", "use-unused", "unused", "more", "syntax-more"}
+    assert set(CODES) - shown == elsewhere
+
+
+def test_every_code_is_documented() -> None:
+    page = (ROOT / "docs/language.md").read_text(encoding="utf-8")
+    table = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", page, re.MULTILINE))
+    assert {code: table.get(code) for code in CODES} == CODES
+
+
+def test_tile_names() -> None:
+    assert tile_name("i", set()) == "ii"
+    assert tile_name("i", {"ii", "iii"}) == "iiii"
+
+
+def test_the_examples_of_the_language_page_are_right() -> None:
+    page = (ROOT / "docs/language.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```roof\n(.*?)```", page, re.DOTALL)
+    assert len(examples) == 5
+    kernels = "kernel gates(B, F):\n    out y: f64[B]\n    y[0] = F\n"
+    kernels += kernels.replace("gates", "activate")
+    for example in examples:
+        text = example + (kernels if "program" in example else "")
+        assert check(Source("page.roof", text)).warnings == ()
+
+
+def test_the_message_shown_on_the_language_page_is_what_is_printed() -> None:
+    page = (ROOT / "docs/language.md").read_text(encoding="utf-8")
+    text = "kernel k(n):\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n"
+    text += "    for i in range(n), j in range(n), k in range(n):\n"
+    with pytest.raises(InputError) as caught:
+        check(Source("matmul.roof", text + "        C[i, j] += AA[i, k] * B[k, j]\n"))
+    assert str(caught.value) in page

@@ -1,0 +1,169 @@
+"""The shipped machines hold what the reference says, and every number of theirs says where it is from."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofdsl.lang.check import check
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.format import format_source
+from roofdsl.loops.load import read_source
+from roofdsl.machine.find import load_machine, models_folder, shipped, shipped_machines, split_target
+
+REFERENCE: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/machines.json").read_text())["machines"]
+
+# name here, name there, and for each published peak the type and class that it is
+PEAKS = {
+    "v100": ("V100", {"FP64": "f64 fma", "FP32": "f32 fma", "FP16": "f16 fma", "TC_FP16": "f16 tensor"}),
+    "a100_80": (
+        "A100-80",
+        {
+            "FP64": "f64 fma", "FP64_TC": "f64 tensor", "FP32": "f32 fma", "FP16": "f16 fma", "TF32_TC": "tf32 tensor",
+            "TC_FP16": "f16 tensor", "TC_BF16": "bf16 tensor",
+        },
+    ),
+    "h100_pcie": (
+        "H100-PCIe",
+        {"FP32": "f32 fma", "TC_FP16": "f16 tensor", "TC_FP8": "f8 tensor", "TF32_TC": "tf32 tensor"},
+    ),
+    **{
+        ours: (
+            theirs,
+            {
+                "FP64": "f64 fma", "FP64_TC": "f64 tensor", "FP32": "f32 fma", "FP16": "f16 fma",
+                "TF32_TC": "tf32 tensor", "TC_FP16": "f16 tensor", "TC_BF16": "bf16 tensor", "TC_FP8": "f8 tensor",
+            },
+        )
+        for ours, theirs in (("h100_sxm", "H100-SXM"), ("h200", "H200-141GB"))
+    },
+    "mi250x_gcd": (
+        "MI250X (per GCD)",
+        {
+            "FP64": "f64 fma", "FP32": "f32 fma", "FP64_matrix": "f64 tensor", "FP32_matrix": "f32 tensor",
+            "FP16_matrix": "f16 tensor", "FP16": "f16 tensor",
+        },
+    ),
+    "mi300x": (
+        "MI300X",
+        {
+            "FP64": "f64 fma", "FP64_matrix": "f64 tensor", "FP32": "f32 fma", "TF32": "tf32 tensor",
+            "FP16_matrix": "f16 tensor", "FP8_matrix": "f8 tensor",
+        },
+    ),
+}  # fmt: skip
+CPUS = {
+    "skylake_gold_6148": "Skylake-SP Gold 6148",
+    "zen1_epyc_7451": "Zen1 EPYC 7451",
+    "zen2_epyc_7452": "Zen2 EPYC 7452",
+}
+
+
+def giga(value: float) -> Fraction:
+    return Fraction(str(value)) * 10**9
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_published_peaks(name: str) -> None:
+    theirs, classes = PEAKS[name]
+    published = REFERENCE[theirs]["peak_tflops"]
+    assert set(published) == set(classes)
+    for key, entry in published.items():
+        type_name, cls = classes[key].split()
+        stated = load_machine(name).stated(type_name, cls)
+        assert stated is not None, (name, key)
+        assert stated.rate_per_s == 1000 * giga(entry["value"]), (name, key)
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_published_memory_caches_and_units(name: str) -> None:
+    reference, machine = REFERENCE[PEAKS[name][0]], load_machine(name)
+    assert machine.main_memory.bandwidth_bytes_per_s == giga(reference["hbm_theoretical_GBs"]["value"])
+    caches = {c.name: c for c in machine.caches}
+    for level in ("L1", "L2"):
+        measured = reference.get(f"{level}_measured_GBs") or reference.get(f"{level}_measured_GBs_all_SM")
+        assert (level in caches) == (measured is not None), level
+        if measured is not None:
+            values = measured["value"]
+            fastest = max(values.values()) if isinstance(values, dict) else values
+            assert caches[level].bandwidth_bytes_per_s == giga(fastest)
+    units = reference.get("SMs") or reference.get("CUs")
+    assert machine.units == (units["value"] if units else None)
+    launch = reference.get("launch_us")
+    if launch:
+        assert machine.launch_s == Fraction(str(launch["value"]["stream_back_to_back"])) / 10**6
+
+
+def test_gh200_is_not_taken_for_an_h200() -> None:
+    reference, machine = REFERENCE["GH200-96GB (file named h200)"], load_machine("gh200_96")
+    assert machine.main_memory.bandwidth_bytes_per_s == giga(max(reference["hbm_measured_GBs"]["value"].values()))
+    assert machine.peak("f32").per_s == 1000 * giga(reference["fp32_measured_TF"]["value"])
+    assert load_machine("h200").main_memory.size_bytes == 141 * 10**9
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_processors(name: str) -> None:
+    reference, machine = REFERENCE[CPUS[name]], load_machine(name)
+    for key, type_name in (("FP64", "f64"), ("FP32", "f32")):
+        assert machine.peak(type_name).per_s == giga(reference["peak_gflops_per_socket_nominal"][key]["value"])
+    assert machine.main_memory.bandwidth_bytes_per_s == giga(reference["mem_theoretical_GBs_per_socket"]["value"])
+    measured = reference["cache_measured_GBs_per_socket"]["value"]
+    assert {c.name: c.bandwidth_bytes_per_s for c in machine.caches} == {k: giga(v) for k, v in measured.items()}
+    ceilings = {c.name.split(",")[0]: c for c in machine.ceilings}
+    for kernel in ("load", "triad"):
+        value = giga(reference["mem_measured_GBs_per_socket"]["value"][kernel])
+        assert getattr(ceilings[kernel], "bandwidth_bytes_per_s") == value  # noqa: B009
+
+
+@pytest.mark.parametrize("machine", shipped_machines().values(), ids=lambda m: m.name)
+def test_every_number_has_a_source(machine: Any) -> None:
+    for thing in (*machine.peaks, *machine.caches, *machine.memories, *machine.ceilings, *machine.links):
+        assert thing.source or machine.source, thing
+
+
+@pytest.mark.parametrize("kind", ["machines", "kernels"])
+def test_shipped_files_are_right_and_laid_out(kind: str) -> None:
+    assert shipped(kind)
+    for path in shipped(kind).values():
+        source = read_source(path)
+        assert check(source).warnings == ()
+        assert format_source(source) == source.text, path
+
+
+def test_the_folder_is_the_checkouts() -> None:
+    assert models_folder() == Path(__file__).parents[2] / "models"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "help"),
+    [
+        ("v10_deck", "there is no shipped machine `v10_deck`", "did you mean `v100_deck`?"),
+        ("zzz", "there is no shipped machine `zzz`", "`roofdsl machines` lists"),
+        ("missing.roof", "`missing.roof` cannot be read", ""),
+        ("{models}/machines/v100.roof", "has 5 machines", "v100_deck"),
+        ("{models}/machines/v100.roof:v10", "has no machine `v10`", "did you mean `v100`?"),
+        ("{models}/kernels/gemv.roof", "has no machine", ""),
+    ],
+)
+def test_machines_that_cannot_be_found(text: str, message: str, help: str) -> None:
+    with pytest.raises(CommandError) as error:
+        load_machine(text.replace("{models}", str(models_folder())))
+    assert message in error.value.message
+    assert help in error.value.help
+
+
+def test_a_machine_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.roof"
+    path.write_text("machine mine:\n    peak f64 1 TFLOP/s\n    memory M 1 GB, 1 GB/s\n")
+    assert load_machine(str(path)) == load_machine(f"{path}:mine")
+    assert load_machine(str(path)).origin == str(path)
+
+
+def test_a_colon_may_belong_to_the_path(tmp_path: Path) -> None:
+    path = tmp_path / "a:b"
+    path.write_text("")
+    assert split_target(str(path)).name is None
+    assert split_target("f.roof:k").name == "k"
+    assert split_target(":k").path == ":k"

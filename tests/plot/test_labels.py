@@ -1,0 +1,45 @@
+from random import Random
+
+import pytest
+
+from roofdsl.plot.labels import Box, place, stack
+
+FRAME = Box(0, 0, 800, 500)
+
+
+def overlap(boxes: list[Box]) -> float:
+    return sum(a.overlap(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_labels_overlap_neither_each_other_nor_points(seed: int) -> None:
+    random = Random(seed)
+    anchors = [(random.uniform(50, 750), random.uniform(50, 450)) for _ in range(14)]
+    placed = place(anchors, [(90, 16)] * 14, FRAME)
+    boxes = [p.box for p in placed]
+    assert overlap(boxes) == 0
+    assert all(b.within(FRAME) for b in boxes)
+    assert overlap([*boxes, *(Box(x - 3, y - 3, x + 3, y + 3) for x, y in anchors)]) <= overlap(
+        [Box(x - 3, y - 3, x + 3, y + 3) for x, y in anchors]
+    )
+
+
+def test_labels_of_the_same_place_stand_apart() -> None:
+    placed = place([(400, 250)] * 6, [(100, 16)] * 6, FRAME)
+    assert overlap([p.box for p in placed]) == 0
+
+
+def test_obstacles_are_avoided() -> None:
+    wall = Box(405, 0, 800, 500)
+    (placed,) = place([(400, 250)], [(100, 16)], FRAME, obstacles=[wall])
+    assert placed.box.overlap(wall) == 0
+
+
+def test_placement_is_the_same_every_time() -> None:
+    anchors = [(400.0, 250.0), (410.0, 255.0), (30.0, 30.0)]
+    assert place(anchors, [(80, 16)] * 3, FRAME) == place(anchors, [(80, 16)] * 3, FRAME)
+
+
+def test_stacked_labels_keep_their_distance() -> None:
+    assert stack([0, 100, 104, 300], 12) == [0, 100, 112, 300]
+    assert stack([], 12) == []

@@ -1,0 +1,100 @@
+"""The drawn figure: its data, its labels' places, its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.find import load_machine, shipped_machines
+from roofdsl.plot.content import Point, roofs_of
+from roofdsl.plot.roofline import draw_roofline, save_roofline
+
+POINTS = [
+    Point("vector_add", 1 / 24, 37.5e9),
+    Point("gemv", 0.25, 225e9),
+    Point("a friend's gemv", 0.25, 200e9, "measured", (180e9, 210e9)),
+    Point("minplus", 341.0, 3.5e12),
+    Point("matmul", 341.0, 7e12),
+    Point("transpose", None, 0.0, bytes_per_s=450e9),
+]
+DECK = roofs_of(load_machine("v100_textbook"))
+
+
+def lines(figure: Any) -> list[tuple[list[float], list[float]]]:
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in figure.axes[0].lines]
+
+
+def test_the_roof_is_the_minimum_of_both_bounds() -> None:
+    drawn = lines(draw_roofline([DECK]))
+    (x0, x1), (y0, y1) = drawn[0]
+    assert (y0 / x0, y1 / x1, y1) == pytest.approx((900e9, 900e9, 7e12))
+    assert ([7e12 / 900e9, x1], [7e12, 7e12])[1] == drawn[1][1]
+    assert drawn[1][0][0] == pytest.approx(7e12 / 900e9)
+
+
+def test_points_stand_where_they_say() -> None:
+    figure = draw_roofline([DECK], POINTS)
+    at = [(x[0], y[0]) for x, y in lines(figure) if len(x) == 1]
+    for point in POINTS[:5]:
+        assert (point.intensity, point.flops_per_s) in at
+    left = figure.axes[0].get_xlim()[0]
+    assert (left, pytest.approx(450e9 * left)) in at
+    assert ([0.25, 0.25], [180e9, 210e9]) in lines(figure)
+
+
+@pytest.mark.parametrize("machine", shipped_machines().values(), ids=lambda m: m.name)
+def test_labels_neither_overlap_nor_leave_the_figure(machine: Any) -> None:
+    roofs = roofs_of(machine)
+    points = [
+        Point(
+            f"kernel {i}",
+            roofs.roofs[0].ridge * factor,
+            min(roofs.top, roofs.roofs[0].ridge * factor * roofs.bandwidth),
+        )
+        for i, factor in enumerate((0.02, 0.3, 0.5, 1, 1, 3))
+    ]
+    figure = draw_roofline([roofs], points)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    upright = [t for t in figure.axes[0].texts if t.get_rotation() == 0]
+    boxes = [t.get_window_extent(renderer) for t in upright]
+    for i, a in enumerate(boxes):
+        assert figure.bbox.x0 <= a.x0 <= a.x1 <= figure.bbox.x1, upright[i].get_text()
+        for j, b in enumerate(boxes[:i]):
+            width = min(a.x1, b.x1) - max(a.x0, b.x0)
+            height = min(a.y1, b.y1) - max(a.y0, b.y0)
+            assert width <= 1 or height <= 2.5, (upright[i].get_text(), upright[j].get_text())
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_the_same_input_gives_the_same_file(ending: str, tmp_path: Path) -> None:
+    first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
+    for path in (first, second):
+        save_roofline(path, [DECK], POINTS)
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size > 5000
+
+
+def test_several_machines_have_a_legend_and_no_ceilings() -> None:
+    figure = draw_roofline([roofs_of(load_machine(n), ["f64"]) for n in ("v100_deck", "a100_80")], POINTS[:2])
+    legend = figure.axes[0].get_legend()
+    assert [t.get_text() for t in legend.get_texts()] == ["NVIDIA V100, as in the deck", "NVIDIA A100, 80 GB"]
+    assert not any("no FMA" in t.get_text() for t in figure.axes[0].texts)
+
+
+def test_predictions_alone_need_no_legend() -> None:
+    assert draw_roofline([DECK], POINTS[:2]).axes[0].get_legend() is None
+    assert draw_roofline([DECK], POINTS[:3]).axes[0].get_legend() is not None
+
+
+def test_what_cannot_be_drawn(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is no svg, png or pdf"):
+        save_roofline(tmp_path / "a.gif", [DECK])
+    with pytest.raises(CommandError, match="no roof to draw"):
+        save_roofline(tmp_path / "a.svg", [roofs_of(load_machine("v100_deck"), ["f16"])])
+    with pytest.raises(CommandError, match="cannot be written"):
+        save_roofline(tmp_path / "no/a.svg", [DECK])

@@ -1,0 +1,27 @@
+"""Machines and counts that the tests of this folder share."""
+
+from roofdsl.analysis.results import WorkAt
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import machine_of
+from roofdsl.machine.model import Machine
+
+
+def machine(*lines: str) -> Machine:
+    """A machine of these lines; `memory HBM 16 GiB, 1 TB/s` where they state none."""
+    stated = lines if any(line.startswith("memory") for line in lines) else (*lines, "memory HBM 16 GiB, 1 TB/s")
+    return machine_of(load_file(Source("m.roof", "machine m:\n" + "".join(f"    {line}\n" for line in stated))), None)
+
+
+def kernel_of(text: str, name: str | None = None) -> Kernel:
+    return kernel(load_file(Source("k.roof", text)), name)
+
+
+def work(type_name: str = "f64", *, pairs: int = 0, **classes: int) -> WorkAt:
+    """`pairs` fused pairs and, beside them, these operations."""
+    operations = {(type_name, c): n for c, n in classes.items()}
+    for c in ("add", "mul"):
+        if pairs:
+            operations[(type_name, c)] = operations.get((type_name, c), 0) + pairs
+    return WorkAt(operations, {type_name: pairs} if pairs else {})

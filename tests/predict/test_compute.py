@@ -1,0 +1,88 @@
+"""Compute time: counting_and_time.md, rules 5 and 12 to 14."""
+
+from fractions import Fraction
+
+import pytest
+
+from roofdsl.analysis.results import WorkAt
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import ComputeCeiling
+from roofdsl.predict.compute import check_unit, compute_time
+from tests.predict.machines import machine, work
+
+V100 = load_machine("v100_textbook")
+
+
+def effective_peak(counts: WorkAt) -> Fraction:
+    return counts.total / compute_time(counts, V100).time_s
+
+
+def test_sixty_percent_fused_is_eighty_percent_of_peak() -> None:
+    assert effective_peak(work(pairs=6, add=4)) / (7 * 10**12) == Fraction(8, 10)
+
+
+@pytest.mark.parametrize("pairs", range(11))
+def test_the_ceiling_of_a_mixture_is_that_of_rule_5(pairs: int) -> None:
+    alpha = Fraction(pairs, 10)
+    expected = (2 * alpha + 1 - alpha) / 2 * 7 * 10**12
+    assert effective_peak(work(pairs=pairs, mul=10 - pairs)) == expected
+
+
+def test_min_plus_reaches_half_the_fused_peak() -> None:
+    assert effective_peak(work(add=1000, min=1000)) == 35 * 10**11
+
+
+def test_classes_and_types_share_the_pipes() -> None:
+    m = machine("peak f64 fma 8 TFLOP/s", "peak f32 fma 16 TFLOP/s")
+    both = WorkAt({("f64", "add"): 400, ("f32", "div"): 100}, {})
+    found = compute_time(both, m)
+    assert found.time_s == Fraction(400, 4 * 10**12) + Fraction(100, 10**12)
+    assert found.type == "f64"  # 100 ps each: the first of equals
+    assert [(p.type, p.cls, p.operations) for p in found.parts] == [("f64", "add", 400), ("f32", "div", 100)]
+    assert any("div at 1/8" in note for note in found.assumptions)
+
+
+def test_an_adder_and_a_multiplier_work_at_the_same_time() -> None:
+    opteron = load_machine("opteron_2356")
+    for adds, muls, gflops in ((10, 10, 73.6), (10, 0, 36.8), (0, 10, 36.8), (10, 5, 55.2)):
+        counts = work(add=adds, mul=muls)
+        assert counts.total / compute_time(counts, opteron).time_s == Fraction(str(gflops)) * 10**9
+    assert compute_time(work(pairs=10), opteron).time_s == compute_time(work(add=10, mul=10), opteron).time_s
+
+
+@pytest.mark.parametrize("peaks", [("peak f64 fma 8 TFLOP/s",), ("peak f64 8 TFLOP/s",)])
+def test_separate_pipes_have_half_the_peak_each_however_it_is_stated(peaks: tuple[str, ...]) -> None:
+    m = machine(*peaks, "pipes separate add mul")
+    assert compute_time(work(add=8), m).time_s == Fraction(8, 4 * 10**12)
+    assert compute_time(work(pairs=8), m).time_s == Fraction(8, 4 * 10**12)
+
+
+def test_a_named_ceiling_caps_its_type_only() -> None:
+    ceiling = ComputeCeiling("slow", "f64", Fraction(10**12))
+    plain, capped = (compute_time(work(pairs=50), V100, ceilings=c).time_s for c in ((), (ceiling,)))
+    assert (plain, capped) == (Fraction(100, 7 * 10**12), Fraction(100, 10**12))
+    other = ComputeCeiling("slow", "f32", Fraction(10**12))
+    assert compute_time(work(pairs=50), V100, ceilings=(other,)).time_s == plain
+
+
+def test_matrix_units_take_all_operations_of_a_contraction() -> None:
+    guide = load_machine("h100_guide")
+    counts = WorkAt({("bf16", "mul"): 1048576, ("bf16", "add"): 1048575}, {"bf16": 1048575})
+    found = compute_time(counts, guide, unit="tensor_sparse")
+    assert float(found.time_s) == pytest.approx(2097151 / 1979e12)
+    assert found.peak_per_s == 1979 * 10**12
+    with pytest.raises(CommandError, match="matrix units only"):
+        compute_time(counts, guide)
+
+
+def test_matrix_units_are_for_contractions() -> None:
+    check_unit(None, False, "k")
+    check_unit("tensor", True, "k")
+    with pytest.raises(CommandError, match="k is not a contraction"):
+        check_unit("tensor", False, "k")
+
+
+def test_no_work_takes_no_time() -> None:
+    found = compute_time(WorkAt({}, {}), V100)
+    assert (found.time_s, found.type, found.peak_per_s) == (0, None, None)

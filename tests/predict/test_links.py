@@ -1,0 +1,67 @@
+"""Streams over links: counting_and_time.md, rule 19."""
+
+from itertools import combinations
+from random import Random
+
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.find import load_machine
+from roofdsl.predict.links import stream_rate
+from tests.predict.machines import machine
+
+NODE = load_machine("summit")
+GPUS = [f"HBM{i}" for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("destinations", "rate"), [(GPUS[:1], 50), (GPUS[:3], 150), (GPUS[3:], 64), (GPUS, 170), (GPUS[3:4], 50)]
+)
+def test_summit(destinations: list[str], rate: int) -> None:
+    assert stream_rate(NODE, ["DRAM0"], destinations).bytes_per_s == rate * 10**9
+
+
+def test_six_from_one_socket_take_twenty_over_the_bus() -> None:
+    found = stream_rate(NODE, ["DRAM0"], GPUS)
+    links = dict(found.links)
+    assert links["XBus"] == 20 * 10**9
+    assert sum(links[f"NVLink{i}"] for i in range(3)) == 150 * 10**9
+    assert dict(found.memories)["DRAM0"] == 170 * 10**9
+
+
+def test_both_sockets_feed_all_six() -> None:
+    assert stream_rate(NODE, ["DRAM0", "DRAM1"], GPUS).bytes_per_s == 300 * 10**9
+
+
+def test_a_link_of_one_direction() -> None:
+    m = machine("peak f64 1 TFLOP/s", "memory A 1 GB, 1 TB/s", "memory B 1 GB, 1 TB/s", "link up: B -> A 5 GB/s")
+    assert stream_rate(m, ["B"], ["A"]).bytes_per_s == 5 * 10**9
+    assert stream_rate(m, ["A"], ["B"]).bytes_per_s == 0
+
+
+def test_names_that_are_not_there() -> None:
+    with pytest.raises(CommandError, match="no memory or link end named HBM9"):
+        stream_rate(NODE, ["DRAM0"], ["HBM9"])
+    with pytest.raises(CommandError, match="both where the stream starts"):
+        stream_rate(NODE, ["DRAM0"], ["DRAM0"])
+
+
+def test_the_flow_is_the_smallest_cut_of_random_networks() -> None:
+    """Max-flow is min-cut: the cuts of a small network can all be tried."""
+    random = Random(7)
+    for _ in range(40):
+        names = "ABCDE"
+        rates = {n: random.randint(1, 20) for n in names}
+        links = [(a, b, random.randint(1, 9)) for a in names for b in names if a != b and random.random() < 0.5]
+        lines = ["peak f64 1 TFLOP/s", *(f"memory {n} 1 GB, {rates[n]} GB/s" for n in names)]
+        lines += [f"link l{i}: {a} -> {b} {r} GB/s" for i, (a, b, r) in enumerate(links)]
+        # nodes in two: (n, 0) -> (n, 1) carries the memory's rate
+        edges = [((n, 0), (n, 1), rates[n]) for n in names] + [((a, 1), (b, 0), r) for a, b, r in links]
+        nodes = [(n, side) for n in names for side in (0, 1) if (n, side) not in {("A", 0), ("E", 1)}]
+        cut = min(
+            sum(r for a, b, r in edges if a in near and b not in near)
+            for size in range(len(nodes) + 1)
+            for some in combinations(nodes, size)
+            for near in [{("A", 0), *some}]
+        )
+        assert stream_rate(machine(*lines), ["A"], ["E"]).bytes_per_s == cut * 10**9
