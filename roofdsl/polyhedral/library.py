@@ -10,6 +10,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.polyhedral.isolated import Stopped, in_child
 from roofdsl.polyhedral.quasi import Monomial, Quasi, floor
 
 MAX_OPERATIONS = 60_000_000  # of the integer-set library, for one quantity: half a minute or so
@@ -55,20 +56,34 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
 MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 """Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
 
+SIMPLE = 3
+"""Basic sets and floors together, up to which a set is counted in this process."""
+
+OPERATIONS_PER_SECOND = 1_000_000
+"""What the integer-set library does in a second, about: turns a limit of operations into one of time."""
+
 
 def cardinality(counted: Any) -> Any:
     """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map.
 
-    Counting must not meet the operation limit, at which the library's counting code crashes: it is lifted for the
-    time, and sets that would take long are refused before. Raises TooHard.
+    The library's counting code crashes where it meets the operation limit, and without a limit may run for hours.
+    So sets that would take long are refused, simple ones are counted without the limit, and all others in a child
+    process, within a time that stands for the limit. Raises TooHard.
     """
     is_map = isinstance(counted, isl.Map)
     parts = counted.get_basic_maps() if is_map else counted.get_basic_sets()
     floors = max((p.dim(isl.dim_type.div) for p in parts), default=0)
     if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
         raise TooHard("a set of accesses", MAX_OPERATIONS)
+    operations = isl.DEFAULT_CONTEXT.get_max_operations() or MAX_OPERATIONS
     with unlimited():
-        return counted.card()
+        if len(parts) + floors <= SIMPLE:
+            return counted.card()
+        try:
+            text = in_child(lambda: str(counted.card()), max(0.25, operations / OPERATIONS_PER_SECOND))
+        except Stopped as error:
+            raise TooHard("a set of accesses", operations) from error
+        return isl.PwQPolynomial(text)
 
 
 @contextmanager

@@ -1,0 +1,107 @@
+"""`roofdsl.derive/1`: a derivation as a JSON document (contract.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from roofdsl.analysis.derive import Derivation, Plateau, Quantity, Ratio, Traffics
+from roofdsl.analysis.expressions import number
+from roofdsl.analysis.report.forms import expression_of
+
+Json = dict[str, Any]
+
+SCHEMA = "roofdsl.derive/1"
+NO_WORK = "W = 0: no intensity"
+NOTHING_MOVED = "Q = 0: no intensity"
+
+
+def documents(derivations: Sequence[Derivation]) -> Json:
+    """One document for one kernel, else all of them under `kernels`."""
+    if len(derivations) == 1:
+        return to_json(derivations[0])
+    return {"schema": SCHEMA, "kernels": [to_json(d) for d in derivations]}
+
+
+def to_json(d: Derivation) -> Json:
+    """The document of one kernel."""
+    moved = d.at_cache
+    return {
+        "schema": SCHEMA,
+        "kernel": d.kernel.name,
+        "parameters": dict(d.values),
+        "traffic": d.convention,
+        "work": {
+            "total": entry(d.work.total),
+            "by_class": {name: entry(q) for name, q in d.work.by_class.items()},
+            "fused_pairs": entry(d.work.fused_pairs),
+            "fma_fraction": entry(d.work.fma_fraction),
+            "by_type": {name: entry(q) for name, q in d.work.by_type.items()},
+            "cmp": entry(d.work.cmp),
+            "cast": entry(d.work.casts),
+        },
+        "counters": {name: entry(q) for name, q in d.counters.items()},
+        "compulsory": {**_moved(d.compulsory), "by_array": {name: entry(q) for name, q in d.by_array.items()}},
+        "cache": {"size_bytes": d.cache_bytes, "line_bytes": line_bytes(d)},
+        **_moved(moved),
+        "intensity": entry(d.intensity),
+        "once_bytes": entry(d.once),
+        "regimes": [_regime(p) for p in d.plateaus],
+        "notes": notes(d),
+    }
+
+
+def line_bytes(d: Derivation) -> int | None:
+    """The line given, else the size of an element where all arrays have the same; None where they differ."""
+    sizes = {a.type.bytes for a in d.kernel.arrays if not a.is_scalar}
+    return d.line_bytes if d.line_bytes is not None or len(sizes) != 1 else min(sizes)
+
+
+def notes(d: Derivation) -> list[str]:
+    """What is to be known of the derivation as a whole."""
+    return [*d.notes, *([f"no plateaus: {d.plateaus_note}"] if d.plateaus_note else [])]
+
+
+def _moved(t: Traffics) -> Json:
+    return {"loads": _optional(t.loads), "stores": _optional(t.stores), "bytes": entry(t.bytes)}
+
+
+def _regime(p: Plateau) -> Json:
+    return {
+        "from_bytes": entry(p.from_bytes),
+        "bytes": entry(p.bytes),
+        "intensity": entry(p.intensity),
+        "exact": p.exact,
+        "all_bytes": entry(p.all_bytes),
+    }
+
+
+def _optional(q: Quantity | None) -> Json | None:
+    """An entry, or None for what the convention does not tell apart."""
+    return None if q is None else entry(q)
+
+
+def entry(q: Quantity | Ratio) -> Json:
+    """{"expr", "value"} and, where there is something to say, "assumes" and "note"."""
+    expression = expression_of(q)
+    out: Json = {
+        "expr": None if expression is None else str(expression),
+        "value": None if q.value is None else number(q.value),
+    }
+    if q.assumes:
+        out["assumes"] = ", ".join(q.assumes)
+    note = q.note or why_none(q)
+    if note:
+        out["note"] = note
+    return out
+
+
+def why_none(q: Quantity | Ratio) -> str:
+    """Why a ratio whose parts are known has no form: a division of or by 0."""
+    if not isinstance(q, Ratio) or q.numerator.form is None or q.denominator.form is None:
+        return ""
+    if q.of_work and not q.numerator.form.cases:
+        return NO_WORK
+    if not q.denominator.form.cases:
+        return NOTHING_MOVED if q.of_work else "W = 0: no operations"
+    return ""

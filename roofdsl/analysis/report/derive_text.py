@@ -1,0 +1,283 @@
+"""A derivation as a report for people, in the order of a textbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from roofdsl.analysis.derive import Derivation, Quantity, Ratio, Traffics
+from roofdsl.analysis.report.forms import (
+    Alternatives,
+    condition_text,
+    growth_of,
+    limit_of,
+    of_quantity,
+    of_ratio,
+)
+from roofdsl.analysis.report.layout import Row, aligned, render
+from roofdsl.machine.quantities import group, show_bytes, show_number, show_size
+from roofdsl.polyhedral.plateaus import Growth
+
+CONVENTIONS = {
+    "once": "every datum counts once, whether it is read or written",
+    "load_store": "what is read before it is written is loaded, what is written is stored",
+    "write_allocate": "as load_store, and what is written first is loaded too",
+}
+
+
+def to_text(d: Derivation) -> str:
+    """W, Q, I and the plateaus of Q(Z), in the order of a textbook."""
+    return "\n".join(_Report(d).lines()) + "\n"
+
+
+class _Report:
+    def __init__(self, d: Derivation) -> None:
+        self.d = d
+        self.order: Growth = growth_of(d.kernel)
+        self.said: set[str] = set()
+        self.common = common_condition(d)
+        self.operation = operation_name(d)
+
+    def lines(self) -> Iterator[str]:
+        d = self.d
+        yield heading(d)
+        yield f"{d.convention}: {CONVENTIONS[d.convention]}"
+        if self.common:
+            yield f"all for {condition_text(self.common)}; for other sizes nothing is done"
+        yield from (f"note: {n}" for n in d.notes)
+        yield from self._section("Work", list(self._work()))
+        yield from (f"  {text}" for text in fused_text(d, self.order))
+        arrays = [self._row(name, q, "B") for name, q in d.by_array.items()]
+        traffic = list(self._traffic(d.compulsory))
+        yield from self._section("Compulsory traffic", traffic, "distinct bytes touched", arrays)
+        if d.cache_bytes is not None:
+            line = "" if d.line_bytes is None else f" in lines of {show_size(d.line_bytes)}"
+            title = f"Traffic through a cache of {show_size(d.cache_bytes)}{line}"
+            yield from self._section(title, list(self._traffic(d.at_cache)))
+        yield from self._section("Intensity", list(self._intensity()))
+        if not has_work(d):
+            yield "  none: W = 0, so that only bytes per second can be compared"
+        yield from self._plateaus()
+
+    # ---- sections ----
+
+    def _work(self) -> Iterator[Row]:
+        work = self.d.work
+        types = list(work.by_type)
+        yield self._row("W", work.total, f"{self.operation}{f' ({types[0]})' if len(types) == 1 else ''}")
+        if len(work.by_class) > 1:
+            for name, q in work.by_class.items():
+                yield self._row(f"  {name}", q)
+        elif work.by_class:
+            (name,) = work.by_class
+            yield self._row(f"  all {name}", work.total)
+        if len(types) > 1:
+            for name, q in work.by_type.items():
+                yield self._row(f"  in {name}", q)
+        if not is_zero(work.fused_pairs):
+            yield self._row("fused pairs", work.fused_pairs)
+        for name, q in (("comparisons", work.cmp), ("casts", work.casts)):
+            if not is_zero(q):
+                yield self._row(name, q, remark="(beside W)")
+        for name, q in self.d.counters.items():
+            yield self._row(name, q, remark="(counted by the kernel)")
+
+    def _traffic(self, t: Traffics) -> Iterator[Row]:
+        yield self._row("Q", t.bytes, "B")
+        if t.loads is not None and t.stores is not None:
+            yield self._row("  loads", t.loads, "B")
+            yield self._row("  stores", t.stores, "B")
+
+    def _intensity(self) -> Iterator[Row]:
+        d = self.d
+        if not has_work(d):
+            return
+        beside = once_differs(d)
+        yield self._ratio("I = W/Q", d.intensity, f"({d.convention})" if beside else "")
+        if beside:
+            what = "(each datum once)" if d.cache_bytes is None else "(each stay in the cache once)"
+            yield self._ratio("", Ratio(d.work.total, d.once, of_work=True), what)
+        if d.cache_bytes is not None:
+            yield self._ratio("compulsory", Ratio(d.work.total, d.compulsory.bytes, of_work=True))
+
+    def _plateaus(self) -> Iterator[str]:
+        d = self.d
+        yield ""
+        if not d.plateaus:
+            yield "Plateaus of Q(Z)"
+            yield from self._missing([d.plateaus_note])
+            return
+        yield f"Plateaus of Q(Z), by cache size ({', '.join(['leading terms', *size_order(d, self.order)])})"
+        yield from (f"  {line}" for line in aligned(plateau_rows(d, self.operation)))
+
+    # ---- rows ----
+
+    def _section(
+        self, title: str, rows: Sequence[Row], more_title: str = "", more: Sequence[Row] = ()
+    ) -> Iterator[str]:
+        yield ""
+        every = [r for r in (*rows, *more) if r.form is not None]
+        assumes = list(dict.fromkeys(a for r in every for a in r.assumes))
+        wheres = {r.form.main.where for r in every if r.form is not None} - {(), self.common}
+        cases = max((len(r.form.others) for r in every if r.form is not None), default=0)
+        known = {self.common}
+        if len(wheres) == 1 and cases != 1:
+            (where,) = wheres
+            known.add(where)
+            text = condition_text(where)
+            names = {text.split()[0]} if " and " not in text and " or " not in text else set()
+            assumes = [text, *(a for a in assumes if a.split()[0] not in names)]
+        yield f"{title}, for {', '.join(assumes)}" if assumes else title
+        yield from (f"  {line}" for line in render(rows, known))
+        if any(r.form is not None for r in more):
+            yield f"  {more_title}"
+            yield from (f"    {line}" for line in render(more, known))
+        if len(known) > 1 and cases:
+            yield f"  smaller sizes: up to {cases} more cases (see --json)"
+        yield from self._missing([r.note for r in (*rows, *more)])
+
+    def _missing(self, reasons: Sequence[str]) -> Iterator[str]:
+        for reason in dict.fromkeys(r for r in reasons if r):
+            yield "  no closed form, as above" if reason in self.said else f"  no closed form: {reason}"
+            self.said.add(reason)
+
+    def _row(self, label: str, q: Quantity, unit: str = "", remark: str = "") -> Row:
+        value = "" if q.value is None else exact_number(q.value)
+        return Row(label, of_quantity(q, self.order), value, unit, "", remark, q.assumes, q.note)
+
+    def _ratio(self, label: str, r: Ratio, remark: str = "") -> Row:
+        value = "" if r.value is None else show_number(r.value)
+        form = of_ratio(r, self.order)
+        limit = limit_of(r, self.order)
+        tends = ""
+        if form is not None and limit is not None and limit != form.main.expr:
+            names = [p.name for p in self.d.kernel.parameters if p.name in {str(s) for s in form.main.expr.free_symbols}]
+            tends = f"-> {limit} for large {', '.join(names)}"
+        note = r.note if form is None else ""
+        return Row(label, form, value, f"{self.operation}/B", tends, remark, r.assumes, note)
+
+
+# ---- pieces that other reports use too ----
+
+
+def has_work(d: Derivation) -> bool:
+    """Whether anything is computed, as far as is known (rule 16)."""
+    return d.work.total.form is None or bool(d.work.total.form.cases)
+
+
+def common_condition(d: Derivation) -> Alternatives:
+    """The condition under which anything is done at all, where all that is derived has it as its only case."""
+    work = [d.work.total, *d.work.by_class.values(), d.work.fused_pairs]
+    traffic = [q for t in (d.compulsory, d.at_cache) for q in (t.loads, t.stores, t.bytes) if q is not None]
+    forms = [q.form for q in (*work, *traffic, *d.by_array.values()) if q.form is not None and q.form.cases]
+    found = {c.alternatives for f in forms for c in f.cases}
+    return next(iter(found)) if len(found) == 1 and all(len(f.cases) == 1 for f in forms) else ()
+
+
+def heading(d: Derivation) -> str:
+    """`gemv(n) at n = 4096`, with the kernel's assumptions."""
+    given = ", ".join(f"{n} = {v}" for n, v in d.values.items())
+    constants = ", ".join(f"{n} = {v}" for n, v in d.kernel.constants)
+    parts = [f"{d.kernel.name}({', '.join(p.name for p in d.kernel.parameters)})"]
+    if constants:
+        parts.append(f"with {constants}")
+    if d.kernel.assumptions:
+        parts.append(f"where {', '.join(str(a) for a in d.kernel.assumptions)}")
+    return " ".join(parts) + (f", at {given}" if given else "")
+
+
+def operation_name(d: Derivation) -> str:
+    """FLOP or OP; OP where only whole numbers are computed with."""
+    types = list(d.work.by_type)
+    return "OP" if types and all(t.startswith("i") for t in types) else "FLOP"
+
+
+def once_differs(d: Derivation) -> bool:
+    """Whether the textbook's count, each datum once, is another than the one printed (rule 11)."""
+    printed = d.at_cache.bytes
+    return d.convention != "once" and (d.once.form != printed.form or d.once.value != printed.value)
+
+
+def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
+    """What share of the fused peak the mixture of operations can reach (rule 5)."""
+    work = d.work
+    if not has_work(d):
+        yield "nothing is computed"
+        return
+    if is_zero(work.fused_pairs):
+        if work.total.form is not None:
+            yield "no fused pair: at most half the fused peak"
+        return
+    alpha = of_ratio(work.fma_fraction, order)
+    if alpha is None:
+        return
+    limit = limit_of(work.fma_fraction, order)
+    share = ceiling(work.fma_fraction.value if work.fma_fraction.value is not None else _constant(limit))
+    text = f"alpha = {alpha.main.expr}"
+    if work.fma_fraction.value is not None and str(alpha.main.expr) != show_number(work.fma_fraction.value):
+        text += f" = {show_number(work.fma_fraction.value)}"
+    elif limit is not None and limit != alpha.main.expr:
+        text += f" -> {limit}"
+    yield text + (f": at most {share} of the fused peak" if share else "")
+
+
+def ceiling(alpha: Fraction | None) -> str:
+    """(2 alpha + 1 - alpha) / 2 as a percentage."""
+    return "" if alpha is None else f"{show_number((1 + alpha) * 50)} %"
+
+
+def _constant(expression: object) -> Fraction | None:
+    import sympy
+
+    return Fraction(expression.p, expression.q) if isinstance(expression, sympy.Rational) else None
+
+
+def size_order(d: Derivation, order: Growth) -> list[str]:
+    """How the parameters are taken to compare in size, in words."""
+    names = [p.name for p in d.kernel.parameters]
+    tiles = [n for n in names if n in order.tiles]
+    extents = [n for n in names if n not in order.tiles]
+    words = [f"{', '.join(extents)} of about one size"] if len(extents) > 1 else []
+    return words + ([f"{', '.join(tiles)} far below {', '.join(extents)}"] if tiles and extents else [])
+
+
+def plateau_rows(d: Derivation, operation: str) -> list[tuple[str, ...]]:
+    """The table of plateaus with its head: cache size, traffic, intensity, and their numbers where sizes are set."""
+    valued = any(p.from_bytes.value is not None and not _plain(p.from_bytes) for p in d.plateaus)
+    valued = valued or any(p.bytes.value is not None and not _plain(p.bytes) for p in d.plateaus)
+    head = ("from Z (B)", "", "Q (B)", "", f"I ({operation}/B)", "", "")
+    rows = [head]
+    for p in d.plateaus:
+        intensity = p.intensity.sympy()
+        at, moved, ratio = p.from_bytes.value, p.bytes.value, p.intensity.value
+        rows.append(
+            (
+                str(p.from_bytes.sympy()),
+                show_size(at) if valued and at is not None else "",
+                str(p.bytes.sympy()),
+                show_bytes(moved) if valued and moved is not None else "",
+                "-" if intensity is None else str(intensity),
+                show_number(ratio) if valued and ratio is not None else "",
+                "exact, compulsory" if p.exact else "",
+            )
+        )
+    if not has_work(d):
+        rows = [(*row[:4], "", "", row[6]) for row in rows]
+    keep = [k for k in range(len(head)) if any(row[k] for row in rows)]
+    return [tuple(row[k] for k in keep) for row in rows]
+
+
+def _plain(q: Quantity) -> bool:
+    single = None if q.form is None else q.form.single
+    return single is not None and single.is_constant()
+
+
+def is_zero(q: Quantity) -> bool:
+    return q.form is not None and not q.form.cases
+
+
+def exact_number(value: Fraction) -> str:
+    """An exact count with thousands apart, or a fraction."""
+    return group(int(value)) if value.denominator == 1 else show_number(value, 6)
+
+

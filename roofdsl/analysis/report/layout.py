@@ -1,0 +1,75 @@
+"""Equations and tables as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from roofdsl.analysis.report.forms import Alternatives, Branch, Form, condition_text
+
+LONG = 46
+"""Characters of an expression beyond which values of other rows are not moved to stand below its own."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """`label = expression = value unit`, what it tends to, and a remark; `note` says why there is no expression."""
+
+    label: str
+    form: Form | None
+    value: str = ""
+    unit: str = ""
+    tends: str = ""
+    remark: str = ""
+    assumes: tuple[str, ...] = ()
+    note: str = ""
+
+
+def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    """The rows with columns below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [gap.join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterator[str]:
+    """Rows as lines with their equality signs below each other; conditions in `known` are not said again."""
+    shown = [r for r in rows if r.form is not None or r.value]
+    label = max((len(r.label) for r in shown), default=0)
+    texts = [_expression(r) for r in shown]
+    width = max((len(t) for t in texts if len(t) <= LONG), default=0)
+    starts = [_equation(r, t, label, width) for r, t in zip(shown, texts, strict=True)]
+    tails = [_tail(r, known) for r in shown]
+    reach = max((len(s) for s, tail in zip(starts, tails, strict=True) if any(tail)), default=0)
+    tend = max(len(tail[0]) for tail in tails) if tails else 0
+    for row, start, tail in zip(shown, starts, tails, strict=True):
+        yield "   ".join([start.ljust(reach), *([tail[0].ljust(tend)] if tend else []), tail[1]]).rstrip()
+        if row.form is not None:
+            yield from _others(row.form.others, " " * label, row.form.main.where in known)
+
+
+def _expression(row: Row) -> str:
+    return "" if row.form is None else str(row.form.main.expr)
+
+
+def _equation(row: Row, text: str, label: int, width: int) -> str:
+    unit = f" {row.unit}" if row.unit else ""
+    if not text or row.value.replace(",", "") == text:
+        return f"{row.label.ljust(label)} = {row.value or text}{unit}"
+    if not row.value:
+        return f"{row.label.ljust(label)} = {text}{unit}"
+    return f"{row.label.ljust(label)} = {text.ljust(width)} = {row.value}{unit}"
+
+
+def _tail(row: Row, known: Collection[Alternatives]) -> tuple[str, str]:
+    where = () if row.form is None else row.form.main.where
+    condition = f"if {condition_text(where)}" if where and where not in known else ""
+    return row.tends, "  ".join(t for t in (condition, row.remark) if t)
+
+
+def _others(others: Sequence[Branch], margin: str, hoisted: bool) -> Iterator[str]:
+    if hoisted or not others:
+        return
+    if len(others) == 1 and len(condition_text(others[0].where)) <= LONG:
+        yield f"{margin} = {others[0].expr}   if {condition_text(others[0].where)}"
+    else:
+        yield f"{margin}   and {len(others)} {'case' if len(others) == 1 else 'cases'} for small sizes (see --json)"
