@@ -331,9 +331,7 @@ def _sum(parts: Iterable[tuple[Any, int]]) -> Any:
     return total
 
 
-def _form(
-    count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi], assumes: tuple[str, ...]
-) -> Cases:
+def _form(count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi], assumes: tuple[str, ...]) -> Cases:
     if count is None:
         return Cases((Case((), Quasi.constant(constant)),) if constant else (), assumes)
     if constant:
@@ -345,9 +343,9 @@ def _form(
 
 def _far_value(form: Cases, at: Any, stream: Stream, order: Growth) -> Quasi:
     """The case of a closed form that holds for all large sizes."""
-    env = {
-        name: ((1 << 16) if name in order.tiles else (1 << 40)) for name in stream.sizes.symbols
-    } | dict(stream.sizes.numbers)
+    env = {name: ((1 << 16) if name in order.tiles else (1 << 40)) for name in stream.sizes.symbols} | dict(
+        stream.sizes.numbers
+    )
     for case in form.cases:
         if case.holds(env):
             return case.value

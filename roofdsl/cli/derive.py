@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json, size_option, traffic_option
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 
 

@@ -136,8 +136,11 @@ def _by_parts(candidates: Any) -> Any:
     for part in candidates.get_basic_maps():
         one = isl.Map.from_basic_map(part).lexmax()
         both = best.domain().intersect(one.domain())
-        best = best.union(one).subtract(best.intersect_domain(both)).subtract(one.intersect_domain(both)).union(
-            best.intersect_domain(both).union(one.intersect_domain(both)).lexmax()
+        best = (
+            best.union(one)
+            .subtract(best.intersect_domain(both))
+            .subtract(one.intersect_domain(both))
+            .union(best.intersect_domain(both).union(one.intersect_domain(both)).lexmax())
         )
     return best
 

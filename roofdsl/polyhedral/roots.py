@@ -76,9 +76,7 @@ def _affine(value: Quasi) -> str | None:
 
 
 def _mixed(excess: Quasi, name: str, dims: set[str]) -> bool:
-    return any(
-        len(m) > 1 and any(a == name for a, _ in m) and any(a in dims for a, _ in m) for m, _ in excess
-    )
+    return any(len(m) > 1 and any(a == name for a, _ in m) and any(a in dims for a, _ in m) for m, _ in excess)
 
 
 def _coefficients(value: Quasi, name: str) -> list[int]:

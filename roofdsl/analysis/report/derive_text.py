@@ -151,7 +151,9 @@ class _Report:
         limit = limit_of(r, self.order)
         tends = ""
         if form is not None and limit is not None and limit != form.main.expr:
-            names = [p.name for p in self.d.kernel.parameters if p.name in {str(s) for s in form.main.expr.free_symbols}]
+            names = [
+                p.name for p in self.d.kernel.parameters if p.name in {str(s) for s in form.main.expr.free_symbols}
+            ]
             tends = f"-> {limit} for large {', '.join(names)}"
         note = r.note if form is None else ""
         return Row(label, form, value, f"{self.operation}/B", tends, remark, r.assumes, note)
@@ -279,5 +281,3 @@ def is_zero(q: Quantity) -> bool:
 def exact_number(value: Fraction) -> str:
     """An exact count with thousands apart, or a fraction."""
     return group(int(value)) if value.denominator == 1 else show_number(value, 6)
-
-
