@@ -12,6 +12,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
     parser.addoption("--kernels", type=int, default=300, help="how many random kernels are compared with brute force")
     parser.addoption("--fuzz", type=int, default=3000, help="how many inputs the fuzz test tries")
+    parser.addoption("--fuzz-seed", default="2026", help="other inputs for the fuzz test")
 
 
 @pytest.fixture

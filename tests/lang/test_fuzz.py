@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from roofdsl.analysis.deep import deep_check
 from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format import format_source
@@ -30,7 +33,10 @@ WORDS = [
     "1.5", "1e999", "99999999999999999999", "range(n)", "+=", "min=", "==", "<", "->", "<->", '"t"', "GB/s", "GiB",
     "TFLOP/s", "# c", "\n", "\n    ", "\n        ", "\t", "\r\n", '"', "'", "é", "\0", "\\", ";", "{", "--", "**", "..",
 ]  # fmt: skip
-LIMIT_S = 1.0
+MODELS = [p.read_text(encoding="utf-8") for p in sorted((HERE.parents[1] / "models" / "kernels").glob("*.roof"))]
+LIMIT_S = 1.0  # of processor time, so that a busy machine raises no alarm
+DEEP_LIMIT_S = 60.0  # the operation limits of all kinds of deep checks together, with room for a slow machine
+DEEP_SHARE = 100  # one deep check to so many inputs of the front end
 
 
 def load(path: str) -> str:
@@ -54,10 +60,31 @@ def run(data: bytes) -> str:
     except CommandError as error:
         assert error.message
         return "not carried out"
-    formatted = format_source(source)
-    assert parse(Source("fuzz.roof", formatted)) == parse(source)
-    assert format_source(Source("fuzz.roof", formatted)) == formatted
     return "accepted"
+
+
+def run_format(data: bytes) -> str:
+    """Lays bytes out, as `fmt` does, also what has errors beyond syntax; what came of it."""
+    try:
+        source = decode(data, "fuzz.roof")
+        file = parse(source)
+    except InputError as error:
+        assert error.diagnostics and str(error)
+        return "refused"
+    formatted = format_source(source)
+    assert parse(Source("fuzz.roof", formatted)) == file
+    assert format_source(Source("fuzz.roof", formatted)) == formatted
+    return "laid out"
+
+
+def run_deep(data: bytes) -> str:
+    """Checks the kernels in bytes for all sizes; what came of it."""
+    try:
+        found = [d for k in kernels(check(decode(data, "fuzz.roof"), load), {"s": 3}).values() for d in deep_check(k)]
+    except (InputError, CommandError):
+        return "refused"
+    assert all(d.code and d.message for d in found)
+    return "findings" if found else "nothing found"
 
 
 def mutated(text: str, rng: random.Random) -> str:
@@ -113,23 +140,81 @@ def an_input(rng: random.Random) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def tweaked(text: str, rng: random.Random) -> str:
+    """One kernel of `text` with a few numbers, names or signs replaced, so that it mostly stays well formed."""
+    parts = re.split(r"(?m)^(?=kernel )", text)
+    head, found = parts[0], [p for p in parts[1:] if "for " in p] or [text]
+    kernel = rng.choice(found)
+    head = "".join(line for line in head.splitlines(keepends=True) if line.startswith(("traffic", "cost")))
+    for _ in range(rng.randrange(1, 5)):
+        words = list(re.finditer(r"(?<=[\[(,+*/%<>= -])(\d+|[a-z]\b|//|[+*%-]|min|max)(?=[\]), +*/%(-])", kernel))
+        if not words:
+            break
+        at = rng.choice(words)
+        word = at[0]
+        if word.isdigit():
+            new = rng.choice(("0", "1", "2", "3", "7", "16", "1000000007"))
+        elif word in ("min", "max"):
+            new = rng.choice(("min", "max"))
+        elif word.isalpha():
+            new = rng.choice([w[0] for w in words if w[0].isalpha() and len(w[0]) == 1])
+        else:
+            new = rng.choice(("+", "-", "*", "//", "%"))
+        kernel = kernel[: at.start()] + new + kernel[at.end() :]
+    return head + kernel
+
+
 @pytest.mark.parametrize("text", GOOD)
 def test_good_files_are_accepted(text: str) -> None:
     assert run(text.encode()) == "accepted"
+    assert run_format(text.encode()) == "laid out"
 
 
-def test_fuzz(request: pytest.FixtureRequest) -> None:
-    count = request.config.getoption("--fuzz")
-    seed = random.SystemRandom().randrange(2**32) if count != 3000 else 20_26
+def fuzz(
+    request: pytest.FixtureRequest,
+    count: int,
+    make: Callable[[random.Random], bytes],
+    runs: tuple[Callable[[bytes], str], ...],
+    limit_s: float,
+    latest: Path,
+) -> dict[str, int]:
+    """Takes `count` inputs through `runs` and prints what came of them; `latest` keeps an input that crashes Python."""
+    seed = request.config.getoption("--fuzz-seed")
     results: dict[str, int] = {}
+    slowest, at = 0.0, 0
     for i in range(count):
-        data = an_input(random.Random(f"{seed}/{i}"))
-        start = time.perf_counter()
-        try:
-            result = run(data)
-        except BaseException as error:
-            raise AssertionError(f"seed {seed}, input {i}: {type(error).__name__}: {error}\n{data!r}") from error
-        assert time.perf_counter() - start < LIMIT_S, f"seed {seed}, input {i} took too long:\n{data!r}"
-        results[result] = results.get(result, 0) + 1
-    print(f"seed {seed}: {results}")
-    assert results.get("refused", 0) > 0
+        data = make(random.Random(f"{seed}/{i}"))
+        latest.write_bytes(data)
+        for run in runs:
+            start = time.process_time()
+            try:
+                result = run(data)
+            except BaseException as error:
+                raise AssertionError(f"seed {seed}, input {i}: {type(error).__name__}: {error}\n{data!r}") from error
+            took = time.process_time() - start
+            assert took < limit_s, f"seed {seed}, input {i}: {run.__name__} took {took:.1f} s:\n{data!r}"
+            slowest, at = max((slowest, at), (took, i))
+            results[result] = results.get(result, 0) + 1
+    print(f"seed {seed}, {count} inputs: {results}, slowest {slowest:.3f} s (input {at})")
+    return results
+
+
+def test_fuzz(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    count = request.config.getoption("--fuzz")
+    results = fuzz(request, count, an_input, (run, run_format), LIMIT_S, tmp_path / "latest.roof")
+    assert results["refused"] > 0
+    assert results["accepted"] > 0
+    assert results["laid out"] > 0
+
+
+def test_fuzz_deep(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    count = max(1, request.config.getoption("--fuzz") // DEEP_SHARE)
+    results = fuzz(
+        request,
+        count,
+        lambda rng: tweaked(rng.choice(GOOD + MODELS), rng).encode(),
+        (run_deep,),
+        DEEP_LIMIT_S,
+        tmp_path / "latest.roof",
+    )
+    assert set(results) & {"findings", "nothing found"}
