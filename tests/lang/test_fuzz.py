@@ -173,6 +173,7 @@ def test_good_files_are_accepted(text: str) -> None:
 def fuzz(
     request: pytest.FixtureRequest,
     count: int,
+    *,
     make: Callable[[random.Random], bytes],
     runs: tuple[Callable[[bytes], str], ...],
     limit_s: float,
@@ -201,7 +202,9 @@ def fuzz(
 
 def test_fuzz(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     count = request.config.getoption("--fuzz")
-    results = fuzz(request, count, an_input, (run, run_format), LIMIT_S, tmp_path / "latest.roof")
+    results = fuzz(
+        request, count, make=an_input, runs=(run, run_format), limit_s=LIMIT_S, latest=tmp_path / "latest.roof"
+    )
     assert results["refused"] > 0
     assert results["accepted"] > 0
     assert results["laid out"] > 0
@@ -212,9 +215,9 @@ def test_fuzz_deep(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     results = fuzz(
         request,
         count,
-        lambda rng: tweaked(rng.choice(GOOD + MODELS), rng).encode(),
-        (run_deep,),
-        DEEP_LIMIT_S,
-        tmp_path / "latest.roof",
+        make=lambda rng: tweaked(rng.choice(GOOD + MODELS), rng).encode(),
+        runs=(run_deep,),
+        limit_s=DEEP_LIMIT_S,
+        latest=tmp_path / "latest.roof",
     )
     assert set(results) & {"findings", "nothing found"}
