@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Array, Kernel, Traffic
-from roofdsl.simulate.program import HALT, Layout, Program, compile_kernel
+from roofdsl.simulate.program import Program, compile_kernel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CHUNK = 1 << 16
+CHUNK = 1 << 20
 BYTES_PER_LINE = 11  # two links of 4 bytes, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30
 
@@ -116,41 +116,40 @@ def _simulate(
     """Accesses, and for each array the columns MISSES, WRITE_MISSES, STORED of the engine."""
     import numpy as np
 
-    from roofdsl.simulate.engine import OUT_OF_BOUNDS, STORED, WRITTEN, fill, touch
+    from roofdsl.simulate.engine import STORED, WRITTEN, run_lru
+    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
 
     layouts = program.layouts
-    code = np.array(program.code, dtype=np.int64)
-    terms = np.array(program.terms, dtype=np.int64).reshape(-1, 3)
-    spans = np.array(program.spans, dtype=np.int64).reshape(-1, 2)
-    places = np.array([_place(a) for a in layouts], dtype=np.int64).reshape(-1, 4)
+    tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
+    cursor = cursor_of(program)
     sizes = np.array([a.line_bytes for a in layouts], dtype=np.int64)
-    env = np.zeros(max(1, program.variables), dtype=np.int64)
-    work = np.zeros((2, max(program.variables, program.stack, 1)), dtype=np.int64)
-    chunk = np.empty(CHUNK, dtype=np.int64)
     owner = np.repeat(np.arange(len(layouts), dtype=np.uint16), [a.count for a in layouts])
     links = np.empty((program.lines + 1 if cache_bytes is not None else 1, 2), dtype=np.int32)
     links[-1] = len(links) - 1
     state = np.zeros(program.lines, dtype=np.uint8)
     tallies = np.zeros((len(layouts), 3), dtype=np.int64)
+    capacity = -1 if cache_bytes is None else cache_bytes
 
-    pc = accesses = iterations = held = 0
-    while program.code[pc][0] != HALT:
-        n, pc, passed = fill(code, terms, spans, places, pc, env, work, chunk)
-        if n == OUT_OF_BOUNDS:
-            array = layouts[program.code[pc][2]].array.name
-            raise CommandError(f"kernel {name} reaches outside array {array} at these sizes")
-        accesses, iterations = accesses + n, iterations + passed
+    accesses = steps = held = 0
+    while cursor[-1][STATUS] == RUNNING:
+        made, passed, held = run_lru(tables, cursor, CHUNK, owner, sizes, capacity, links, state, held, tallies)
+        accesses, steps = accesses + made, steps + passed
         if max_accesses is not None and accesses > max_accesses:
             raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} accesses at these sizes")
-        if max_accesses is not None and iterations - accesses > max_accesses:
+        if max_accesses is not None and steps - accesses > max_accesses:
             raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} iterations without an access")
-        held = touch(chunk[:n], owner, sizes, -1 if cache_bytes is None else cache_bytes, links, state, held, tallies)
+    check_inside(cursor, program, name)
     for k, a in enumerate(layouts):
         if a.array.intent != "temp":  # what is dirty at the end is dropped there
             tallies[k, STORED] += np.count_nonzero(state[a.first : a.first + a.count] & WRITTEN)
     return accesses, tallies
 
 
-def _place(a: Layout) -> tuple[int, int, int, int]:
-    shift = a.per_line.bit_length() - 1 if a.per_line & (a.per_line - 1) == 0 else -1
-    return a.first, a.count, a.per_line, shift
+def check_inside(cursor: tuple[NDArray[np.int64], ...], program: Program, name: str) -> None:
+    """Raises CommandError where a walk ended at an access outside its array."""
+    from roofdsl.simulate.walk import CULPRIT, OUTSIDE, STATUS
+
+    control = cursor[-1]
+    if control[STATUS] == OUTSIDE:
+        array = program.layouts[control[CULPRIT]].array.name
+        raise CommandError(f"kernel {name} reaches outside array {array} at these sizes")

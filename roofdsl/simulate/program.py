@@ -1,15 +1,17 @@
-"""A kernel at given sizes as tables of small integers, which `roofdsl.simulate.engine` interprets.
+"""A kernel at given sizes as tables of small integers, which the compiled loops of `roofdsl.simulate.walk` run.
 
-The tables hold three things. `code` is the control flow: one row an instruction, see the constants `LOOP` to `HALT`.
+The tables hold three things. `code` is the control flow: one row an instruction, see the constants `HALT` to `SWEEP`.
 `terms` are the integer expressions of bounds, guards and flat element numbers in postfix form, one row an operation;
-an affine expression is a constant and then one `MADD` for each variable. `lines` maps an array's elements to lines,
-which are numbered densely from 0: array after array, each from the start of a line.
+an affine expression is a constant and then one `MADD` for each variable. `references` are the accesses of straight
+code; an innermost loop around straight code is one instruction, whose references move by a fixed stride.
+Lines are numbered densely from 0: array after array, each from the start of a line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 
 from roofdsl.lang.diagnostics import CommandError
@@ -34,12 +36,13 @@ from roofdsl.loops.integers import (
 )
 from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node
 
-# numba keeps the compiled engine on disk with these numbers in it, and looks at the date of engine.py only: after a
-# change here, touch that file.
+# numba keeps the compiled loops on disk with these numbers in them, and looks at the date of walk.py only: after a
+# change here, touch that file and those that call it.
 #
 # Instructions. LOOP variable, start, stop, exit; NEXT variable, step, body; UNLESS condition, target; JUMP target;
-# ACCESS flat element, array, write. Start, stop, condition and element are expression numbers.
-HALT, LOOP, NEXT, UNLESS, JUMP, ACCESS = range(6)
+# RUN group: its references once; SWEEP variable, start, stop, step, group: an innermost loop over its references.
+# Start, stop and condition are expression numbers.
+HALT, LOOP, NEXT, UNLESS, JUMP, RUN, SWEEP = range(7)
 # Expression operations. CONST value pushes; MADD variable, coefficient adds to the top; the others take two and push
 # one (NOT takes one). A truth value is 0 or 1.
 CONST, MADD, ADD, MUL, MIN, MAX, FLOOR, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(17)
@@ -57,15 +60,22 @@ class Layout:
     per_line: int
     first: int
     count: int
+    elements: int
 
 
 @dataclass(frozen=True)
 class Program:
-    """The tables of one kernel at one size; `spans[k]` is where expression k begins and ends in `terms`."""
+    """The tables of one kernel at one size.
 
-    code: tuple[tuple[int, int, int, int, int], ...]
+    spans: where each expression begins and ends in `terms`. groups: the first reference and the number of them, of
+    each piece of straight code. references: (flat element expression, array, write, elements moved by an iteration).
+    """
+
+    code: tuple[tuple[int, int, int, int, int, int], ...]
     terms: tuple[tuple[int, int, int], ...]
     spans: tuple[tuple[int, int], ...]
+    groups: tuple[tuple[int, int], ...]
+    references: tuple[tuple[int, int, int, int], ...]
     layouts: tuple[Layout, ...]
     variables: int
     stack: int
@@ -89,10 +99,11 @@ def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | 
     compiler = _Compiler(params, _layouts(kernel, params, line_bytes))
     compiler.block(kernel.body, {})
     compiler.emit(HALT)
-    code, terms = tuple(compiler.code), tuple(compiler.terms)
-    if any(abs(x) > LARGEST for row in (*code, *terms) for x in row):
+    code, terms, references = tuple(compiler.code), tuple(compiler.terms), tuple(compiler.references)
+    if any(abs(x) > LARGEST for row in (*code, *terms, *references) for x in row):
         raise CommandError(f"the sizes given to kernel {kernel.name} are too large to simulate")
-    return Program(code, terms, tuple(compiler.spans), compiler.layouts, compiler.variables, compiler.stack)
+    spans, groups = tuple(compiler.spans), tuple(compiler.groups)
+    return Program(code, terms, spans, groups, references, compiler.layouts, compiler.variables, compiler.stack)
 
 
 def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> tuple[Layout, ...]:
@@ -109,7 +120,7 @@ def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) 
             )
         elements = prod(d.evaluate(params) for d in a.dims)
         count = -(-elements * size // line)
-        layouts.append(Layout(a, line, line // size, first, count))
+        layouts.append(Layout(a, line, line // size, first, count, elements))
         first += count
     return tuple(layouts)
 
@@ -118,39 +129,46 @@ class _Compiler:
     def __init__(self, params: Mapping[str, int], layouts: tuple[Layout, ...]) -> None:
         self.params, self.layouts = params, layouts
         self.arrays = {a.array.name: (k, _strides(a.array, params)) for k, a in enumerate(layouts)}
-        self.code: list[tuple[int, int, int, int, int]] = []
+        self.code: list[tuple[int, int, int, int, int, int]] = []
         self.terms: list[tuple[int, int, int]] = []
         self.spans: list[tuple[int, int]] = []
+        self.groups: list[tuple[int, int]] = []
+        self.references: list[tuple[int, int, int, int]] = []
         self.known: dict[tuple[tuple[int, int, int], ...], int] = {}
         self.variables = 0
         self.stack = 1
 
-    def emit(self, op: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> int:
-        self.code.append((op, a, b, c, d))
+    def emit(self, op: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> int:
+        self.code.append((op, a, b, c, d, e))
         return len(self.code) - 1
 
     # ---- control flow ----
 
     def block(self, body: Sequence[Node], scope: Mapping[str, int]) -> None:
-        for node in body:
-            match node:
-                case For():
+        for is_straight, nodes in groupby(body, lambda node: isinstance(node, (Assign, Let, Count))):
+            if is_straight:
+                touched = self.touched(list(nodes))
+                if touched:
+                    rows = [(self.expression(flat, scope), array, write, 0) for flat, array, write in touched]
+                    self.emit(RUN, self.group(rows))
+                continue
+            for node in nodes:
+                if isinstance(node, For):
                     self.loop(node, scope)
-                case If():
-                    branch = self.emit(UNLESS, self.condition(node.condition, scope))
-                    self.block(node.then, scope)
-                    if node.orelse:
-                        skip = self.emit(JUMP)
-                        self.code[branch] = (*self.code[branch][:2], len(self.code), 0, 0)
-                        self.block(node.orelse, scope)
-                        self.code[skip] = (JUMP, len(self.code), 0, 0, 0)
-                    else:
-                        self.code[branch] = (*self.code[branch][:2], len(self.code), 0, 0)
-                case Assign() | Let():
-                    for access in accesses(node):
-                        self.access(access.element, access.is_write, scope)
-                case Count():
-                    pass
+                elif isinstance(node, If):
+                    self.branch(node, scope)
+
+    def branch(self, node: If, scope: Mapping[str, int]) -> None:
+        condition = self.condition(node.condition, scope)
+        branch = self.emit(UNLESS, condition)
+        self.block(node.then, scope)
+        if node.orelse:
+            skip = self.emit(JUMP)
+            self.code[branch] = (UNLESS, condition, len(self.code), 0, 0, 0)
+            self.block(node.orelse, scope)
+            self.code[skip] = (JUMP, len(self.code), 0, 0, 0, 0)
+        else:
+            self.code[branch] = (UNLESS, condition, len(self.code), 0, 0, 0)
 
     def loop(self, node: For, scope: Mapping[str, int]) -> None:
         step = node.step.evaluate(self.params)
@@ -158,18 +176,53 @@ class _Compiler:
             raise CommandError(f"the step of loop {node.var} is {step}, and must be positive")
         variable, self.variables = self.variables, self.variables + 1
         start, stop = self.expression(node.start, scope), self.expression(node.stop, scope)
+        inner = {**scope, node.var: variable}
+        rows = self.moving(node, step, inner)
+        if rows is not None:
+            if rows:
+                self.emit(SWEEP, variable, start, stop, step, self.group(rows))
+            return
         begin = self.emit(LOOP, variable, start, stop)
-        self.block(node.body, {**scope, node.var: variable})
-        if not any(row[0] == ACCESS for row in self.code[begin:]):  # registers and counters only
+        self.block(node.body, inner)
+        if not any(row[0] in (RUN, SWEEP) for row in self.code[begin:]):  # registers and counters only
             del self.code[begin:]
             return
         self.emit(NEXT, variable, step, begin + 1)
-        self.code[begin] = (LOOP, variable, start, stop, len(self.code))
+        self.code[begin] = (LOOP, variable, start, stop, len(self.code), 0)
 
-    def access(self, element: Element, is_write: bool, scope: Mapping[str, int]) -> None:
-        number, strides = self.arrays[element.array.name]
-        flat = add(*(mul(Const(s), e) for s, e in zip(strides, element.subscripts, strict=True)))
-        self.emit(ACCESS, self.expression(flat, scope), number, int(is_write))
+    # ---- references ----
+
+    def moving(self, node: For, step: int, scope: Mapping[str, int]) -> list[tuple[int, int, int, int]] | None:
+        """The references of an innermost loop; None where it is none, or one of them does not move evenly."""
+        body = [n for n in node.body if isinstance(n, (Assign, Let, Count))]
+        if len(body) < len(node.body):
+            return None
+        rows = []
+        for flat, array, write in self.touched(body):
+            _, coefficients, others = self._affine(flat, scope)
+            if any(node.var in other.symbols() for _, other in others):
+                return None
+            stride = step * coefficients.get(scope[node.var], 0)
+            rows.append((self.expression(flat, scope), array, write, stride))
+        return rows
+
+    def touched(self, body: Sequence[Node]) -> list[tuple[IntExpr, int, int]]:
+        """(flat element, array, write) of every access of straight code, in order."""
+        return [
+            (self.flat(access.element), self.arrays[access.element.array.name][0], int(access.is_write))
+            for statement in body
+            if isinstance(statement, (Assign, Let))
+            for access in accesses(statement)
+        ]
+
+    def flat(self, element: Element) -> IntExpr:
+        _, strides = self.arrays[element.array.name]
+        return add(*(mul(Const(s), e) for s, e in zip(strides, element.subscripts, strict=True)))
+
+    def group(self, rows: list[tuple[int, int, int, int]]) -> int:
+        self.groups.append((len(self.references), len(rows)))
+        self.references += rows
+        return len(self.groups) - 1
 
     # ---- expressions ----
 

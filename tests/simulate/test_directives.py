@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from roofdsl.lang.diagnostics import InputError
+from roofdsl.lang.record import replace
 from roofdsl.loops.transform import apply
 from tests.oracle.directives import DirectiveKernel, random_directive_kernel
 from tests.oracle.enumerate import run

@@ -1,0 +1,226 @@
+"""Walking a kernel's loops, compiled: from one piece of straight code, or innermost loop over such, to the next.
+
+A simulator calls `advance`, which leaves in the cursor which references come, where each of them starts, how far each
+moves with an iteration, and how many iterations there are; it then touches them itself. No access is ever written
+down, and the walk can stop and go on after any iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.simulate.program import (
+    ADD,
+    AND,
+    CONST,
+    EQ,
+    FLOOR,
+    GE,
+    GT,
+    HALT,
+    JUMP,
+    LE,
+    LOOP,
+    LT,
+    MADD,
+    MAX,
+    MIN,
+    MOD,
+    MUL,
+    NE,
+    NEXT,
+    NOT,
+    OR,
+    RUN,
+    SWEEP,
+    UNLESS,
+)
+
+if TYPE_CHECKING:
+    from roofdsl.simulate.program import Program
+
+Ints = NDArray[np.int64]
+Tables = tuple[Ints, ...]
+Cursor = tuple[Ints, ...]
+
+PC, STATUS, FIRST, COUNT, REMAINING, CULPRIT = range(6)  # of the cursor's control
+RUNNING, DONE, OUTSIDE = range(3)  # values of STATUS; OUTSIDE: an access outside the array CULPRIT
+FOR_EVER = 1 << 60
+MOST_STEPS = 1 << 22  # of one call, so that a walk whose guards let little through can be stopped
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` compiled on first use, kept on disk where numba finds a place to."""
+    try:
+        result: Callable[..., Any] = numba.njit(cache=True)(function)
+    except RuntimeError:  # no directory that can be written: compile in every process
+        result = numba.njit(function)
+    return result
+
+
+def tables_of(program: Program, first: list[int], per_block: list[int]) -> Tables:
+    """The program's tables as arrays: code, terms, spans, groups, references, places.
+
+    A place is (first block, elements per block, their logarithm or -1, elements) of an array; `first` and `per_block`
+    say what a block is to the simulator at hand.
+    """
+    code = np.array(program.code, dtype=np.int64)
+    terms = np.array(program.terms, dtype=np.int64).reshape(-1, 3)
+    spans = np.array(program.spans, dtype=np.int64).reshape(-1, 2)
+    groups = np.array(program.groups, dtype=np.int64).reshape(-1, 2)
+    references = np.array(program.references, dtype=np.int64).reshape(-1, 4)
+    rows = [
+        (f, per, per.bit_length() - 1 if per & (per - 1) == 0 else -1, layout.elements)
+        for f, per, layout in zip(first, per_block, program.layouts, strict=True)
+    ]
+    places = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    return code, terms, spans, groups, references, places
+
+
+def cursor_of(program: Program) -> Cursor:
+    """The start of a walk: env, stack, flat elements, strides, iterations left in a block, blocks, control."""
+    widest = max((count for _, count in program.groups), default=1)
+    env = np.zeros(max(1, program.variables), dtype=np.int64)
+    work = np.zeros((2, max(program.variables, program.stack, 1)), dtype=np.int64)
+    flat, stride, left, block = (np.zeros(widest, dtype=np.int64) for _ in range(4))
+    return env, work[0], work[1], flat, stride, left, block, np.zeros(6, dtype=np.int64)
+
+
+def _evaluate_terms(terms: Ints, begin: int, end: int, env: Ints, stack: Ints) -> int:
+    """The value of one postfix expression."""
+    top = -1
+    for t in range(begin, end):
+        op = terms[t, 0]
+        if op == CONST:
+            top += 1
+            stack[top] = terms[t, 1]
+        elif op == MADD:
+            stack[top] += terms[t, 2] * env[terms[t, 1]]
+        elif op == NOT:
+            stack[top] = 1 - stack[top]
+        else:
+            top -= 1
+            a, b = stack[top], stack[top + 1]
+            if op == ADD:
+                stack[top] = a + b
+            elif op == MUL:
+                stack[top] = a * b
+            elif op in (MIN, AND):
+                stack[top] = min(a, b)
+            elif op in (MAX, OR):
+                stack[top] = max(a, b)
+            elif op == FLOOR:
+                stack[top] = a // b
+            elif op == MOD:
+                stack[top] = a % b
+            elif op == EQ:
+                stack[top] = a == b
+            elif op == NE:
+                stack[top] = a != b
+            elif op == LT:
+                stack[top] = a < b
+            elif op == LE:
+                stack[top] = a <= b
+            elif op == GT:
+                stack[top] = a > b
+            elif op == GE:
+                stack[top] = a >= b
+    return int(stack[0])
+
+
+_evaluate = compiled(_evaluate_terms)
+
+
+def _expression_value(terms: Ints, spans: Ints, number: int, env: Ints, stack: Ints) -> int:
+    """The value of an expression; sums of multiples of variables, which most are, without the stack."""
+    t, end = spans[number, 0], spans[number, 1]
+    if terms[t, 0] == CONST:
+        value = terms[t, 1]
+        t += 1
+        while t < end and terms[t, 0] == MADD:
+            value += terms[t, 2] * env[terms[t, 1]]
+            t += 1
+        if t == end:
+            return int(value)
+    return int(_evaluate(terms, spans[number, 0], end, env, stack))
+
+
+_value = compiled(_expression_value)
+
+
+def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
+    """Go on to the next references; the steps taken. REMAINING stays 0 at the end, and where there were too many.
+
+    Every reference is within its array from the first iteration to the last, or STATUS is OUTSIDE.
+    """
+    code, terms, spans, groups, references, places = tables
+    env, stops, stack, flat, stride, left, block, control = cursor
+    pc = control[PC]
+    steps = 0
+    while steps < MOST_STEPS:
+        op = code[pc, 0]
+        if op in (RUN, SWEEP):
+            group, count = code[pc, 1], 1
+            if op == SWEEP:
+                v, group = code[pc, 1], code[pc, 5]
+                start = _value(terms, spans, code[pc, 2], env, stack)
+                stop = _value(terms, spans, code[pc, 3], env, stack)
+                env[v] = start
+                count = -((start - stop) // code[pc, 4]) if start < stop else 0
+            pc += 1
+            steps += 1
+            if count:
+                first, n = groups[group, 0], groups[group, 1]
+                for r in range(n):
+                    k = first + r
+                    flat[r] = _value(terms, spans, references[k, 0], env, stack)
+                    stride[r] = references[k, 3]
+                    last = flat[r] + stride[r] * (count - 1)
+                    elements = places[references[k, 1], 3]
+                    if flat[r] < 0 or last < 0 or flat[r] >= elements or last >= elements:
+                        control[CULPRIT], control[STATUS] = references[k, 1], OUTSIDE
+                        return steps
+                control[FIRST], control[COUNT], control[REMAINING] = first, n, count
+                break
+        elif op == NEXT:
+            v = code[pc, 1]
+            env[v] += code[pc, 2]
+            pc = code[pc, 3] if env[v] < stops[v] else pc + 1
+            steps += 1
+        elif op == LOOP:
+            v = code[pc, 1]
+            env[v] = _value(terms, spans, code[pc, 2], env, stack)
+            stops[v] = _value(terms, spans, code[pc, 3], env, stack)
+            pc = pc + 1 if env[v] < stops[v] else code[pc, 4]
+        elif op == UNLESS:
+            pc = pc + 1 if _value(terms, spans, code[pc, 1], env, stack) else code[pc, 2]
+        elif op == JUMP:
+            pc = code[pc, 1]
+        elif op == HALT:
+            control[STATUS] = DONE
+            break
+    control[PC] = pc
+    return steps
+
+
+def _iterations_in_block(flat: int, stride: int, per: int, shift: int) -> int:
+    """How many iterations from here on, this one included, a reference stays in the block that it is in."""
+    if stride == 0:
+        return FOR_EVER
+    if stride >= per or -stride >= per:
+        return 1
+    inside = flat & (per - 1) if shift >= 0 else flat % per
+    if stride == 1:
+        return int(per - inside)
+    if stride > 0:
+        return int((per - inside + stride - 1) // stride)
+    return int(inside // -stride + 1)
+
+
+advance = compiled(_advance_to_references)
+stays = compiled(_iterations_in_block)
