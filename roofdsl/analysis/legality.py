@@ -8,7 +8,7 @@ parallel loop are independent where no such pair is in different iterations of o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from roofdsl.analysis.dependences import (
     ways_before,
 )
 from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.record import replace
 from roofdsl.lang.report import listed
 from roofdsl.lang.source import Span
 from roofdsl.loops.accesses import PlacedStatement, statements

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +11,7 @@ import click
 
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
+from roofdsl.lang.record import Record
 from roofdsl.lang.units import UnitError, parse_size
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import SUFFIX, Target, checked_file, shipped, split_target
@@ -81,8 +81,7 @@ def machine_option(function: F) -> F:
     )(function)
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(Record):
     """A file and the names picked in it: one kernel or program, or all that the file itself defines."""
 
     checked: CheckedFile

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from roofdsl.lang import tree
 from roofdsl.lang.build import MAX_INTEGER
+from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import Report
 from roofdsl.lang.scope import FUNCTIONS, Scope
 from roofdsl.lang.source import Span
@@ -13,8 +12,7 @@ from roofdsl.lang.source import Span
 MAX_EXPONENT = 64
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Record):
     """Where an integer expression stands: how to speak of it, which code its faults have, what it may hold."""
 
     what: str
@@ -26,8 +24,7 @@ class Place:
     instead: str = ""  # what to write where data is read
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Record):
     """`constant`: made of numbers and `const` parameters; `value` is known where it is made of numbers alone.
 
     `fault` is the smallest part that makes it not affine, with the reason. `degree` is how many variables are

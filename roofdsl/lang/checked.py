@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source
 from roofdsl.lang.tree import File, Kernel, Machine, Program
 
 
-@dataclass(frozen=True)
-class CheckedKernel:
+class CheckedKernel(Record):
     """A kernel with what its file says for all kernels: `traffic` (None where neither says) and `costs`."""
 
     tree: Kernel
@@ -20,16 +19,14 @@ class CheckedKernel:
     costs: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True)
-class CheckedProgram:
+class CheckedProgram(Record):
     """A program; each kernel it runs is in the same CheckedFile's `kernels`."""
 
     tree: Program
     source: Source
 
 
-@dataclass(frozen=True)
-class CheckedFile:
+class CheckedFile(Record):
     """Names to definitions, those of used files included; `own` are the names this file defines itself, in order."""
 
     source: Source

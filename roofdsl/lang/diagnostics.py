@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source, Span
 
 
-@dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(Record):
     """One finding about a `.roof` file. `code` is stable (documented, used by tests and editors)."""
 
     code: str

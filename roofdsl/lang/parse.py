@@ -6,7 +6,6 @@ allows that keyword, unless what follows shows it to be a name (`tile[i] = 0`).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from roofdsl.lang import tree
@@ -14,6 +13,7 @@ from roofdsl.lang.build import Builder
 from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.explain import explain
 from roofdsl.lang.lexer import KEYWORDS, MAX_ERRORS, Token, tokenize
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.table import END, ROWS, RULES, TERMINALS
 

@@ -5,16 +5,15 @@ Every number is exact and plain: bytes, bytes/s, operations/s, seconds, hertz. `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 
+from roofdsl.lang.record import Record, field
 from roofdsl.lang.source import Source, Span
 
 _NOWHERE = Span(1, 1, 1, 1)
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(Record):
     """`peak TYPE [CLASS] RATE`: `rate` in operations/s; `cls` is fma, min, div, special, tensor, tensor_sparse, ''."""
 
     type: str
@@ -24,8 +23,7 @@ class Peak:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Pipes:
+class Pipes(Record):
     """`pipes separate add mul`: the adder and the multiplier are two. `kinds` is ('add', 'mul')."""
 
     kinds: tuple[str, ...]
@@ -33,8 +31,7 @@ class Pipes:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(Record):
     """`cache`: `size` in bytes of one copy; `bandwidth` in bytes/s of all copies together; `line`, `sector` in bytes.
 
     What the file does not say is None; `copies` is then 1.
@@ -52,8 +49,7 @@ class Cache:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Record):
     """`memory`: `size` in bytes, `bandwidth` in bytes/s, `line` in bytes. The first one is the last level."""
 
     name: str
@@ -64,8 +60,7 @@ class Memory:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Ceiling:
+class Ceiling(Record):
     """`ceiling "label" TARGET RATE`: `target` is an element type (`rate` in operations/s) or a level (bytes/s).
 
     `is_level` tells which; `cls` is the class of operations, '' unless the file names one.
@@ -80,8 +75,7 @@ class Ceiling:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(Record):
     """`link NAME: A -> B BANDWIDTH` in bytes/s; `both_ways` for `<->`. A, B name memories or machines."""
 
     name: str
@@ -93,8 +87,7 @@ class Link:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Record):
     """`launch TIME` in seconds."""
 
     time: Fraction
@@ -102,8 +95,7 @@ class Launch:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(Record):
     """`clock FREQUENCY` in hertz."""
 
     frequency: Fraction
@@ -111,8 +103,7 @@ class Clock:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Units:
+class Units(Record):
     """`units N`: processors, cores or multiprocessors."""
 
     count: int
@@ -120,8 +111,7 @@ class Units:
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Record):
     """`cost CLASS N`: one operation of the class takes the time of `value` unfused ones."""
 
     cls: str
@@ -133,8 +123,7 @@ class Cost:
 Entry = Peak | Pipes | Cache | Memory | Ceiling | Link | Launch | Clock | Units | Cost
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Record):
     """A resolved machine: `entries` in the order of the file; `sources` are its own `source "..."` lines."""
 
     name: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
+from roofdsl.lang.record import Record
 from roofdsl.lang.report import Report, did_you_mean
 from roofdsl.lang.source import Span
 from roofdsl.lang.tree import Name
@@ -30,8 +30,7 @@ _WORDS: dict[SymbolKind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(Record):
     """A name's meaning; `type` is None for integers, and for a `let` of plain numbers."""
 
     name: str

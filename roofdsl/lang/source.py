@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
+from roofdsl.lang.record import Record
 
-@dataclass(frozen=True)
-class Span:
+
+class Span(Record):
     """A stretch of source text; lines and columns count from 1, the end column is exclusive."""
 
     line: int
@@ -20,8 +20,7 @@ class Span:
         return Span(self.line, self.column, other.end_line, other.end_column)
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Record):
     """The text of one `.roof` file and the name it is spoken of by (a path, or `<stdin>`)."""
 
     name: str
@@ -36,8 +35,7 @@ class Source:
         return self._lines[number - 1].rstrip("\r") if 0 < number <= len(self._lines) else ""
 
 
-@dataclass(frozen=True)
-class Comment:
+class Comment(Record):
     """`# ...`; `own_line` tells one that stands alone from one after code."""
 
     text: str

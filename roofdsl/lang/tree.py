@@ -6,8 +6,7 @@ Every node carries its `span`, which takes no part in equality: texts that diffe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from roofdsl.lang.record import Record, field
 from roofdsl.lang.resolved import (
     Cache,
     Ceiling,
@@ -28,16 +27,14 @@ __all__ = ["Cache", "Ceiling", "Clock", "Cost", "Entry", "Launch", "Link", "Mach
 __all__ += ["Comment", "Source", "Span", "Units"]
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(Record):
     """A word as it stands in the text."""
 
     text: str
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(Record):
     """What stands between two double quotes; there are no escapes."""
 
     text: str
@@ -47,8 +44,7 @@ class Text:
 # ---- expressions; conditions are expressions too, the checker tells them apart ----
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(Record):
     """A literal: `text` as written, `value` an int or a finite float."""
 
     text: str
@@ -56,16 +52,14 @@ class Number:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(Record):
     """A name used as a value, or as the target of an assignment."""
 
     name: str
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(Record):
     """`name[subscripts]`."""
 
     name: Name
@@ -73,8 +67,7 @@ class Index:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Record):
     """`name(args)`."""
 
     name: Name
@@ -82,16 +75,14 @@ class Call:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Record):
     """`(inner)`: parentheses as written, kept for the formatter."""
 
     inner: Expr
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Unary:
+class Unary(Record):
     """`op` is `-`, `+` or `not`."""
 
     op: str
@@ -99,8 +90,7 @@ class Unary:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Binary:
+class Binary(Record):
     """`op` is one of `+ - * / // % **`."""
 
     op: str
@@ -109,8 +99,7 @@ class Binary:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Compare:
+class Compare(Record):
     """`first op operand op operand ...`, chained as in Python; ops are `== != < <= > >=`."""
 
     first: Expr
@@ -118,8 +107,7 @@ class Compare:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Logic:
+class Logic(Record):
     """`left and right`, `left or right`."""
 
     op: str
@@ -133,8 +121,7 @@ Expr = Number | Ref | Index | Call | Group | Unary | Binary | Compare | Logic
 # ---- what a kernel's body holds ----
 
 
-@dataclass(frozen=True)
-class Declared:
+class Declared(Record):
     """`A, B: f64[n, n] col` in a declaration; `dims` is empty for a scalar."""
 
     names: tuple[Name, ...]
@@ -144,8 +131,7 @@ class Declared:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(Record):
     """`in A: f64[n], x: f64`: `intent` is `in`, `out`, `inout` or `temp`."""
 
     intent: str
@@ -153,24 +139,21 @@ class Declaration:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Assume:
+class Assume(Record):
     """`assume COND, ...`."""
 
     conditions: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Traffic:
+class Traffic(Record):
     """`traffic NAME`, in a kernel or at the top of the file."""
 
     convention: Name
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Record):
     """`tile i, j by bi, bj`; one size may serve all loops."""
 
     loops: tuple[Name, ...]
@@ -178,32 +161,28 @@ class Tile:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(Record):
     """`order i, k, j`."""
 
     loops: tuple[Name, ...]
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(Record):
     """`unit tensor`."""
 
     name: Name
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Compute:
+class Compute(Record):
     """`compute tf32`: the type in which an f32 kernel multiplies (rule 6)."""
 
     type: Name
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Assign:
+class Assign(Record):
     """`target op value`; `op` is `=` or an update."""
 
     target: Ref | Index
@@ -212,8 +191,7 @@ class Assign:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Let:
+class Let(Record):
     """`let name = value`."""
 
     name: Name
@@ -221,8 +199,7 @@ class Let:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(Record):
     """`count name amount`."""
 
     name: Name
@@ -230,8 +207,7 @@ class Count:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Clause:
+class Clause(Record):
     """`var in range(args)`; `function` is the word before the parenthesis (the checker wants `range`)."""
 
     var: Name
@@ -240,8 +216,7 @@ class Clause:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class For:
+class For(Record):
     """`for clause, clause, ...: body`; `parallel` speaks of every loop on the line."""
 
     clauses: tuple[Clause, ...]
@@ -250,8 +225,7 @@ class For:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Branch:
+class Branch(Record):
     """`if condition: body` or `elif condition: body`."""
 
     condition: Expr
@@ -259,8 +233,7 @@ class Branch:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class If:
+class If(Record):
     """The branches in order, and the body of `else` (empty where there is none; `else_span` is then None)."""
 
     branches: tuple[Branch, ...]
@@ -273,8 +246,7 @@ Statement = Assign | Let | Count | For | If
 Item = Declaration | Assume | Traffic | Tile | Order | Unit | Compute | Statement
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(Record):
     """`name`, `name = default`, `const name = default`."""
 
     name: Name
@@ -283,8 +255,7 @@ class Parameter:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Record):
     """`kernel name(parameters): body`; `body` holds declarations and directives as well as statements."""
 
     name: Name
@@ -296,8 +267,7 @@ class Kernel:
 # ---- programs ----
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Record):
     """`run kernel(args)`: one launch; `args` are integer expressions in the program's parameters, by position."""
 
     kernel: Name
@@ -305,8 +275,7 @@ class Run:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Repeat:
+class Repeat(Record):
     """`repeat count: body`; `count` is an integer expression in the program's parameters."""
 
     count: Expr
@@ -317,8 +286,7 @@ class Repeat:
 Step = Run | Repeat
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Record):
     """`program name(parameters): body`."""
 
     name: Name
@@ -330,8 +298,7 @@ class Program:
 # ---- machines as written ----
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(Record):
     """A number and its unit as written (`900`, `GB/s`; the unit is empty where none stands); see `lang.units`."""
 
     number: str
@@ -339,8 +306,7 @@ class Quantity:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(Record):
     """`line 64 B`, `write_allocate`: what follows a comma in a `cache` or `memory` line."""
 
     name: Name
@@ -348,8 +314,7 @@ class Option:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class MachineLine:
+class MachineLine(Record):
     """One line of a machine block (or a file's `cost`), as written, its parts by kind in the order they stand."""
 
     keyword: str
@@ -362,8 +327,7 @@ class MachineLine:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class MachineBlock:
+class MachineBlock(Record):
     """`machine name "title": lines`, before its units are resolved."""
 
     name: Name
@@ -375,8 +339,7 @@ class MachineBlock:
 # ---- the file ----
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Record):
     """`use "path"`."""
 
     path: Text
@@ -387,8 +350,7 @@ Definition = Kernel | MachineBlock | Program
 TopItem = Use | Traffic | MachineLine | Definition
 
 
-@dataclass(frozen=True)
-class File:
+class File(Record):
     """A parsed file. `damaged` names definitions left out because a syntax error lies inside them."""
 
     items: tuple[TopItem, ...]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from roofdsl.lang.record import Record
 
 Kind = Literal["float", "int", "complex"]
 
 
-@dataclass(frozen=True)
-class ElementType:
+class ElementType(Record):
     """A type an array or scalar can have. `bytes` is its size in memory."""
 
     name: str

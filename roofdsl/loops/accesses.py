@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Condition, Not
 from roofdsl.loops.model import (
     Assign,
@@ -23,16 +23,14 @@ from roofdsl.loops.model import (
 )
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Record):
     """One read or write of an array element."""
 
     element: Element
     is_write: bool
 
 
-@dataclass(frozen=True)
-class PlacedStatement:
+class PlacedStatement(Record):
     """A statement with all that surrounds it.
 
     guards: (number of loops outside it, condition); an else branch carries the negated condition.

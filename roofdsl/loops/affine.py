@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
+from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Const, IntExpr, Max, Min, Product, Sum, Sym, add, mul
 
 _MANY = 64
 
 
-@dataclass(frozen=True)
-class Affine:
+class Affine(Record):
     """constant + sum of coefficient * term; a term is a symbol, or a `//`, `%` or product of others left as it is."""
 
     constant: int
@@ -74,8 +73,7 @@ def _extremum(kind: type[Min] | type[Max], terms: tuple[IntExpr, ...]) -> IntExp
     return others[0] if len(others) == 1 else kind(tuple(others))
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(Record):
     """Where a loop variable lies: from `start` (which may be a max) up to, not including, `stop` (maybe a min)."""
 
     start: IntExpr

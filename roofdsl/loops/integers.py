@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
+from roofdsl.lang.record import Record
 
-class IntExpr:
+
+class IntExpr(Record):
     """An integer expression. Immutable; equality is structural."""
 
     def evaluate(self, env: Mapping[str, int]) -> int:
@@ -30,7 +31,6 @@ class IntExpr:
         return self.rebuild(tuple(a.substitute(replacement) for a in self.args()))
 
 
-@dataclass(frozen=True)
 class Const(IntExpr):
     value: int
 
@@ -41,7 +41,6 @@ class Const(IntExpr):
         return str(self.value)
 
 
-@dataclass(frozen=True)
 class Sym(IntExpr):
     """A parameter or a loop variable."""
 
@@ -60,7 +59,6 @@ class Sym(IntExpr):
         return self.name
 
 
-@dataclass(frozen=True)
 class _Nary(IntExpr):
     terms: tuple[IntExpr, ...]
 
@@ -71,7 +69,6 @@ class _Nary(IntExpr):
         return type(self)(args)
 
 
-@dataclass(frozen=True)
 class Sum(_Nary):
     """The sum of the terms; a difference is a sum with a product by -1."""
 
@@ -86,7 +83,6 @@ class Sum(_Nary):
         return text or "0"
 
 
-@dataclass(frozen=True)
 class Product(_Nary):
     def evaluate(self, env: Mapping[str, int]) -> int:
         return prod(t.evaluate(env) for t in self.terms)
@@ -96,7 +92,6 @@ class Product(_Nary):
         return "-" + "*".join(parts[1:]) if len(parts) > 1 and parts[0] == "-1" else "*".join(parts)
 
 
-@dataclass(frozen=True)
 class Min(_Nary):
     def evaluate(self, env: Mapping[str, int]) -> int:
         return min(t.evaluate(env) for t in self.terms)
@@ -105,7 +100,6 @@ class Min(_Nary):
         return f"min({', '.join(map(str, self.terms))})"
 
 
-@dataclass(frozen=True)
 class Max(_Nary):
     def evaluate(self, env: Mapping[str, int]) -> int:
         return max(t.evaluate(env) for t in self.terms)
@@ -114,7 +108,6 @@ class Max(_Nary):
         return f"max({', '.join(map(str, self.terms))})"
 
 
-@dataclass(frozen=True)
 class _Division(IntExpr):
     numerator: IntExpr
     divisor: IntExpr
@@ -132,7 +125,6 @@ class _Division(IntExpr):
         return side(self.numerator), side(self.divisor)
 
 
-@dataclass(frozen=True)
 class FloorDiv(_Division):
     """`numerator // divisor`, rounding down as Python does."""
 
@@ -143,7 +135,6 @@ class FloorDiv(_Division):
         return "{}//{}".format(*self._sides())
 
 
-@dataclass(frozen=True)
 class Mod(_Division):
     """`numerator % divisor`, with the divisor's sign as in Python."""
 
@@ -191,7 +182,7 @@ def sub(a: IntExpr, b: IntExpr) -> IntExpr:
     return add(a, mul(Const(-1), b))
 
 
-class Condition:
+class Condition(Record):
     """A truth value over integer expressions. Immutable; equality is structural."""
 
     def holds(self, env: Mapping[str, int]) -> bool:
@@ -204,7 +195,6 @@ class Condition:
         raise TypeError(type(self))
 
 
-@dataclass(frozen=True)
 class Compare(Condition):
     op: str  # one of == != < <= > >=
     left: IntExpr
@@ -224,7 +214,6 @@ class Compare(Condition):
         return f"{self.left} {self.op} {self.right}"
 
 
-@dataclass(frozen=True)
 class _Connective(Condition):
     parts: tuple[Condition, ...]
 
@@ -235,7 +224,6 @@ class _Connective(Condition):
         return type(self)(tuple(p.substitute(replacement) for p in self.parts))
 
 
-@dataclass(frozen=True)
 class And(_Connective):
     def holds(self, env: Mapping[str, int]) -> bool:
         return all(p.holds(env) for p in self.parts)
@@ -244,7 +232,6 @@ class And(_Connective):
         return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts)
 
 
-@dataclass(frozen=True)
 class Or(_Connective):
     def holds(self, env: Mapping[str, int]) -> bool:
         return any(p.holds(env) for p in self.parts)
@@ -253,7 +240,6 @@ class Or(_Connective):
         return " or ".join(str(p) for p in self.parts)
 
 
-@dataclass(frozen=True)
 class Not(Condition):
     part: Condition
 

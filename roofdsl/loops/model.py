@@ -6,9 +6,9 @@ Parameters declared `const` are already replaced by their numbers. Spans take no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
+from roofdsl.lang.record import Record, field
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.integers import Condition, IntExpr
@@ -17,8 +17,7 @@ Intent = Literal["in", "out", "inout", "temp"]
 Traffic = Literal["once", "load_store", "write_allocate"]
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(Record):
     """A positive integer; `default` is None where the file gives none."""
 
     name: str
@@ -26,8 +25,7 @@ class Parameter:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Array:
+class Array(Record):
     """A declared array, or a scalar where `dims` is empty. Row-major unless `column_major`."""
 
     name: str
@@ -45,32 +43,28 @@ class Array:
 # ---- computations (what W counts); the type of each node is known ----
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(Record):
     """A literal. Takes the type of what it meets, so it has none of its own."""
 
     value: float | int
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class IntValue:
+class IntValue(Record):
     """A parameter, a loop variable or integer arithmetic of these, used as a number; costs nothing (rule 2)."""
 
     value: IntExpr
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class ScalarRef:
+class ScalarRef(Record):
     """A declared scalar; lives in a register."""
 
     array: Array
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class LetRef:
+class LetRef(Record):
     """A name bound by an earlier `let` in scope; lives in a register."""
 
     name: str
@@ -78,8 +72,7 @@ class LetRef:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(Record):
     """An array element, read or written: one access."""
 
     array: Array
@@ -87,8 +80,7 @@ class Element:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Unary:
+class Unary(Record):
     """Unary minus (`op` is '-'); costs nothing."""
 
     op: str
@@ -96,8 +88,7 @@ class Unary:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Binary:
+class Binary(Record):
     """`op` is one of + - * / or ** (then `right` is a Number holding a small non-negative integer)."""
 
     op: str
@@ -106,8 +97,7 @@ class Binary:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Record):
     """`function` is one of min max abs sqrt rsqrt rcp exp log tanh sigmoid sin cos conj real imag."""
 
     function: str
@@ -115,8 +105,7 @@ class Call:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class DataCompare:
+class DataCompare(Record):
     """A comparison of computed values, inside `select`; counted under `cmp`. `op` as in integers.Compare."""
 
     op: str
@@ -125,8 +114,7 @@ class DataCompare:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Select:
+class Select(Record):
     """`select(c, a, b)`: c, a and b are all evaluated, in this order."""
 
     condition: DataCompare
@@ -140,8 +128,7 @@ Expr = Number | IntValue | ScalarRef | LetRef | Element | Unary | Binary | Call 
 # ---- statements ----
 
 
-@dataclass(frozen=True)
-class Assign:
+class Assign(Record):
     """`target = value`, or an update: `op` is one of = += -= *= /= min= max=."""
 
     target: Element | ScalarRef
@@ -150,8 +137,7 @@ class Assign:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Let:
+class Let(Record):
     """`let name = value`: a register of type `type`; elements in `value` are read here."""
 
     name: str
@@ -160,8 +146,7 @@ class Let:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(Record):
     """`count name amount`: adds `amount` to the counter."""
 
     name: str
@@ -169,8 +154,7 @@ class Count:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class For:
+class For(Record):
     """`for var in range(start, stop, step)`; step is a positive integer constant or a parameter."""
 
     var: str
@@ -182,8 +166,7 @@ class For:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class If:
+class If(Record):
     condition: Condition
     then: tuple[Node, ...]
     orelse: tuple[Node, ...]
@@ -196,8 +179,7 @@ Node = For | If | Assign | Let | Count
 # ---- directives ----
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Record):
     """`tile i, j by bi, bj`: one size (Const or Sym of a parameter) per loop."""
 
     loops: tuple[str, ...]
@@ -205,16 +187,14 @@ class Tile:
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(Record):
     """`order i, k, j`: the permutation of the outermost perfect nest."""
 
     loops: tuple[str, ...]
     span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Record):
     """A checked kernel.
 
     `body` is as written; `directives` are the tile and order lines not yet applied

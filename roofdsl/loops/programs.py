@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
 from roofdsl.loops.integers import Const, IntExpr, mul
 from roofdsl.loops.lower import default_of, lower
@@ -15,8 +15,7 @@ from roofdsl.loops.lower_integers import Integers
 from roofdsl.loops.model import Kernel, Parameter
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Record):
     """`times` launches of `kernel`, whose parameters have the values `arguments`, both in the program's parameters."""
 
     kernel: Kernel
@@ -25,8 +24,7 @@ class Launch:
     run: tree.Run
 
 
-@dataclass(frozen=True)
-class LoweredProgram:
+class LoweredProgram(Record):
     """A program; each `run` line of the text is one Launch, in order."""
 
     name: str

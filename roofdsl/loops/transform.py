@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.lang.record import replace
 from roofdsl.lang.report import listed
 from roofdsl.lang.scope import tile_name
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most, maximum, minimum

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -13,6 +12,7 @@ import roofdsl
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.parse import MAX_BYTES
+from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
 from roofdsl.loops.load import decode, load_file
 from roofdsl.machine.lower import lower
@@ -21,8 +21,7 @@ from roofdsl.machine.model import Machine
 SUFFIX = ".roof"
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Record):
     """A file and, where one is picked, the name of a definition in it. `path` is `-` for standard input."""
 
     path: str

@@ -6,10 +6,10 @@ Rates fall back by counting_and_time.md, rule 12; every fallback used is handed 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, field
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.quantities import show_rate
 
@@ -24,8 +24,7 @@ def operation(type_name: str) -> str:
     return "OP" if TYPES[type_name].kind == "int" else "FLOP"
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(Record):
     """Operations per second of one class on one type; a fused pair is two operations."""
 
     type: str
@@ -34,8 +33,7 @@ class Peak:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(Record):
     """One cache level. `size_bytes` is one copy's, the bandwidth is of all copies together.
 
     `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11).
@@ -52,8 +50,7 @@ class Cache:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Record):
     """A memory; the first of a machine is its last level, any other is reached through links only."""
 
     name: str
@@ -63,8 +60,7 @@ class Memory:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class ComputeCeiling:
+class ComputeCeiling(Record):
     """A named ceiling under the peak of `type`, in operations per second; `cls` narrows it to a peak class."""
 
     name: str
@@ -74,8 +70,7 @@ class ComputeCeiling:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class BandwidthCeiling:
+class BandwidthCeiling(Record):
     """A named ceiling under the bandwidth of the cache or memory `level`."""
 
     name: str
@@ -84,8 +79,7 @@ class BandwidthCeiling:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(Record):
     """A link from `start` to `end` (memories or machines); `both_ways` gives each direction its own bandwidth."""
 
     name: str
@@ -96,16 +90,14 @@ class Link:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(Record):
     """Operations per second, and in words what was assumed to get them (empty where the machine states it)."""
 
     per_s: Fraction
     assumptions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Record):
     """A checked machine. `launch_s` is the time of one kernel launch; `units` counts cores or multiprocessors."""
 
     name: str

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 
 
-@dataclass(frozen=True)
-class Boundary:
+class Boundary(Record):
     """The memory boundary of a machine as traffic sees it.
 
     cache_bytes: capacity of the last cache, None on a machine without caches (then Q is compulsory).

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine
 
 # Where the adder and the multiplier are two pipes, these run on the multiplier's; all else on the adder's.
 _MULTIPLIER = ("mul", "div", "special")
 
 
-@dataclass(frozen=True)
-class ComputePart:
+class ComputePart(Record):
     """Operations of one type that run at one rate. `cls` is a peak class, or "add" and "mul" left unfused."""
 
     type: str
@@ -28,8 +27,7 @@ class ComputePart:
         return self.operations / self.rate_per_s
 
 
-@dataclass(frozen=True)
-class ComputeTime:
+class ComputeTime(Record):
     """T_comp and what it is made of.
 
     time_s: seconds; with `pipes separate` the busier pipe's, else the sum of the parts.

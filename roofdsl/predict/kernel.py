@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 
 from roofdsl.analysis.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
 from roofdsl.machine.quantities import show_size
@@ -18,8 +18,7 @@ from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.time import LevelTime, Prediction
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Record):
     """What a prediction is asked for beyond kernel and machine.
 
     traffic: the convention, before what file and machine say (rule 11). unit: "tensor" or "tensor_sparse" (rule

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.machine.model import Link, Machine
 
 _SOURCE, _SINK = "<source>", "<sink>"  # no names of the language
 
 
-@dataclass(frozen=True)
-class StreamRate:
+class StreamRate(Record):
     """What a stream attains, and what each link and memory carries of it, in bytes per second."""
 
     bytes_per_s: Fraction

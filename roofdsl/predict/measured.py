@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from roofdsl.lang.record import Record
 
 
-@dataclass(frozen=True)
-class MeasuredTimes:
+class MeasuredTimes(Record):
     """Coordinates of a measured kernel in the complexity and time planes.
 
     compute_s, bandwidth_s: the measured times (open symbols); one of them is the run time.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import reduce
 from operator import add
 
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.time import Prediction

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
 
 _SAME = Fraction(9, 10)  # terms within 10 % of the largest are named with it
 
 
-@dataclass(frozen=True)
-class LevelTime:
+class LevelTime(Record):
     """Bytes across the boundary of one memory level, and what they take at its bandwidth."""
 
     name: str
@@ -28,8 +27,7 @@ class LevelTime:
         return Fraction(work, self.bytes) if work and self.bytes else None
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(Record):
     """What the model expects of a kernel, or of several launches together (they add and multiply).
 
     work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together.

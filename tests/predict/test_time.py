@@ -1,12 +1,12 @@
 """Times and bounds: counting_and_time.md, rules 15, 16 and 18."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from roofdsl.analysis.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import predict_counts
 from roofdsl.predict.time import Prediction
