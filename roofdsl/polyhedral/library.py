@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.polyhedral.isolated import Stopped, in_child
+from roofdsl.polyhedral.isolated import Raised, Stopped, in_child, in_children
 from roofdsl.polyhedral.quasi import Monomial, Quasi, floor
 
 MAX_OPERATIONS = 60_000_000  # of the integer-set library, for one quantity: half a minute or so
@@ -80,10 +81,55 @@ def cardinality(counted: Any) -> Any:
         if len(parts) + floors <= SIMPLE:
             return counted.card()
         try:
-            text = in_child(lambda: str(counted.card()), max(0.25, operations / OPERATIONS_PER_SECOND))
+            return isl.PwQPolynomial(in_child(lambda: str(counted.card()), _seconds(operations)))
         except Stopped as error:
             raise TooHard("a set of accesses", operations) from error
-        return isl.PwQPolynomial(text)
+        except Raised:
+            return counted.card()
+
+
+MANY = 12
+"""Counts from which several processes are worth their start."""
+
+
+def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What the tasks return, isl.PwQPolynomials or None: in this process where they are few, else on all cores.
+
+    Each is held to the limit of operations that is in force. Raises TooHard.
+    """
+    if len(tasks) < MANY:
+        return [task() for task in tasks]
+    operations = isl.DEFAULT_CONTEXT.get_max_operations() or MAX_OPERATIONS
+    try:
+        texts = in_children([partial(_text, task) for task in tasks], _seconds(operations))
+    except Stopped as error:
+        raise TooHard("sets of accesses", operations) from error
+    except Raised:
+        return [task() for task in tasks]
+    if _BEYOND in texts:
+        raise TooHard("sets of accesses", operations)
+    with unlimited():
+        return [isl.PwQPolynomial(text) if text else None for text in texts]
+
+
+_BEYOND = "beyond the limit"
+
+
+def _text(task: Callable[[], Any]) -> str:
+    """What the task returns, as text; "" for None, and _BEYOND where it meets the limit of operations."""
+    try:
+        found = task()
+        return "" if found is None else str(found)
+    except TooHard:
+        return _BEYOND
+    except isl.Error:
+        if _is_aborted():
+            return _BEYOND
+        raise
+
+
+def _seconds(operations: int) -> float:
+    return max(0.25, operations / OPERATIONS_PER_SECOND)
 
 
 @contextmanager

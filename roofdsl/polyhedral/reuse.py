@@ -7,14 +7,14 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import islpy as isl
 
-from roofdsl.polyhedral.library import cardinality, pieces
+from roofdsl.polyhedral.library import cardinality, on_all_cores, pieces
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.slices import sliced
 from roofdsl.polyhedral.stream import Reference, Stream
@@ -161,35 +161,75 @@ def by_array(stream: Stream) -> dict[str, list[Reference]]:
     return groups
 
 
-def window_touches(windows: Any, touch: Mapping[str, Any], line_bytes: Mapping[str, int]) -> Any:
-    """Bytes of distinct lines touched in each window: isl.PwQPolynomial on the windows' domain.
+class Touched:
+    """What windows of instances touch: bytes of distinct lines, by array.
 
-    windows: isl.Map from an access to the instances of its window; touch: array -> map from T to its lines.
+    Where the accesses of every whole iteration of the innermost loops make one box, whole iterations are counted
+    as boxes, and only the partial ones at both ends of a window access by access.
     """
-    total: Any = None
-    for name, location in touch.items():
-        lines = windows.apply_range(location).coalesce()
-        if lines.is_empty():
-            continue
-        count = cardinality(lines).scale_val(isl.Val(line_bytes[name]))
-        total = count if total is None else total.add(count)
-    return total
+
+    def __init__(self, touch: Mapping[str, Any], line_bytes: Mapping[str, int]) -> None:
+        """touch: array -> isl.Map from T to its lines."""
+        self.touch, self.line_bytes = touch, line_bytes
+        self._boxes = self._whole_iterations()
+
+    def _whole_iterations(self) -> Mapping[str, Any] | None:
+        """array -> isl.Map from an iteration, at place 0, to its lines; None where these are not boxes."""
+        boxes = {}
+        for name, location in self.touch.items():
+            last = location.dim(isl.dim_type.in_) - 1
+            spread = location.project_out(isl.dim_type.in_, last, 1).insert_dims(isl.dim_type.in_, last, 1)
+            spread = spread.fix_val(isl.dim_type.in_, last, isl.Val(0))
+            spread = spread.set_tuple_name(isl.dim_type.in_, location.get_tuple_name(isl.dim_type.in_))
+            hull = isl.Map.from_basic_map(spread.simple_hull())
+            if not hull.is_subset(spread):
+                return None
+            boxes[name] = hull
+        return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
+
+    def since(self, previous: Any) -> Any:
+        """Bytes touched from the previous access (included) up to an access (not included): isl.PwQPolynomial on
+        the domain of `previous`, an isl.Map of one basic map; None where that is empty."""
+        space = previous.get_space().range()
+        windows = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
+        if self._boxes is None:
+            return self.within(windows)
+        outer = space.dim(isl.dim_type.set) - 1
+        same = isl.Map.from_basic_map(isl.BasicMap.equal(previous.get_space(), outer))
+        ends = windows.intersect(previous.apply_range(same).union(same)).coalesce()
+        pairs = previous.get_space()
+        whole = previous.apply_range(isl.Map.lex_lt_first(pairs, outer)).intersect(isl.Map.lex_gt_first(pairs, outer))
+        return self._counted(
+            ends.apply_range(self.touch[name]).union(whole.apply_range(box)) for name, box in self._boxes.items()
+        )
+
+    def within(self, windows: Any) -> Any:
+        """Bytes touched in each window: isl.PwQPolynomial on the windows' domain; None where they are empty.
+
+        windows: isl.Map from an access to the instances of its window.
+        """
+        return self._counted(windows.apply_range(location) for location in self.touch.values())
+
+    def _counted(self, lines: Iterable[Any]) -> Any:
+        total: Any = None
+        for name, own in zip(self.touch, lines, strict=True):
+            merged = own.coalesce()
+            if merged.is_empty():
+                continue
+            count = cardinality(merged).scale_val(isl.Val(self.line_bytes[name]))
+            total = count if total is None else total.add(count)
+        return total
 
 
-def between(previous: Any) -> Any:
-    """access -> the instances from its previous access (included) up to itself (not included)."""
-    space = previous.get_space().range()
-    return previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
-
-
-def reuse_distance(previous: Any, touch: Mapping[str, Any], line_bytes: Mapping[str, int]) -> Any:
+def reuse_distance(previous: Any, touched: Touched) -> Any:
     """Bytes of distinct lines touched since the previous access: isl.PwQPolynomial, or None for an empty map.
 
-    One basic map of `previous` at a time, which keeps the sets that are counted small.
+    One basic map of `previous` at a time, which keeps the sets that are counted small, on all cores where these
+    are many. Raises TooHard.
     """
+    parts = [isl.Map.from_basic_map(b) for b in previous.make_disjoint().get_basic_maps()]
     total: Any = None
-    for basic in previous.make_disjoint().get_basic_maps():
-        part = window_touches(between(isl.Map.from_basic_map(basic)), touch, line_bytes)
+    for part in on_all_cores([partial(touched.since, p) for p in parts]):
         if part is not None:
             total = part if total is None else total.add_disjoint(part)
     return total
@@ -199,6 +239,7 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
     """The reuse of every array of the stream. Raises NotCertified, TooHard (through the library's limit)."""
     groups = by_array(stream)
     touch = {name: touches(refs) for name, refs in groups.items()}
+    touched = Touched(touch, stream.line_bytes)
     found = []
     for name, refs in groups.items():
         previous = previous_access(touch[name])
@@ -213,8 +254,8 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
                 _union([r.domain for r in refs if r.reads_first], everything),
                 previous,
                 everything.subtract(previous.domain()),
-                _pieces(reuse_distance(previous, touch, stream.line_bytes)),
-                _end_distances(touch[name], touch, stream.line_bytes) if refs[0].array.intent == "temp" else None,
+                _pieces(reuse_distance(previous, touched)),
+                _end_distances(touch[name], touched) if refs[0].array.intent == "temp" else None,
             )
         )
     return tuple(found)
@@ -226,11 +267,10 @@ def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
     return tuple(part for domain, value in pieces(piecewise) for part in sliced(domain, value))
 
 
-def _end_distances(own: Any, touch: Mapping[str, Any], line_bytes: Mapping[str, int]) -> tuple[tuple[Any, Quasi], ...]:
-    instances = [t.domain() for t in touch.values()]
+def _end_distances(own: Any, touched: Touched) -> tuple[tuple[Any, Quasi], ...]:
     last = own.reverse().lexmax()
     after = last.apply_range(isl.Map.lex_le(own.get_space().domain()))
-    return _pieces(window_touches(after.intersect_range(_union(instances, instances[0])), touch, line_bytes))
+    return _pieces(touched.within(after))
 
 
 def _union(sets: list[Any], like: Any) -> Any:

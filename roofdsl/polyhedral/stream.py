@@ -1,7 +1,8 @@
 """From the checked kernel to integer sets: iteration domains, schedule, and the location of every access.
 
-An access instance is a point of the time space T: textual positions and loop counters in turn, then the number of
-the access within its statement (exact_traffic.md, section 1). Loops with steps run over counters; see `sizes` for
+An access instance is a point of the time space T: textual places and loop counters in turn (exact_traffic.md,
+section 1). A statement takes as many places in its body as it makes accesses, so that these need no dimension of
+their own. Loops with steps run over counters; see `sizes` for
 symbolic tile sizes.
 """
 
@@ -39,7 +40,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Domain:
-    """The executions of one statement: an isl.Set of T without the access number."""
+    """The executions of one statement: an isl.Set of T, at the statement's first place."""
 
     placed: PlacedStatement
     executions: Any
@@ -192,9 +193,10 @@ class _Builder:
 
     def stream(self) -> Stream:
         rows: list[tuple[PlacedStatement, list[str], dict[str, Pair], list[str]]] = []
+        places = _places(self.placed)
         for placed in self.placed:
             variables: dict[str, Pair] = {}
-            time: list[str] = [str(placed.position[0])]
+            time: list[str] = [str(places[placed.position[:1]])]
             constraints: list[str] = []
             for depth, loop in enumerate(placed.loops):
                 place = placed.position[: depth + 1]
@@ -203,25 +205,25 @@ class _Builder:
                 names, value, own = self.loop_dims[place]
                 variables[loop.var] = value
                 constraints += own
-                time += [*names, str(placed.position[depth + 1])]
+                time += [*names, str(places[placed.position[: depth + 2]])]
             for _, guard in placed.guards:
                 world = next((self.worlds[v] for v in sorted(guard.symbols()) if v in self.worlds), None)
                 constraints.append(self.sizes.condition(guard, variables, world))
             rows.append((placed, time, variables, constraints))
         width = max((len(time) for _, time, _, _ in rows), default=1)
-        padded = [time + ["0"] * (width - len(time)) for _, time, _, _ in rows]
-        keep = [c for c in range(width) if len({t[c] for t in padded}) > 1 or not _is_number(padded[0][c])]
+        points = [_instances(placed, time, width) for placed, time, _, _ in rows]
+        texts = [t for each in points for t in each]
+        keep = [c for c in range(width) if len({t[c] for t in texts}) > 1 or not _is_number(texts[0][c])]
         head = f"[{', '.join(self.sizes.parameter_names())}] -> "
         domains: list[Domain] = []
         references: list[Reference] = []
-        for (placed, _, variables, constraints), time in zip(rows, padded, strict=True):
-            columns = [time[c] for c in keep]
+        for (placed, _, variables, constraints), instances in zip(rows, points, strict=True):
+            times = [f"T[{', '.join(t[c] for c in keep)}]" for t in instances]
             where = " and ".join(constraints) or "true"
-            domains.append(Domain(placed, isl.Set(f"{head}{{ T[{', '.join(columns)}] : {where} }}")))
+            domains.append(Domain(placed, isl.Set(f"{head}{{ {times[0]} : {where} }}")))
             if isinstance(placed.statement, Count):
                 continue
-            for number, (element, reads_first, writes, count) in enumerate(_merged(placed)):
-                point = f"T[{', '.join([*columns, str(number)])}]"
+            for point, (element, reads_first, writes, count) in zip(times, _merged(placed), strict=False):
                 target, more = self._location(element, variables)
                 where_all = " and ".join([where, *more])
                 location = isl.Map(f"{head}{{ {point} -> {target} : {where_all} }}")
@@ -330,12 +332,36 @@ def _touches(placed: PlacedStatement) -> list[Element]:
     return [a.element for a in accesses(statement)]
 
 
+def _places(placed: tuple[PlacedStatement, ...]) -> dict[tuple[int, ...], int]:
+    """The place of every loop and statement in its body, with as many places for a statement as it makes accesses."""
+    room: dict[tuple[int, ...], int] = {}
+    for each in placed:
+        for depth in range(len(each.loops)):
+            room[each.position[: depth + 1]] = 1
+        room[each.position] = max(1, len(_merged(each)))
+    found: dict[tuple[int, ...], int] = {}
+    following: dict[tuple[int, ...], int] = {}
+    for position in sorted(room):
+        body = position[:-1]
+        found[position] = following.get(body, 0)
+        following[body] = found[position] + room[position]
+    return found
+
+
+def _instances(placed: PlacedStatement, time: list[str], width: int) -> list[list[str]]:
+    """The point of each access of a statement, at least one, all of the same width."""
+    tail = ["0"] * (width - len(time))
+    first = int(time[-1])
+    return [[*time[:-1], str(first + k), *tail] for k in range(max(1, len(_merged(placed))))]
+
+
 def _merged(placed: PlacedStatement) -> list[tuple[Element, bool, bool, int]]:
     """(element, begins with a read, writes, raw accesses): neighbours on one element are one reference.
 
     An access right after another to the same element always hits, whatever the cache.
     """
-    assert isinstance(placed.statement, (Assign, Let))
+    if isinstance(placed.statement, Count):
+        return []
     out: list[tuple[Element, bool, bool, int]] = []
     for a in accesses(placed.statement):
         if out and out[-1][0] == a.element:

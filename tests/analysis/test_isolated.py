@@ -1,0 +1,62 @@
+"""Work in forked children: answers in order, and hangs, crashes and exceptions told apart."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+
+import pytest
+
+from roofdsl.analysis.closed import ClosedForms, NoClosedForm
+from roofdsl.polyhedral.isolated import Raised, Stopped, in_child, in_children
+from tests.oracle.loading import kernel_of
+from tests.oracle.random_kernels import random_kernel
+
+LONG = 300_000  # characters: more than a pipe holds
+
+
+def spin() -> str:
+    while True:
+        os.getpid()
+
+
+def crash() -> str:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return "not reached"
+
+
+def text(k: int) -> str:
+    return f"{k}: é " * (LONG if k == 3 else 1)
+
+
+def test_the_answer_comes_back() -> None:
+    assert in_child(partial(text, 3), 20) == text(3)
+
+
+def test_answers_stand_in_the_order_of_the_tasks() -> None:
+    assert in_children([partial(text, k) for k in range(30)], 20) == [text(k) for k in range(30)]
+
+
+def test_every_task_runs_in_another_process() -> None:
+    assert str(os.getpid()) not in in_children([lambda: str(os.getpid())] * 4, 20)
+
+
+@pytest.mark.parametrize("task", [spin, crash])
+def test_a_hang_or_a_crash_is_stopped(task: object) -> None:
+    with pytest.raises(Stopped):
+        in_child(task, 0.2)  # type: ignore[arg-type]
+    with pytest.raises(Stopped):
+        in_children([partial(text, 1), task, partial(text, 2)], 0.2)  # type: ignore[list-item]
+
+
+def test_an_exception_of_the_task_is_told() -> None:
+    with pytest.raises(Raised):
+        in_child(lambda: str(1 // 0), 20)
+
+
+def test_a_count_that_would_run_for_hours_is_refused() -> None:
+    """Random kernel 128: seven overlapping sets with moduli, on which the counting code does not end."""
+    kernel = kernel_of(random_kernel(128).text)
+    with pytest.raises(NoClosedForm, match="integer-set operations"):
+        ClosedForms(kernel, {}, operations=500_000).compulsory("once")
