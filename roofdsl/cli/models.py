@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from roofdsl.cli.options import find, json_option, shipped_kernels, show_json
+from roofdsl.cli.options import find, json_option, show_json
 from roofdsl.cli.text import columns
 from roofdsl.lang import tree
+from roofdsl.lang.checked import CheckedFile
 from roofdsl.loops.load import read_source
-from roofdsl.machine.find import checked_file
+from roofdsl.machine.find import checked_file, shipped_names
 
 
 @click.group(invoke_without_command=True)
@@ -20,7 +19,9 @@ def models(ctx: click.Context, as_json: bool) -> None:
     """List the shipped kernels and programs; `models show NAME` prints the file of one."""
     if ctx.invoked_subcommand is not None:
         return
-    rows = [(name, _parameters(path, name), Path(path).name) for name, path in sorted(shipped_kernels().items())]
+    names = shipped_names("kernels")
+    files = {path: checked_file(str(path)) for path in names.values()}
+    rows = [(name, _parameters(files[path], name), path.name) for name, path in sorted(names.items())]
     if as_json:
         listed = [{"name": n, "parameters": p, "file": f} for n, p, f in rows]
         show_json({"schema": "roofdsl.models/1", "models": listed})
@@ -35,10 +36,9 @@ def show(name: str) -> None:
     click.echo(read_source(find(name).path).text, nl=False)
 
 
-def _parameters(path: str, name: str) -> str:
+def _parameters(checked: CheckedFile, name: str) -> str:
     from roofdsl.lang.format_text import parameters
 
-    checked = checked_file(path)
     found: tree.Kernel | tree.Program
     found = checked.kernels[name].tree if name in checked.kernels else checked.programs[name].tree
     return parameters(found.parameters)

@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import UnitError, parse_size
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.find import SUFFIX, Target, checked_file, shipped, split_target
+from roofdsl.machine.find import SUFFIX, Target, checked_file, shipped, shipped_names, split_target
 
 F = TypeVar("F", bound=Callable[..., Any])
 LARGEST_PARAMETER = 2**62
@@ -128,22 +128,13 @@ def find(text: str) -> Target:
         stem = shipped("kernels").get(path)
         if stem is not None:
             return Target(str(stem), target.name)
-    names = shipped_kernels()
+    names = shipped_names("kernels")
     if target.name is None and path in names:
-        return Target(names[path], path)
+        return Target(str(names[path]), path)
     from roofdsl.lang.report import did_you_mean
 
     help = did_you_mean(path, names, "`roofdsl models` lists the shipped ones")
     raise CommandError(f"there is no file and no shipped kernel `{path}`", help)
-
-
-def shipped_kernels() -> dict[str, str]:
-    """Every shipped kernel's name and the file that defines it."""
-    found: dict[str, str] = {}
-    for path in shipped("kernels").values():
-        checked = checked_file(str(path))
-        found |= {name: str(path) for name in (*checked.own_kernels, *checked.own_programs)}
-    return found
 
 
 def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel, dict[str, int]]]:

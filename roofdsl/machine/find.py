@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 import roofdsl
@@ -19,6 +18,8 @@ from roofdsl.machine.lower import lower
 from roofdsl.machine.model import Machine
 
 SUFFIX = ".roof"
+_PACKAGE = Path(roofdsl.__file__).parent
+_DEFINITION = re.compile(r"^(?:kernel|machine|program)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 
 
 class Target(Record):
@@ -33,7 +34,7 @@ def models_folder() -> Path:
 
     Raises CommandError where there is neither (a broken installation).
     """
-    for folder in (Path(roofdsl.__file__).parents[1] / "models", Path(str(resources.files("roofdsl"))) / "_models"):
+    for folder in (_PACKAGE.parent / "models", _PACKAGE / "_models"):
         if (folder / "machines").is_dir():
             return folder
     raise CommandError("the shipped models are missing from this installation", "install roofdsl again")
@@ -42,6 +43,16 @@ def models_folder() -> Path:
 def shipped(kind: str) -> dict[str, Path]:
     """The files under models/`kind`, by their names without the suffix, sorted; `kind` is machines or kernels."""
     return {p.stem: p for p in sorted((models_folder() / kind).glob(f"*{SUFFIX}"))}
+
+
+def shipped_names(kind: str) -> dict[str, Path]:
+    """What the files under models/`kind` define, by name, and the file of each; `kind` as in `shipped`.
+
+    The texts are searched, not parsed: a command that looks for one name should not pay for all files.
+    """
+    return {
+        name: path for path in shipped(kind).values() for name in _DEFINITION.findall(path.read_text(encoding="utf-8"))
+    }
 
 
 def split_target(text: str) -> Target:
@@ -60,11 +71,10 @@ def load_machine(text: str) -> Machine:
     target = split_target(text)
     if target.path == "-" or "/" in target.path or target.path.endswith(SUFFIX) or target.name is not None:
         return machine_of(checked_file(target.path), target.name)
-    for path in _machine_files(text):
-        checked = checked_file(str(path))
-        if text in checked.own_machines:
-            return lower(checked.machines[text])
-    help = did_you_mean(text, shipped_machines(), "`roofdsl machines` lists what is shipped; a file is named FILE.roof")
+    names = shipped_names("machines")
+    if text in names:
+        return lower(checked_file(str(names[text])).machines[text])
+    help = did_you_mean(text, names, "`roofdsl machines` lists what is shipped; a file is named FILE.roof")
     raise CommandError(f"there is no shipped machine `{text}`", help)
 
 
@@ -101,13 +111,6 @@ def checked_file(path: str) -> CheckedFile:
     if path != "-":
         return load_file(path)
     return load_file(decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>"))
-
-
-def _machine_files(name: str) -> Iterator[Path]:
-    """The shipped machine files, the one of that name first."""
-    files = shipped("machines")
-    yield from (p for stem, p in files.items() if stem == name)
-    yield from (p for stem, p in files.items() if stem != name)
 
 
 def _has(names: tuple[str, ...]) -> str:

@@ -11,7 +11,15 @@ from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.format import format_source
 from roofdsl.loops.load import read_source
-from roofdsl.machine.find import load_machine, models_folder, shipped, shipped_machines, split_target
+from roofdsl.machine.find import (
+    checked_file,
+    load_machine,
+    models_folder,
+    shipped,
+    shipped_machines,
+    shipped_names,
+    split_target,
+)
 
 REFERENCE: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/machines.json").read_text())["machines"]
 
@@ -130,6 +138,13 @@ def test_shipped_files_are_right_and_laid_out(kind: str) -> None:
         source = read_source(path)
         assert check(source).warnings == ()
         assert format_source(source) == source.text, path
+
+
+@pytest.mark.parametrize("kind", ["machines", "kernels"])
+def test_names_found_in_the_text_are_those_that_the_files_define(kind: str) -> None:
+    defined = [(name, path) for path in shipped(kind).values() for name in checked_file(str(path)).own]
+    assert list(shipped_names(kind).items()) == defined
+    assert len(dict(defined)) == len(defined)
 
 
 def test_the_folder_is_the_checkouts() -> None:
