@@ -7,13 +7,13 @@ simulation of the same definition does. Both are exact; `TrafficAt.method` says 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from roofdsl.analysis.operations import operation_counts
 from roofdsl.analysis.operations import work_at as weigh
 from roofdsl.analysis.results import WorkAt
 from roofdsl.analysis.setting import check_cache, numbers
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, accesses
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import apply
@@ -28,8 +28,7 @@ QUICK_OPERATIONS = 3_000_000
 """Integer-set operations (a second or two) after which a simulation is tried first."""
 
 
-@dataclass(frozen=True)
-class TrafficAt:
+class TrafficAt(Record):
     """Traffic at given sizes, in bytes. loads and stores are None in the convention `once`.
 
     accesses: array accesses executed; method: "integer sets" or "simulation".
@@ -42,8 +41,7 @@ class TrafficAt:
     method: str
 
 
-@dataclass(frozen=True)
-class ArrayLines:
+class ArrayLines(Record):
     """Lines of one array: residencies begun, those begun by a read, and those that end in a store."""
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from roofdsl.analysis.dependences import Use, described, environment, executed, uses
 from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.record import Record
 from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.affine import affine, maximum, minimum
@@ -20,16 +20,14 @@ MOST = 20
 """Subscripts out of bounds that are reported; one mistake in a loop's bound can make many."""
 
 
-@dataclass(frozen=True)
-class _Group:
+class _Group(Record):
     """Uses under the same loops and guards."""
 
     placed: PlacedStatement
     uses: tuple[Use, ...]
 
 
-@dataclass(frozen=True)
-class _Outside:
+class _Outside(Record):
     """One subscript that leaves its array at the values of `env`."""
 
     use: Use

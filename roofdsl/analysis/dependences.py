@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
 from roofdsl.loops.accesses import PlacedStatement
 from roofdsl.loops.integers import IntExpr
@@ -28,8 +28,7 @@ from roofdsl.loops.model import (
 )
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Record):
     """One read or write of an array element or a scalar; `op` is that of the assignment whose target it is, else ""."""
 
     array: Array
@@ -116,8 +115,7 @@ def reduction(statement: Assign | Let | Count) -> str:
     return _REGROUPED.get(statement.op, "") if read == 1 else ""
 
 
-@dataclass(frozen=True)
-class Earlier:
+class Earlier(Record):
     """One way for an execution to come before another: the same iterations of `same`, an earlier one of `loop`.
 
     Without a loop, the text decides. The loops are those of both statements.

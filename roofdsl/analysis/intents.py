@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
 
 from roofdsl.analysis.dependences import TooLong, Use, admissible, described, uses, walk, ways_before
 from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.record import Record
 from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.integers import IntExpr
@@ -21,8 +21,7 @@ LONGEST = 50_000
 """Iterations walked through to confirm that an element is read before it is written."""
 
 
-@dataclass(frozen=True)
-class _Touch:
+class _Touch(Record):
     """A use and the statement that makes it."""
 
     placed: PlacedStatement
@@ -78,8 +77,7 @@ def _never(kernel: Kernel, touch: _Touch) -> bool:
 # ---- read before written ----
 
 
-@dataclass(frozen=True)
-class _Unwritten:
+class _Unwritten(Record):
     """A read of what nothing has written, in the first execution of the kernel that has one."""
 
     use: Use

@@ -8,7 +8,6 @@ parallel loop are independent where no such pair is in different iterations of o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,7 @@ from roofdsl.analysis.dependences import (
     ways_before,
 )
 from roofdsl.lang.diagnostics import Diagnostic
-from roofdsl.lang.record import replace
+from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import listed
 from roofdsl.lang.source import Span
 from roofdsl.loops.accesses import PlacedStatement, statements
@@ -40,8 +39,7 @@ MOST = 1500
 """Pairs of uses that are looked at for one kernel; the others stay undecided."""
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(Record):
     """Two uses of one element that conflict: `first` is of statement `a`, `second` of statement `b`.
 
     reduction: both are updates that commute, but for rounding.
@@ -54,8 +52,7 @@ class _Pair:
     reduction: bool
 
 
-@dataclass(frozen=True)
-class Reversed:
+class Reversed(Record):
     """A pair of executions that depend on each other, at given values, the earlier one first."""
 
     pair: _Pair

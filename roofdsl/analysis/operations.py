@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from roofdsl.analysis.results import WorkAt
+from roofdsl.lang.record import Record
 from roofdsl.lang.types import ElementType, widest
 from roofdsl.loops.model import (
     Assign,
@@ -49,8 +50,7 @@ Statement = Assign | Let | Count
 SPECIAL_FUNCTIONS = frozenset(("sqrt", "rsqrt", "rcp", "exp", "log", "tanh", "sigmoid", "sin", "cos"))
 
 
-@dataclass(frozen=True)
-class StatementOperations:
+class StatementOperations(Record):
     """The cost of one execution of `statement`; the fields mean what they mean in results.WorkAt."""
 
     statement: Statement
@@ -98,24 +98,21 @@ def work_at(operations: Sequence[StatementOperations], executions: Sequence[int]
     return WorkAt({k: n for k, n in totals.items() if n}, {k: n for k, n in pairs.items() if n}, cmp, casts)
 
 
-@dataclass(frozen=True)
-class _Product:
+class _Product(Record):
     """A multiplication whose value is the whole of a sub-expression: `free` of its muls are not in a pair yet."""
 
     type: ElementType
     free: int
 
 
-@dataclass(frozen=True)
-class _Value:
+class _Value(Record):
     """The value of a sub-expression. `type` is None where only numbers occur, which cost nothing (rule 2)."""
 
     type: ElementType | None
     product: _Product | None = None
 
 
-@dataclass(frozen=True)
-class _Binding:
+class _Binding(Record):
     """A `let` in scope: which one (in order of the text), where, and the product its value is, if it is one."""
 
     index: int

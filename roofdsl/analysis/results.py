@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from roofdsl.lang.record import Record
 
 OPERATION_CLASSES = ("add", "mul", "div", "min", "special")
 
 
-@dataclass(frozen=True)
-class WorkAt:
+class WorkAt(Record):
     """Exact operation counts of one kernel at given sizes (counting_and_time.md, rules 1 to 7).
 
     operations: (type name, class) -> number of operations, those inside fused pairs included;

@@ -30,6 +30,7 @@ class Record:
     _key: ClassVar[staticmethod[[Any], object]] = staticmethod(lambda record: ())
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         own = [n for n, kind in cls.__annotations__.items() if "ClassVar" not in str(kind)]
         given = {n: cls.__dict__[n] for n in own if n in cls.__dict__}
         options = {n: v for n, v in given.items() if isinstance(v, Field)}
@@ -39,7 +40,7 @@ class Record:
                 raise TypeError(f"{cls.__name__}.{name}: a record has no default factories")
             delattr(cls, name)
         cls._defaults = cls._defaults | {n: v for n, v in defaults.items() if v is not MISSING}
-        cls.__match_args__ += tuple(own)
+        cls.__match_args__ += tuple(own)  # type: ignore[misc]
         cls._compared += tuple(n for n in own if n not in options or options[n].compare)
         cls._shown += tuple(n for n in own if n not in options or options[n].repr)
         if cls._compared:

@@ -9,12 +9,12 @@ none, numbers in place of the parameters in `hard` make the sets exact (`decide`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, Generic, TypeVar
 
 import islpy as isl
 
+from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import (
@@ -283,8 +283,7 @@ def _dominates(value: IntExpr, other: IntExpr, loops: Mapping[str, For]) -> bool
 # ---- questions ----
 
 
-@dataclass(frozen=True)
-class Answer(Generic[T]):
+class Answer(Record, Generic[T]):
     """found: a confirmed example; otherwise `proven` tells whether there is none at any size.
 
     hard: the parameters for which only some numbers could be tried.

@@ -8,12 +8,13 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any
 
 import islpy as isl
 
+from roofdsl.lang.record import Record
 from roofdsl.polyhedral.library import cardinality, on_all_cores, pieces
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.slices import sliced
@@ -24,8 +25,7 @@ class NotCertified(Exception):
     """A map claimed to give the previous access failed its certificate."""
 
 
-@dataclass(frozen=True)
-class ArrayReuse:
+class ArrayReuse(Record):
     """Reuse of one array.
 
     all, writes, reading: isl.Sets of T, the accesses to the array, those that write, those that begin with a read.

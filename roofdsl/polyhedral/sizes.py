@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import lcm
 
+from roofdsl.lang.record import Record
 from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Max, Min, Mod, Product, Sum, Sym
 from roofdsl.polyhedral.quasi import Quasi
 
@@ -20,8 +21,7 @@ class NotAffine(Exception):
     """An expression is not affine with these sizes; the message says which and why (closed forms are refused)."""
 
 
-@dataclass(frozen=True)
-class Linear:
+class Linear(Record):
     """An affine form over names of dimensions, parameters and floors written out as text."""
 
     terms: tuple[tuple[str, int], ...]
@@ -47,8 +47,7 @@ class Linear:
         return "(" + " + ".join(parts) + ")"
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(Record):
     """tile*high + low; `tile` is None and `high` zero for an ordinary affine value."""
 
     low: Linear
