@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
+from math import gcd
 from typing import Any, TypeVar
 
 from roofdsl.analysis.at import scalar_bytes
@@ -35,6 +37,10 @@ LEAST = 4
 """Symbolic sizes from which a closed form of Q(Z) is stated, at least; larger where offsets are."""
 
 
+CACHE, CAPACITY = "Z", "Z_lines"
+"""The symbol of a cache's size in bytes, and of its capacity in the smallest lines while sets are counted."""
+
+
 class NoClosedForm(Exception):
     """A quantity has no closed form that this program finds; the message says why."""
 
@@ -46,6 +52,15 @@ class Bytes:
     loads: Cases | None
     stores: Cases | None
     total: Cases
+
+    def assuming(self, more: tuple[str, ...]) -> Bytes:
+        """The same under more conditions."""
+
+        def add(cases: Cases) -> Cases:
+            return replace(cases, assumes=(*cases.assumes, *more))
+
+        loads, stores = (None if c is None else add(c) for c in (self.loads, self.stores))
+        return Bytes(loads, stores, add(self.total))
 
 
 @dataclass(frozen=True)
@@ -180,17 +195,47 @@ class ClosedForms:
     def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
         """The traffic of a cache of `cache_bytes`. Raises CommandError for one smaller than a line."""
         check_cache(self.kernel, cache_bytes, self.line_bytes)
+        large: list[Quasi] = []
+        return self._through(Quasi.constant(cache_bytes), {}, convention, large)
+
+    def at_any_cache(self, convention: Traffic) -> Bytes:
+        """Q(Z): the traffic in the kernel's parameters and `Z`, the bytes of the cache, a multiple of the smallest
+        line and no smaller than the largest, as `assumes` says.
+        """
+        if any(p.name == CACHE for p in self.kernel.parameters):
+            raise NoClosedForm(f"{CACHE}, the size of the cache, is also a parameter of the kernel")
+        lines = [self._large.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar]
+        unit = gcd(*lines) or 1
+        known = (f"{CAPACITY} >= {-(-max(lines, default=1) // unit)}", f"{CACHE} >= {max(lines, default=1)}")
+        meaning = {CAPACITY: Quasi.symbol(CACHE) * Fraction(1, unit)}
+        multiple = (f"{CACHE} a multiple of {unit}",) if unit > 1 else ()
+        found = self._through(Quasi.symbol(CAPACITY) * unit, meaning, convention, None, known[0])
+        return found.assuming((*multiple, known[1]))
+
+    def _through(
+        self,
+        cache: Quasi,
+        meaning: Mapping[str, Quasi],
+        convention: Traffic,
+        large: list[Quasi] | None,
+        known: str = "true",
+    ) -> Bytes:
+        """The traffic of a cache of `cache` bytes, in terms of what has a `meaning`; `known`: isl text on it."""
         stream, found = self._large, self._reuse
 
         def total() -> Bytes:
+            import islpy as isl
+
             fresh = Fresh()
-            large: list[Quasi] = []
-            rule = exceeding(Quasi.constant(cache_bytes), fresh, large)
+            rule = exceeding(cache, fresh, large)
             counted = tuple(residencies(r, rule) for r in found)
-            meaning = {k: v.substitute(stream.sizes.meaning()) for k, v in fresh.meaning().items()}
-            context, sizes_text = _large_sizes(large, stream)
+            in_sizes = stream.sizes.meaning()
+            names = {k: v.substitute(in_sizes) for k, v in fresh.meaning().items()} | dict(meaning)
+            context, sizes_text = _large_sizes(large or [], stream)
+            context = context.intersect(fresh.context(self._least))
+            context = context.intersect(isl.Set(f"[{', '.join(meaning)}] -> {{ : {known} }}"))
             assumes = (*self._assumes(stream, self._least), *sizes_text)
-            return self._bytes(replace(stream, context=context), counted, convention, meaning, assumes)
+            return self._bytes(replace(stream, context=context), counted, convention, names, assumes)
 
         return self._guard(total)
 

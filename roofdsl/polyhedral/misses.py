@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import lcm
+from fractions import Fraction
+from math import gcd, lcm
 from typing import Any
 
 import islpy as isl
@@ -103,6 +104,43 @@ class Fresh:
     def meaning(self) -> dict[str, Quasi]:
         return {name: polynomial for polynomial, name in self.names.items()}
 
+    def context(self, least: int) -> Any:
+        """What is known of the names where every parameter is at least `least`: isl.Set of parameters.
+
+        They are at least the chords of their polynomials, which tells most of the impossible cases.
+        """
+        known = isl.Set("{ : }")
+        for name, polynomial in self.meaning().items():
+            for start in (least, 2 * least, 4 * least):
+                chord = _chord(polynomial, least, start)
+                if chord is not None:
+                    names = ", ".join(sorted({name, *polynomial.names()}))
+                    known = known.intersect(isl.Set(f"[{names}] -> {{ : {name} >= {affine_text(chord)} }}"))
+        return known
+
+
+def _chord(polynomial: Quasi, least: int, start: int) -> Quasi | None:
+    """An affine function nowhere above `polynomial` where its parameters are whole and at least `least`.
+
+    Powers are convex, so that the line through n**k at `start` and at start + 1 is nowhere above them at whole n;
+    n*m >= a*n + a*m - a**2, as (n - a)*(m - a) >= 0 for a = `least`. None where there are other terms.
+    """
+    total = Quasi.constant(0)
+    for monomial, c in polynomial:
+        if c < 0 or any(not isinstance(atom, str) or power < 0 for atom, power in monomial):
+            return None
+        match monomial:
+            case ((str() as n, k),):
+                slope = (start + 1) ** k - start**k
+                total += (Quasi.symbol(n) * slope + (start**k - slope * start)) * c
+            case ((str() as n, 1), (str() as m, 1)):
+                total += ((Quasi.symbol(n) + Quasi.symbol(m)) * least - least**2) * c
+            case ():
+                total += c
+            case _:
+                return None
+    return total * lcm(*(c.denominator for _, c in total)) if all(c.denominator == 1 for _, c in total) else None
+
 
 def where_positive(domain: Any, excess: Quasi, fresh: Fresh) -> Any | None:
     """The isl.Set of points of `domain` where excess > 0; None where that is not affine in the dimensions."""
@@ -115,9 +153,11 @@ def where_positive(domain: Any, excess: Quasi, fresh: Fresh) -> Any | None:
     straight = affine_text(rest)
     if straight is None:
         affine = Quasi.of({m: c for m, c in rest if _is_affine(m)})
-        if len(fresh.names) >= MAX_FRESH and rest - affine not in fresh.names:
+        content = gcd(*(int(c) for _, c in rest - affine))
+        curved = (rest - affine) * Fraction(1, content)
+        if len(fresh.names) >= MAX_FRESH and curved not in fresh.names:
             raise CannotCount("the reuse distances are products of several unknown sizes")
-        straight = f"{affine_text(affine)} + {fresh.name(rest - affine)}"
+        straight = f"{affine_text(affine)} + {content}*{fresh.name(curved)}"
     space = domain.get_space()
     params = {space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))}
     params |= excess.names() - set(names) | set(fresh.names.values())

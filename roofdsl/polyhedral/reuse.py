@@ -8,13 +8,12 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from functools import cached_property, partial
 from typing import Any
 
 import islpy as isl
 
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, field
 from roofdsl.polyhedral.library import cardinality, on_all_cores, pieces
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.slices import sliced
