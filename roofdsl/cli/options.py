@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -163,6 +162,8 @@ def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel
 
 def show_json(document: object) -> None:
     """A JSON document on standard output; NaN and infinities are refused by json itself."""
+    import json
+
     click.echo(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from roofdsl.lang.diagnostics import Diagnostic
 from roofdsl.lang.lexer import KEYWORDS, RESERVED, Token
+from roofdsl.lang.report import closest
 from roofdsl.lang.source import Span
 from roofdsl.lang.table import TERMINALS
 
@@ -146,6 +146,6 @@ def _help(line: Sequence[Token], at: int, token: Token, accepted: frozenset[str]
 def _word(word: str, accepted: frozenset[str]) -> str:
     if word.lower() in _FOREIGN:
         return _FOREIGN[word.lower()]
-    keywords = sorted(text for text, kind in KEYWORDS.items() if kind in accepted)
-    close = get_close_matches(word.lower(), keywords, n=1, cutoff=0.6 if len(word) > 2 else 0.8)
-    return f"did you mean `{close[0]}`?" if close else ""
+    keywords = (text for text, kind in KEYWORDS.items() if kind in accepted)
+    close = closest(word.lower(), keywords, 0.6 if len(word) > 2 else 0.8)
+    return f"did you mean `{close}`?" if close else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from roofdsl.lang.codes import CODES
 from roofdsl.lang.diagnostics import Diagnostic
@@ -49,10 +48,16 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """The help that names what is known and close to `word`; `otherwise` where nothing is."""
     if len(word) > 60:
         return otherwise
-    candidates = sorted(set(known))[:500]
-    exact = [k for k in candidates if k.lower() == word.lower() and k != word]
-    close = exact or get_close_matches(word, candidates, n=1, cutoff=0.65)
-    return f"did you mean `{close[0]}`?" if close else otherwise
+    known = sorted(set(known))[:500]
+    close = next((k for k in known if k.lower() == word.lower() and k != word), None) or closest(word, known, 0.65)
+    return f"did you mean `{close}`?" if close else otherwise
+
+
+def closest(word: str, known: Iterable[str], cutoff: float) -> str | None:
+    """What is known and most like `word`, with a likeness of `cutoff` (0 to 1) at least."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, sorted(set(known))[:500], 1, cutoff)), None)
 
 
 def listed(words: Iterable[str], last: str = "or") -> str:

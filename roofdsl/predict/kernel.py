@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from fractions import Fraction
 
 from roofdsl.analysis.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
+from roofdsl.lang.report import closest
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
 from roofdsl.machine.quantities import show_size
@@ -151,9 +151,9 @@ def _ceilings(
 
 def _no_ceiling(machine: Machine, name: str) -> CommandError:
     known = list(dict.fromkeys(c.name for c in machine.ceilings))
-    close = get_close_matches(name, known, 1, 0.5)
-    if close:
-        help = f'did you mean "{close[0]}"?'
+    close = closest(name, known, 0.5)
+    if close is not None:
+        help = f'did you mean "{close}"?'
     else:
         help = "it has " + ", ".join(f'"{k}"' for k in known) if known else "it has no named ceilings"
     return CommandError(f'machine {machine.name} has no ceiling named "{name}"', help)
