@@ -13,6 +13,7 @@ from math import gcd
 from typing import Any, TypeVar
 
 from roofdsl.analysis.at import scalar_bytes
+from roofdsl.analysis.counters import expanded, has_counters
 from roofdsl.analysis.operations import StatementOperations, operation_counts
 from roofdsl.analysis.setting import check_cache, numbers
 from roofdsl.loops.accesses import statements
@@ -129,11 +130,22 @@ class ClosedForms:
         return self.weighted(s.total for s in self.operations)
 
     def counters(self) -> dict[str, Cases]:
-        """The totals of the kernel's `count` statements. Raises NoClosedForm where there are any: not derived yet."""
-        for operation in self.operations:
-            if isinstance(operation.statement, Count):
-                raise NoClosedForm(f"the total of the counter {operation.statement.name} is not derived yet")
-        return {}
+        """The totals of the kernel's `count` statements, in order of the text."""
+        if not has_counters(self.kernel.body):
+            return {}
+
+        def totals() -> dict[str, Cases]:
+            stream = build(expanded(self.kernel), self.given, None)
+            found: dict[str, Any] = {}
+            for domain in stream.domains:
+                statement = domain.placed.statement
+                if isinstance(statement, Count):
+                    part = cardinality(domain.executions).scale_val(statement.amount.evaluate(self.given))
+                    found[statement.name] = part.add(found[statement.name]) if statement.name in found else part
+            meaning, assumes = stream.sizes.meaning(), self._assumes(stream, 1)
+            return {name: closed_form(part, stream.context, meaning, assumes) for name, part in found.items()}
+
+        return self._guard(totals)
 
     # ---- traffic ----
 

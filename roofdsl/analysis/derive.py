@@ -3,151 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from roofdsl.analysis.at import TrafficAt, traffic_at, work_at
 from roofdsl.analysis.closed import Bytes, ClosedForms, NoClosedForm, Regime
+from roofdsl.analysis.counters import counter_names, counters_at, has_counters
 from roofdsl.analysis.deep import require_legal
+from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work
+from roofdsl.analysis.fixed import FixedForms
+from roofdsl.analysis.growth import large_case, tile_names
 from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
 from roofdsl.analysis.setting import check_cache, numbers
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, constant
-from roofdsl.polyhedral.quasi import Quasi
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A derived quantity: its closed form (None where none is found, `note` says why) and its value (exact; None
-    where not all parameters have numbers)."""
-
-    form: Cases | None
-    value: Fraction | None = None
-    note: str = ""
-
-    @property
-    def assumes(self) -> tuple[str, ...]:
-        """Conditions beyond the kernel's own under which the form holds."""
-        return self.form.assumes if self.form is not None else ()
-
-    def sympy(self) -> Any:
-        """The closed form as a sympy expression; None where there is none."""
-        from roofdsl.analysis.expressions import expression
-
-        return None if self.form is None else expression(self.form)
-
-    def _repr_latex_(self) -> str:
-        from sympy import latex
-
-        return f"${latex(self.sympy())}$" if self.form is not None else self.note
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """numerator / denominator, both derived; a value is None where either's is, or the denominator is 0."""
-
-    numerator: Quantity
-    denominator: Quantity
-    of_work: bool = False
-    """Whether the numerator is W, so that there is no ratio where it is 0 (rule 16)."""
-
-    @property
-    def value(self) -> Fraction | None:
-        top, bottom = self.numerator.value, self.denominator.value
-        return top / bottom if top is not None and bottom and (top or not self.of_work) else None
-
-    @property
-    def note(self) -> str:
-        return self.numerator.note or self.denominator.note
-
-    @property
-    def assumes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.numerator.assumes, *self.denominator.assumes)))
-
-    def sympy(self) -> Any:
-        """The ratio as a sympy expression in lowest terms; None where a form is missing or the denominator is 0."""
-        from roofdsl.analysis.expressions import ratio
-
-        if self.numerator.form is None or self.denominator.form is None or not self.denominator.form.cases:
-            return None
-        if self.of_work and not self.numerator.form.cases:
-            return None
-        return ratio(self.numerator.form, self.denominator.form)
-
-    def _repr_latex_(self) -> str:
-        from sympy import latex
-
-        value = self.sympy()
-        return f"${latex(value)}$" if value is not None else self.note
-
-
-@dataclass(frozen=True)
-class Work:
-    """W and its parts (counting_and_time.md, rules 1 to 7): quantities in operations."""
-
-    total: Quantity
-    by_class: Mapping[str, Quantity]
-    by_type: Mapping[str, Quantity]
-    fused_pairs: Quantity
-    cmp: Quantity
-    casts: Quantity
-
-    @property
-    def fma_fraction(self) -> Ratio:
-        """alpha = F / (F + N) = F / (W - F) (rule 5)."""
-        others = _combined(self.total, self.fused_pairs, -1)
-        return Ratio(self.fused_pairs, others)
-
-
-@dataclass(frozen=True)
-class Traffics:
-    """Traffic through one cache in bytes; loads and stores are None in the convention `once`."""
-
-    loads: Quantity | None
-    stores: Quantity | None
-    bytes: Quantity
-
-
-@dataclass(frozen=True)
-class Plateau:
-    """One plateau of Q(Z): its first cache size, traffic and intensity, leading terms unless exact.
-
-    all_bytes: the traffic on the plateau with all lower orders.
-    """
-
-    from_bytes: Quantity
-    bytes: Quantity
-    intensity: Ratio
-    exact: bool
-    all_bytes: Quantity
-
-
-@dataclass(frozen=True)
-class Derivation:
-    """What `derive` knows of a kernel. `values` are the parameters that were given numbers."""
-
-    kernel: Kernel
-    values: Mapping[str, int]
-    convention: Traffic
-    cache_bytes: int | None
-    line_bytes: int | None
-    work: Work
-    compulsory: Traffics
-    by_array: Mapping[str, Quantity]
-    at_cache: Traffics
-    once: Quantity
-    plateaus: tuple[Plateau, ...]
-    plateaus_note: str
-    counters: Mapping[str, Quantity]
-    notes: tuple[str, ...]
-
-    @property
-    def intensity(self) -> Ratio:
-        """I = W / Q at the cache (compulsory where none is given)."""
-        return Ratio(self.work.total, self.at_cache.bytes, of_work=True)
 
 
 def derive(
@@ -192,13 +63,13 @@ def derive(
         once,
         rows,
         why,
-        {n: _at(q, given) for n, q in forms.counters().items()},
+        _counters(forms, complete=complete),
         forms.notes,
     )
 
 
 class _Forms:
-    """Closed forms in all parameters, or, where a step has none, with the step's parameter as the number given."""
+    """Closed forms in all parameters, or, where a step has none, with numbers for as few of them as it takes."""
 
     def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int | None) -> None:
         self.kernel, self.given, self.line_bytes = kernel, given, line_bytes
@@ -216,11 +87,53 @@ class _Forms:
     def of_array(self, name: str) -> Cases:
         return self.closed.by_array()[name]
 
-    def counters(self) -> dict[str, Cases]:
+    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
+        """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one."""
         try:
-            return self.closed.counters()
-        except NoClosedForm:
-            return {}
+            return self.closed.at_cache(cache_bytes, convention)
+        except NoClosedForm as error:
+            for values in self._numbers():
+                try:
+                    return self._fixed(values).at_cache(cache_bytes, convention)
+                except NoClosedForm:
+                    continue
+            raise error
+
+    def _numbers(self) -> list[dict[str, int]]:
+        """Numbers for some parameters, from few to many, with a symbol left."""
+        tiles = tile_names(self.kernel)
+        unknown = [p.name for p in self.kernel.parameters if p.name not in self.closed.given]
+        free = {n: v for n, v in self.given.items() if n in unknown}
+        few = {n: v for n, v in free.items() if n in tiles}
+        return [found for found in ([few] if few == free else [few, free]) if 0 < len(found) < len(unknown)]
+
+    def _fixed(self, values: Mapping[str, int]) -> FixedForms:
+        key = tuple(values.items())
+        if key not in self._known:
+            self._known[key] = FixedForms(self.closed, values)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[tuple[str, int], ...], FixedForms]:
+        return {}
+
+
+def _counters(forms: _Forms, *, complete: bool) -> dict[str, Quantity]:
+    """The totals of `count` names: closed forms, and values where all parameters have numbers."""
+    if not has_counters(forms.kernel.body):
+        return {}
+    note, cases, values = "", dict[str, Cases](), dict[str, int]()
+    try:
+        cases = forms.closed.counters()
+    except NoClosedForm as error:
+        note = str(error)
+    if complete:
+        values = counters_at(forms.kernel, forms.given)
+    found = {}
+    for name in cases or values or dict.fromkeys(counter_names(forms.kernel.body)):
+        value = Fraction(values[name]) if name in values else None
+        found[name] = Quantity(cases.get(name), value, "" if name in cases else note)
+    return found
 
 
 def _touched(kernel: Kernel) -> list[str]:
@@ -241,23 +154,6 @@ def _quantity(form: Callable[[], Cases], given: Mapping[str, int], value: Fracti
         except KeyError:
             exact = None
     return Quantity(found, exact)
-
-
-def _combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
-    """a + factor * b, where both forms are single polynomials."""
-    value = a.value + factor * b.value if a.value is not None and b.value is not None else None
-    if a.form is None or b.form is None:
-        return Quantity(None, value, a.note or b.note)
-    left, right = a.form.single, b.form.single
-    if left is not None and right is not None:
-        return Quantity(Cases((Case((), left + right * factor),)), value)
-    cases = []
-    for case in a.form.cases:
-        same = next((c.value for c in b.form.cases if c.alternatives == case.alternatives), None)
-        if same is None and b.form.cases:
-            return Quantity(None, value, "the cases of the two differ")
-        cases.append(Case(case.alternatives, case.value + (same or Quasi.constant(0)) * factor))
-    return Quantity(Cases(tuple(cases)), value)
 
 
 def _work(forms: _Forms, at: WorkAt | None) -> Work:
@@ -296,7 +192,7 @@ def _traffics(forms: _Forms, given: Mapping[str, int] | None, convention: Traffi
             failure = error.message
 
     def form() -> Bytes:
-        return forms.closed.compulsory(convention) if cache is None else forms.closed.at_cache(cache, convention)
+        return forms.closed.compulsory(convention) if cache is None else forms.at_cache(cache, convention)
 
     try:
         found = form()
@@ -332,8 +228,7 @@ def _plateaus(
         exact = Cases((Case((), r.bytes),))
         top = work
         if not r.exact and work.form is not None and work.form.cases:
-            far = max((c.value for c in work.form.cases), key=order.key)
-            top = _at(Cases((Case((), order.leading(far)),)), given)
+            top = _at(Cases((Case((), order.leading(large_case(work.form, order).value)),)), given)
         moved = _at(exact, given)
         rows.append(
             Plateau(

@@ -8,8 +8,9 @@ from typing import Any
 
 import sympy
 
-from roofdsl.polyhedral.cases import Cases, Constraint
-from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.analysis.formulas import Alternatives, Quotient, RatioCase
+from roofdsl.polyhedral.cases import Cases
+from roofdsl.polyhedral.quasi import Atom, Quasi
 
 
 @cache
@@ -30,7 +31,12 @@ def polynomial(value: Quasi) -> Any:
     return sympy.Add(*terms)
 
 
-def condition(alternatives: tuple[tuple[Constraint, ...], ...]) -> Any:
+def fraction(value: Quotient) -> Any:
+    """A quotient as a sympy expression."""
+    return polynomial(value.top) / polynomial(value.bottom)
+
+
+def condition(alternatives: Alternatives) -> Any:
     """A disjunction of conjunctions of constraints as a sympy boolean."""
     return sympy.Or(*(sympy.And(*(_relation(v, zero) for v, zero in each)) for each in alternatives))
 
@@ -58,27 +64,37 @@ def expression(form: Cases) -> Any:
     return sympy.Piecewise(*branches, (0, True))
 
 
-def ratio(numerator: Cases, denominator: Cases) -> Any:
-    """numerator / denominator, reduced to lowest terms where both are single polynomials."""
-    top, bottom = numerator.single, denominator.single
-    if top is not None and bottom is not None:
-        return quotient(top, bottom)
-    if top is not None:
-        branches = [
-            (quotient(top, c.value), condition(c.alternatives) if c.alternatives else True) for c in denominator.cases
-        ]
-        return sympy.Piecewise(*branches, (sympy.zoo, True))
-    return expression(numerator) / expression(denominator)
+def ratio(rows: list[RatioCase]) -> Any:
+    """The cases of a ratio (`formulas.ratio_cases`) as one sympy expression, nan where none holds."""
+    if len(rows) == 1 and not rows[0].where:
+        return fraction(rows[0].value)
+    branches = [(fraction(row.value), condition(row.where) if row.where else True) for row in rows]
+    return sympy.Piecewise(*branches, (sympy.nan, True))
 
 
-def quotient(top: Quasi, bottom: Quasi) -> Any:
-    """top / bottom in lowest terms; None where bottom is 0."""
-    if not bottom:
-        return None
-    return sympy.cancel(polynomial(top) / polynomial(bottom))
+def cancelled(top: Quasi, bottom: Quasi) -> tuple[Quasi, Quasi]:
+    """Numerator and denominator of top / bottom in lowest terms, floors taken as symbols; both are polynomials."""
+    atoms = sorted(top.atoms() | bottom.atoms(), key=str)
+    symbols = [sympy.Symbol(f"x{k}") for k in range(len(atoms))]
+    which: dict[Atom, int] = {atom: k for k, atom in enumerate(atoms)}
 
+    def poly(value: Quasi) -> Any:
+        powers = {}
+        for monomial, c in value:
+            exponents = [0] * len(atoms)
+            for atom, power in monomial:
+                exponents[which[atom]] = power
+            powers[tuple(exponents)] = sympy.Rational(c.numerator, c.denominator)
+        return sympy.Poly(powers, *symbols, domain=sympy.QQ)
 
-def number(value: Fraction | int) -> int | float:
-    """A JSON number: an integer where it is one."""
-    value = Fraction(value)
-    return int(value) if value.denominator == 1 else float(value)
+    def quasi(value: Any) -> Quasi:
+        return Quasi.of(
+            {
+                tuple((atoms[k], e) for k, e in enumerate(exponents) if e): Fraction(int(c.p), int(c.q))
+                for exponents, c in value.terms()
+            }
+        )
+
+    above, below = poly(top), poly(bottom)
+    divisor = above.gcd(below)
+    return quasi(above.quo(divisor)), quasi(below.quo(divisor))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import lcm
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.polyhedral.library import quasi_value, unlimited
-from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.quasi import Floor, Quasi
 
 
 def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Quasi] | None:
@@ -104,7 +105,11 @@ def polynomial_text(value: Quasi) -> str:
     for monomial, c in value:
         factors = [str(c) if c.denominator == 1 else f"({c})"]
         for atom, power in monomial:
-            base = atom if isinstance(atom, str) else f"floor({polynomial_text(atom.of)})"
-            factors += [base] * power
+            factors += [atom if isinstance(atom, str) else _floor_text(atom)] * power
         parts.append(" * ".join(factors))
     return " + ".join(parts) or "0"
+
+
+def _floor_text(atom: Floor) -> str:
+    denominator = lcm(*(c.denominator for _, c in atom.of))  # fractions within a floor are no isl text
+    return f"floor(({polynomial_text(atom.of * denominator)})/{denominator})"

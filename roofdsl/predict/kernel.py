@@ -46,6 +46,7 @@ def predict(
     CommandError for a missing parameter, a type or ceiling the machine lacks, and what the analyses raise.
     """
     from roofdsl.analysis.at import footprint_at, traffic_at, work_at
+    from roofdsl.analysis.counters import counters_at, has_counters
     from roofdsl.analysis.deep import require_legal
     from roofdsl.analysis.setting import numbers
 
@@ -66,6 +67,7 @@ def predict(
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
     )
+    counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
     memory = machine.main_memory
     warnings = prediction.warnings
@@ -81,6 +83,7 @@ def predict(
         cache_bytes=boundary.cache_bytes,
         line_bytes=boundary.line_bytes,
         footprint_bytes=footprint,
+        counters=tuple(counted.items()),
         assumptions=prediction.assumptions + boundary.assumptions,
         warnings=warnings,
     )

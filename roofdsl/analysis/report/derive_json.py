@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
-from roofdsl.analysis.derive import Derivation, Plateau, Quantity, Ratio, Traffics
-from roofdsl.analysis.expressions import number
-from roofdsl.analysis.report.forms import expression_of
+from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics
+from roofdsl.analysis.formulas import form_text, ratio_text
 
 Json = dict[str, Any]
 
@@ -83,9 +83,8 @@ def _optional(q: Quantity | None) -> Json | None:
 
 def entry(q: Quantity | Ratio) -> Json:
     """{"expr", "value"} and, where there is something to say, "assumes" and "note"."""
-    expression = expression_of(q)
     out: Json = {
-        "expr": None if expression is None else str(expression),
+        "expr": expression_of(q),
         "value": None if q.value is None else number(q.value),
     }
     if q.assumes:
@@ -94,6 +93,20 @@ def entry(q: Quantity | Ratio) -> Json:
     if note:
         out["note"] = note
     return out
+
+
+def expression_of(q: Quantity | Ratio) -> str | None:
+    """The whole form as text that sympy reads, a Piecewise where it has cases; None where there is none."""
+    if isinstance(q, Quantity):
+        return None if q.form is None else form_text(q.form)
+    rows = q.cases()
+    return ratio_text(rows, otherwise="nan") if rows else None
+
+
+def number(value: Fraction | int) -> int | float:
+    """A JSON number: an integer where it is one."""
+    value = Fraction(value)
+    return int(value) if value.denominator == 1 else float(value)
 
 
 def why_none(q: Quantity | Ratio) -> str:

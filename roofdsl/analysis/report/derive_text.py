@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from roofdsl.analysis.derive import Derivation, Quantity, Ratio, Traffics
+from roofdsl.analysis.derived import Derivation, Quantity, Ratio, Traffics
+from roofdsl.analysis.formulas import Alternatives
+from roofdsl.analysis.growth import growth_of
 from roofdsl.analysis.report.forms import (
-    Alternatives,
     condition_text,
-    growth_of,
     limit_of,
     of_quantity,
     of_ratio,
@@ -108,7 +108,7 @@ class _Report:
             yield from self._missing([d.plateaus_note])
             return
         yield f"Plateaus of Q(Z), by cache size ({', '.join(['leading terms', *size_order(d, self.order)])})"
-        yield from (f"  {line}" for line in aligned(plateau_rows(d, self.operation)))
+        yield from (f"  {line}" for line in aligned(plateau_rows(d, self.order, self.operation)))
 
     # ---- rows ----
 
@@ -151,9 +151,7 @@ class _Report:
         limit = limit_of(r, self.order)
         tends = ""
         if form is not None and limit is not None and limit != form.main.expr:
-            names = [
-                p.name for p in self.d.kernel.parameters if p.name in {str(s) for s in form.main.expr.free_symbols}
-            ]
+            names = [p.name for p in self.d.kernel.parameters if p.name in form.main.expr.names()]
             tends = f"-> {limit} for large {', '.join(names)}"
         note = r.note if form is None else ""
         return Row(label, form, value, f"{self.operation}/B", tends, remark, r.assumes, note)
@@ -214,10 +212,11 @@ def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
     if alpha is None:
         return
     limit = limit_of(work.fma_fraction, order)
-    share = ceiling(work.fma_fraction.value if work.fma_fraction.value is not None else _constant(limit))
+    known = work.fma_fraction.value
+    share = ceiling(known if known is not None else (limit.constant() if limit is not None else None))
     text = f"alpha = {alpha.main.expr}"
-    if work.fma_fraction.value is not None and str(alpha.main.expr) != show_number(work.fma_fraction.value):
-        text += f" = {show_number(work.fma_fraction.value)}"
+    if known is not None and str(alpha.main.expr) != show_number(known):
+        text += f" = {show_number(known)}"
     elif limit is not None and limit != alpha.main.expr:
         text += f" -> {limit}"
     yield text + (f": at most {share} of the fused peak" if share else "")
@@ -226,12 +225,6 @@ def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
 def ceiling(alpha: Fraction | None) -> str:
     """(2 alpha + 1 - alpha) / 2 as a percentage."""
     return "" if alpha is None else f"{show_number((1 + alpha) * 50)} %"
-
-
-def _constant(expression: object) -> Fraction | None:
-    import sympy
-
-    return Fraction(expression.p, expression.q) if isinstance(expression, sympy.Rational) else None
 
 
 def size_order(d: Derivation, order: Growth) -> list[str]:
@@ -243,22 +236,22 @@ def size_order(d: Derivation, order: Growth) -> list[str]:
     return words + ([f"{', '.join(tiles)} far below {', '.join(extents)}"] if tiles and extents else [])
 
 
-def plateau_rows(d: Derivation, operation: str) -> list[tuple[str, ...]]:
+def plateau_rows(d: Derivation, order: Growth, operation: str) -> list[tuple[str, ...]]:
     """The table of plateaus with its head: cache size, traffic, intensity, and their numbers where sizes are set."""
     valued = any(p.from_bytes.value is not None and not _plain(p.from_bytes) for p in d.plateaus)
     valued = valued or any(p.bytes.value is not None and not _plain(p.bytes) for p in d.plateaus)
     head = ("from Z (B)", "", "Q (B)", "", f"I ({operation}/B)", "", "")
     rows = [head]
     for p in d.plateaus:
-        intensity = p.intensity.sympy()
+        intensity = of_ratio(p.intensity, order)
         at, moved, ratio = p.from_bytes.value, p.bytes.value, p.intensity.value
         rows.append(
             (
-                str(p.from_bytes.sympy()),
+                _main(p.from_bytes, order),
                 show_size(at) if valued and at is not None else "",
-                str(p.bytes.sympy()),
+                _main(p.bytes, order),
                 show_bytes(moved) if valued and moved is not None else "",
-                "-" if intensity is None else str(intensity),
+                "-" if intensity is None else str(intensity.main.expr),
                 show_number(ratio) if valued and ratio is not None else "",
                 "exact, compulsory" if p.exact else "",
             )
@@ -267,6 +260,11 @@ def plateau_rows(d: Derivation, operation: str) -> list[tuple[str, ...]]:
         rows = [(*row[:4], "", "", row[6]) for row in rows]
     keep = [k for k in range(len(head)) if any(row[k] for row in rows)]
     return [tuple(row[k] for k in keep) for row in rows]
+
+
+def _main(q: Quantity, order: Growth) -> str:
+    form = of_quantity(q, order)
+    return "" if form is None else str(form.main.expr)
 
 
 def _plain(q: Quantity) -> bool:

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import lcm
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from roofdsl.analysis.derive import Quantity, Ratio
-from roofdsl.analysis.expressions import condition, polynomial, quotient
+from roofdsl.analysis.derived import Quantity, Ratio
+from roofdsl.analysis.formulas import (
+    Alternatives,
+    Quotient,
+    Shorthand,
+    latex,
+    quotient,
+    shortened,
+    sides,
+    text,
+)
+from roofdsl.analysis.growth import large_case
+from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import statements
-from roofdsl.loops.integers import Condition, IntExpr, Mod, Sym
-from roofdsl.loops.model import Kernel, Tile
-from roofdsl.loops.transform import apply
+from roofdsl.loops.integers import FloorDiv, IntExpr, Sym
+from roofdsl.loops.model import Kernel
 from roofdsl.polyhedral.cases import Case, Cases, Constraint
 from roofdsl.polyhedral.plateaus import Growth
-from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.quasi import Floor, Quasi
 
-Alternatives = tuple[tuple[Constraint, ...], ...]
-
-FAR = 720720 << 24
-"""A size at which the case for large sizes holds; a multiple of every small number and of `FAR_TILE`."""
-
-FAR_TILE = 720720
+Names = Mapping[Floor, Shorthand]
 
 
-@dataclass(frozen=True)
-class Branch:
-    """`expr` (sympy) where `where` holds; no alternatives: everywhere."""
+class Branch(Record):
+    """`expr` where `where` holds; no alternatives: everywhere."""
 
-    expr: Any
+    expr: Quotient
     where: Alternatives
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Record):
     """A closed form: what holds for large sizes, and the other cases. 0 (undefined for a ratio) where none holds."""
 
     main: Branch
@@ -45,127 +45,157 @@ class Form:
         return (self.main, *self.others)
 
 
-def growth_of(kernel: Kernel) -> Growth:
-    """Which parameters are tile sizes: what loops step by, tiles are cut to, and extents are multiples of."""
-    found = {s.name for d in kernel.directives if isinstance(d, Tile) for s in d.sizes if isinstance(s, Sym)}
-    for placed in statements(apply(kernel).body):
-        found |= {loop.step.name for loop in placed.loops if isinstance(loop.step, Sym)}
-    for assumed in kernel.assumptions:
-        found |= {m.divisor.name for m in _moduli(assumed) if isinstance(m.divisor, Sym)}
-    return Growth(frozenset(found))
+def of_cases(form: Cases, order: Growth, names: Names | None = None) -> Form:
+    """A closed form, with the floors that have a name written by it."""
+    main = large_case(form, order)
+    others = tuple(
+        Branch(Quotient(shortened(c.value, names or {})), c.alternatives) for c in form.cases if c is not main
+    )
+    return Form(Branch(Quotient(shortened(main.value, names or {})), main.alternatives), others)
 
 
-def _moduli(node: Condition | IntExpr) -> Iterator[Mod]:
-    if isinstance(node, Mod):
-        yield node
-    for value in vars(node).values():
-        for child in value if isinstance(value, tuple) else (value,):
-            if isinstance(child, (Condition, IntExpr)):
-                yield from _moduli(child)
-
-
-def large_case(form: Cases, order: Growth) -> Case:
-    """The case that holds for all large sizes; a case of 0 where none does."""
-    names = {n for c in form.cases for n in c.value.names()}
-    names |= {n for c in form.cases for a in c.alternatives for v, _ in a for n in v.names()}
-    env = {n: FAR_TILE if n in order.tiles else FAR for n in names}
-    return next((c for c in form.cases if c.holds(env)), Case((), Quasi.constant(0)))
-
-
-def of_quantity(q: Quantity, order: Growth) -> Form | None:
+def of_quantity(q: Quantity, order: Growth, names: Names | None = None) -> Form | None:
     """The form of a quantity; None where there is none."""
-    if q.form is None:
-        return None
-    main = large_case(q.form, order)
-    others = tuple(Branch(polynomial(c.value), c.alternatives) for c in q.form.cases if c is not main)
-    return Form(Branch(polynomial(main.value), main.alternatives), others)
+    return None if q.form is None else of_cases(q.form, order, names)
 
 
-def of_ratio(r: Ratio, order: Growth) -> Form | None:
-    """The form of a ratio, case by case; None where there is none or its cases are not those of one of the two."""
-    rows = ratio_cases(r)
+def of_ratio(r: Ratio, order: Growth, names: Names | None = None) -> Form | None:
+    """The form of a ratio, case by case; None where there is none."""
+    rows = r.cases()
     if not rows:
         return None
-    whole = Cases(tuple(Case(where, top) for top, _, where in rows))
-    main = large_case(whole, order)
-    branches = [(w, Branch(quotient(top, bottom), w)) for top, bottom, w in rows]
-    chosen = next((b for w, b in branches if w == main.alternatives), branches[0][1])
-    return Form(chosen, tuple(b for _, b in branches if b is not chosen))
+    main = large_case(Cases(tuple(Case(row.where, row.bottom) for row in rows)), order)
+    chosen = next((k for k, row in enumerate(rows) if row.where == main.alternatives), 0)
+    branches = [
+        Branch(row.value if not names else row.value.replaced(lambda v: shortened(v, names)), row.where) for row in rows
+    ]
+    return Form(branches[chosen], tuple(b for k, b in enumerate(branches) if k != chosen))
 
 
-def ratio_cases(r: Ratio) -> list[tuple[Quasi, Quasi, Alternatives]]:
-    """(numerator, denominator, where) of every case in which the ratio is defined. Empty where there is no form."""
-    top, bottom = r.numerator.form, r.denominator.form
-    if top is None or bottom is None or (r.of_work and not top.cases):
-        return []
-    above = top.cases or (Case((), Quasi.constant(0)),)
-    rows = []
-    for below in bottom.cases:
-        for case in above:
-            same = case.alternatives == below.alternatives
-            if same or not case.alternatives or not below.alternatives:
-                rows.append((case.value, below.value, below.alternatives or case.alternatives))
-            elif not any(c.alternatives == below.alternatives for c in above):
-                rows.append((case.value, below.value, _both(case.alternatives, below.alternatives)))
-    return [row for row in rows if row[1] and (row[0] or not r.of_work)]
-
-
-def _both(a: Alternatives, b: Alternatives) -> Alternatives:
-    return tuple(tuple(dict.fromkeys((*x, *y))) for x in a for y in b)
-
-
-def expression_of(q: Quantity | Ratio) -> Any:
-    """The whole form as one sympy expression, a Piecewise where it has cases; None where there is none."""
-    if isinstance(q, Quantity):
-        return q.sympy()
-    import sympy
-
-    rows = ratio_cases(q)
-    if not rows:
-        return None
-    if len(rows) == 1 and not rows[0][2]:
-        return quotient(rows[0][0], rows[0][1])
-    branches = [(quotient(top, bottom), condition(where) if where else True) for top, bottom, where in rows]
-    whole = q.denominator.form is not None and q.denominator.form.single is not None
-    return sympy.Piecewise(*branches, (0 if whole and not q.of_work else sympy.nan, True))
-
-
-def limit_of(r: Ratio, order: Growth) -> Any:
-    """The ratio of the leading terms for large sizes, as a sympy expression; None where there is no form."""
-    if not ratio_cases(r) or r.numerator.form is None or r.denominator.form is None:
+def limit_of(r: Ratio, order: Growth) -> Quotient | None:
+    """The ratio of the leading terms for large sizes; None where there is no form."""
+    if not r.cases() or r.numerator.form is None or r.denominator.form is None:
         return None
     top = large_case(r.numerator.form, order).value
     bottom = order.leading(large_case(r.denominator.form, order).value)
     return quotient(order.leading(top), bottom) if bottom and top else None
 
 
+# ---- floors ----
+
+
+def names_of(kernel: Kernel, found: Iterator[Quasi]) -> Names:
+    """A name for each extent with `//` in it that the kernel writes and `found` has: p = (h - r)//2 + 1."""
+    atoms = {a for value in found for a in value.atoms() if isinstance(a, Floor)}
+    if not atoms:
+        return {}
+    taken = {p.name for p in kernel.parameters} | {a.name for a in kernel.arrays}
+    fresh = (n for n in ("p", "q", "u", "v", "w", *(f"p{k}" for k in range(1, 1000))) if n not in taken)
+    names: dict[Floor, Shorthand] = {}
+    for extent in _extents(kernel):
+        try:
+            value = quasi_of(extent)
+        except ValueError:
+            continue
+        floors = [(m, c) for m, c in value if any(isinstance(a, Floor) for a, _ in m)]
+        if len(floors) != 1 or floors[0][1] != 1 or len(floors[0][0]) != 1:
+            continue
+        ((atom, power),) = floors[0][0]
+        if power == 1 and isinstance(atom, Floor) and atom in atoms and atom not in names:
+            rest = value - Quasi.symbol(atom)
+            names[atom] = Shorthand(next(fresh), str(extent), atom, rest)
+    return names
+
+
+def _extents(kernel: Kernel) -> Iterator[IntExpr]:
+    for array in kernel.arrays:
+        yield from array.dims
+    for placed in statements(kernel.body):
+        for loop in placed.loops:
+            yield loop.stop
+
+
+def quasi_of(e: IntExpr) -> Quasi:
+    """An expression of parameters as a quasi-polynomial. Raises ValueError for minima, maxima and symbolic divisors."""
+    from roofdsl.loops.integers import Const, Product, Sum
+    from roofdsl.polyhedral.quasi import floor
+
+    match e:
+        case Const(value):
+            return Quasi.constant(value)
+        case Sym(name):
+            return Quasi.symbol(name)
+        case Sum(terms):
+            return sum((quasi_of(t) for t in terms), Quasi.constant(0))
+        case Product(terms):
+            product = Quasi.constant(1)
+            for t in terms:
+                product = product * quasi_of(t)
+            return product
+        case FloorDiv(numerator, Const(divisor)) if divisor > 0:
+            return floor(quasi_of(numerator) * Quasi.constant(divisor) ** -1)
+    raise ValueError(str(e))
+
+
 # ---- conditions ----
+
+Chain = tuple[tuple[Quasi, ...], tuple[str, ...]]
+"""Values with a relation between each and the next: 9 <= n <= 56."""
+
+LATEX_RELATIONS = {">=": "\\ge", "<=": "\\le", "=": "="}
 
 
 def condition_text(where: Alternatives) -> str:
     """A condition as one writes it by hand: `n >= 3`, `9 <= n <= 56 and m >= 2`, alternatives joined by `or`."""
-    return " or ".join(" and ".join(_conjunction(each)) for each in where)
+    each = [[" ".join(_interleaved([text(v) for v in values], ops)) for values, ops in _chains(a)] for a in where]
+    return " or ".join(" and ".join(chains) for chains in each)
 
 
-def _conjunction(constraints: tuple[Constraint, ...]) -> list[str]:
+def condition_latex(where: Alternatives) -> str:
+    """A condition for math mode."""
+    each = [
+        [
+            " ".join(_interleaved([latex(v) for v in values], [LATEX_RELATIONS[op] for op in ops]))
+            for values, ops in _chains(a)
+        ]
+        for a in where
+    ]
+    return r"\ \text{or}\ ".join(",\\ ".join(chains) for chains in each)
+
+
+def _interleaved(values: Sequence[str], relations: Sequence[str]) -> Iterator[str]:
+    for k, value in enumerate(values):
+        yield value
+        if k < len(relations):
+            yield relations[k]
+
+
+def _chains(constraints: tuple[Constraint, ...]) -> list[Chain]:
+    """A conjunction, bounds of one parameter first and joined, then the rest."""
     low: dict[str, int] = {}
     high: dict[str, int] = {}
-    rest: list[str] = []
+    rest: list[Chain] = []
     for value, zero in constraints:
         bound = None if zero else _bound(value)
         if bound is None:
-            rest.append(_relation(value, zero))
+            rest.append((sides(value), ("=" if zero else ">=",)))
         elif bound[1]:
             low[bound[0]] = bound[2]
         else:
             high[bound[0]] = bound[2]
-    out = []
+    out: list[Chain] = []
     for name in sorted({*low, *high}):
-        if name in low and name in high:
-            out.append(f"{name} = {low[name]}" if low[name] == high[name] else f"{low[name]} <= {name} <= {high[name]}")
+        middle = Quasi.symbol(name)
+        below, above = Quasi.constant(low.get(name, 0)), Quasi.constant(high.get(name, 0))
+        if name not in high:
+            out.append(((middle, below), (">=",)))
+        elif name not in low:
+            out.append(((middle, above), ("<=",)))
+        elif below == above:
+            out.append(((middle, below), ("=",)))
         else:
-            out.append(f"{name} >= {low[name]}" if name in low else f"{name} <= {high[name]}")
-    return out + sorted(rest)
+            out.append(((below, middle, above), ("<=", "<=")))
+    return out + sorted(rest, key=lambda chain: [text(v) for v in chain[0]])
 
 
 def _bound(value: Quasi) -> tuple[str, bool, int] | None:
@@ -178,23 +208,3 @@ def _bound(value: Quasi) -> tuple[str, bool, int] | None:
         return None
     edge = -value.constant_value() / c
     return monomial[0][0], c > 0, -(-edge // 1) if c > 0 else edge // 1
-
-
-def _relation(value: Quasi, zero: bool) -> str:
-    value = _cleared(value)
-    positive = Quasi.of({m: c for m, c in value if c > 0})
-    negative = -Quasi.of({m: c for m, c in value if c < 0})
-    return f"{polynomial(positive)} {'=' if zero else '>='} {polynomial(negative)}"
-
-
-def _cleared(value: Quasi) -> Quasi:
-    """`value` times what makes its coefficients and exponents whole and positive; parameters are positive."""
-    factor = Quasi.constant(lcm(*(c.denominator for _, c in value)) if value else 1)
-    lowest: dict[str, int] = {}
-    for monomial, _ in value:
-        for atom, power in monomial:
-            if isinstance(atom, str):
-                lowest[atom] = min(lowest.get(atom, 0), power)
-    for atom, power in lowest.items():
-        factor = factor * Quasi.symbol(atom, -power)
-    return value * factor

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
-from roofdsl.analysis.report.forms import Alternatives, Branch, Form, condition_text
+from roofdsl.analysis.formulas import Alternatives
+from roofdsl.analysis.report.forms import Branch, Form, condition_text
+from roofdsl.lang.record import Record
 
 LONG = 46
 """Characters of an expression beyond which values of other rows are not moved to stand below its own."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Record):
     """`label = expression = value unit`, what it tends to, and a remark; `note` says why there is no expression."""
 
     label: str

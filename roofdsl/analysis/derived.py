@@ -1,0 +1,167 @@
+"""What a derivation says: quantities with closed forms and values, which notebooks show as formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from roofdsl.analysis.formulas import RatioCase, ratio_cases
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.polyhedral.cases import Case, Cases
+from roofdsl.polyhedral.quasi import Quasi
+
+
+class Quantity(Record):
+    """A derived quantity: its closed form (None where none is found, `note` says why) and its value (exact; None
+    where not all parameters have numbers)."""
+
+    form: Cases | None
+    value: Fraction | None = None
+    note: str = ""
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """Conditions beyond the kernel's own under which the form holds."""
+        return self.form.assumes if self.form is not None else ()
+
+    def sympy(self) -> Any:
+        """The closed form as a sympy expression; None where there is none."""
+        from roofdsl.analysis.expressions import expression
+
+        return None if self.form is None else expression(self.form)
+
+    def _repr_latex_(self) -> str:
+        from roofdsl.analysis.report.derive_latex import inline
+
+        return inline(self)
+
+    def _repr_html_(self) -> str:
+        from roofdsl.analysis.report.derive_html import inline
+
+        return inline(self)
+
+
+class Ratio(Record):
+    """numerator / denominator, both derived; a value is None where either's is, or the denominator is 0."""
+
+    numerator: Quantity
+    denominator: Quantity
+    of_work: bool = False
+    """Whether the numerator is W, so that there is no ratio where it is 0 (rule 16)."""
+
+    @property
+    def value(self) -> Fraction | None:
+        top, bottom = self.numerator.value, self.denominator.value
+        return top / bottom if top is not None and bottom and (top or not self.of_work) else None
+
+    @property
+    def note(self) -> str:
+        return self.numerator.note or self.denominator.note
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.numerator.assumes, *self.denominator.assumes)))
+
+    def cases(self) -> list[RatioCase]:
+        """The ratio case by case, in the order in which they are to be tried; empty where there is no form."""
+        if self.numerator.form is None or self.denominator.form is None:
+            return []
+        return ratio_cases(self.numerator.form, self.denominator.form, of_work=self.of_work)
+
+    def sympy(self) -> Any:
+        """The ratio as a sympy expression in lowest terms; None where a form is missing or nothing is divided."""
+        from roofdsl.analysis.expressions import ratio
+
+        rows = self.cases()
+        return ratio(rows) if rows else None
+
+    def _repr_latex_(self) -> str:
+        from roofdsl.analysis.report.derive_latex import inline
+
+        return inline(self)
+
+    def _repr_html_(self) -> str:
+        from roofdsl.analysis.report.derive_html import inline
+
+        return inline(self)
+
+
+class Work(Record):
+    """W and its parts (counting_and_time.md, rules 1 to 7): quantities in operations."""
+
+    total: Quantity
+    by_class: Mapping[str, Quantity]
+    by_type: Mapping[str, Quantity]
+    fused_pairs: Quantity
+    cmp: Quantity
+    casts: Quantity
+
+    @property
+    def fma_fraction(self) -> Ratio:
+        """alpha = F / (F + N) = F / (W - F) (rule 5)."""
+        others = combined(self.total, self.fused_pairs, -1)
+        return Ratio(self.fused_pairs, others)
+
+
+class Traffics(Record):
+    """Traffic through one cache in bytes; loads and stores are None in the convention `once`."""
+
+    loads: Quantity | None
+    stores: Quantity | None
+    bytes: Quantity
+
+
+class Plateau(Record):
+    """One plateau of Q(Z): its first cache size, traffic and intensity, leading terms unless exact.
+
+    all_bytes: the traffic on the plateau with all lower orders.
+    """
+
+    from_bytes: Quantity
+    bytes: Quantity
+    intensity: Ratio
+    exact: bool
+    all_bytes: Quantity
+
+
+class Derivation(Record):
+    """What `derive` knows of a kernel. `values` are the parameters that were given numbers."""
+
+    kernel: Kernel
+    values: Mapping[str, int]
+    convention: Traffic
+    cache_bytes: int | None
+    line_bytes: int | None
+    work: Work
+    compulsory: Traffics
+    by_array: Mapping[str, Quantity]
+    at_cache: Traffics
+    once: Quantity
+    plateaus: tuple[Plateau, ...]
+    plateaus_note: str
+    counters: Mapping[str, Quantity]
+    notes: tuple[str, ...]
+
+    @property
+    def intensity(self) -> Ratio:
+        """I = W / Q at the cache (compulsory where none is given)."""
+        return Ratio(self.work.total, self.at_cache.bytes, of_work=True)
+
+
+def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
+    """a + factor * b, where both forms are single polynomials."""
+    value = a.value + factor * b.value if a.value is not None and b.value is not None else None
+    if a.form is None or b.form is None:
+        return Quantity(None, value, a.note or b.note)
+    left, right = a.form.single, b.form.single
+    if left is not None and right is not None:
+        return Quantity(Cases((Case((), left + right * factor),)), value)
+    cases = []
+    for case in a.form.cases:
+        same = next((c.value for c in b.form.cases if c.alternatives == case.alternatives), None)
+        if same is None and b.form.cases:
+            return Quantity(None, value, "the cases of the two differ")
+        cases.append(Case(case.alternatives, case.value + (same or Quasi.constant(0)) * factor))
+    return Quantity(Cases(tuple(cases)), value)
