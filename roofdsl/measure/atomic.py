@@ -1,0 +1,80 @@
+"""Files that are always whole: what was there before, or all of what is new."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from roofdsl.lang.diagnostics import CommandError
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replaces the file at `path` by `text` (UTF-8) in one step: whoever reads it, or whatever kills this process,
+    finds the old file or the new one. Raises CommandError where it cannot be written.
+
+    The text goes to a file beside it, reaches the disk, and takes the name (POSIX rename is atomic).
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise _cannot(path, error) from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, _mode(path))
+        os.replace(name, path)
+    except BaseException as error:
+        _forget(name)
+        if isinstance(error, OSError):
+            raise _cannot(path, error) from None
+        raise
+    _sync_folder(path.parent)
+
+
+def check_writable(path: Path) -> None:
+    """Says before a long measurement that its file could not be written. Raises CommandError."""
+    folder = path.parent
+    if path.is_dir():
+        raise CommandError(f"`{path}` is a directory", "name a file")
+    if not folder.is_dir():
+        raise CommandError(f"`{path}` cannot be written: there is no directory `{folder}`")
+    if not os.access(folder, os.W_OK):
+        raise CommandError(f"`{path}` cannot be written: nothing can be created in `{folder}`")
+
+
+def _cannot(path: Path, error: OSError) -> CommandError:
+    return CommandError(f"`{path}` cannot be written: {error.strerror or error}")
+
+
+def _mode(path: Path) -> int:
+    """The old file's permissions; those of any new file where there is none (mkstemp gives 0600)."""
+    try:
+        return path.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _forget(name: str) -> None:
+    try:
+        os.unlink(name)
+    except FileNotFoundError:
+        return
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name on the disk too; some file systems have no such thing, and the file itself is whole by then."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        return
+    finally:
+        os.close(handle)

@@ -1,0 +1,319 @@
+"""This processor's ceilings, measured: peaks of each type and class, bandwidth over working sets, cost of a call.
+
+The empirical roofline: loops of numba (microkernels.py) on one core and on all usable ones at once. Every number is
+the median of its samples. A peak is the better of two numbers of accumulators; a level's bandwidth is the fastest
+working set well inside the level: a stream that is slower there was disturbed by its neighbours or by its own start,
+and a roof is what can be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any
+
+from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
+from roofdsl.measure.levels import Plateau, plateaus
+from roofdsl.measure.results import now
+from roofdsl.measure.sweep import LOAD, PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
+from roofdsl.measure.team import FULL, QUICK, Effort, Rate, rate
+from roofdsl.measure.timing import median, time_calls, usable_cores
+
+Progress = Callable[[float, str], None]
+"""Called with the part done (0 to 1) and what is being measured."""
+
+SMALLEST = 4 << 10
+_DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
+_FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "sqrt", "exp")
+_INTEGER_CLASSES = ("add", "mul", "min")
+_BEYOND = 4  # memory is measured on working sets of so many times the last cache at least
+
+
+@dataclass(frozen=True)
+class Level:
+    """A cache or the memory. `seen_bytes` is read off the curve of one core, `reported` is what the system says.
+
+    capacity_bytes: of one copy, the system's where the curve agrees or shows nothing; for the memory, its size.
+    agrees: whether a cache of the reported size explains the step of the curve; None where one of them is silent.
+    one_core: the bandwidth that one core alone reaches; `all_cores` that of all together.
+    """
+
+    name: str
+    capacity_bytes: int
+    seen_bytes: int | None
+    reported: ReportedCache | None
+    agrees: bool | None
+    all_cores: Bandwidth
+    one_core: Bandwidth
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Operations per second of one class on one type, on one core and on all of them together."""
+
+    type: str
+    cls: str
+    all_cores: Rate
+    one_core: Rate
+
+
+@dataclass(frozen=True)
+class Characterization:
+    """All that was measured; machine_file.py writes it as a machine."""
+
+    cpu: Cpu
+    software: dict[str, str]
+    when: str
+    cores: int
+    quick: bool
+    peaks: tuple[Peak, ...]
+    levels: tuple[Level, ...]
+    one_core: Sweep
+    all_cores: Sweep
+    call_s: float
+    notes: tuple[str, ...]
+
+    def peak(self, type_name: str, cls: str) -> Peak | None:
+        return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
+
+    def alone(self) -> Characterization:
+        """What one core is by itself, of the same run: what code in one thread is judged by."""
+        peaks = tuple(replace(p, all_cores=p.one_core) for p in self.peaks)
+        levels = tuple(replace(level, all_cores=level.one_core) for level in self.levels)
+        return replace(self, cores=1, peaks=peaks, levels=levels, all_cores=self.one_core)
+
+
+def characterize_cpu(
+    quick: bool = False, cores: int | None = None, progress: Progress | None = None
+) -> Characterization:
+    """Measures the usable cores, or the first `cores` of them; under two minutes, `quick` under thirty seconds.
+
+    Raises ValueError where there are not so many cores.
+    """
+    usable = usable_cores()
+    if cores is not None and not 1 <= cores <= len(usable):
+        raise ValueError(f"{cores} cores are asked for, and {len(usable)} can be used")
+    team = usable[: cores or len(usable)]
+    cpu = describe_cpu()
+    effort = QUICK if quick else FULL
+    tell = progress or (lambda part, what: None)
+    peaks = _peaks(team, effort, ("f64", "f32", "i32") if quick else tuple(_DTYPES), lambda p, w: tell(0.35 * p, w))
+    sizes = working_sets(cpu, len(team), 1 if quick else 2)
+    buffers = _Buffers(max(sizes) + (1 << 16), len(team))
+    alone = run_sweep(team[:1], sizes, buffers, effort, lambda p, w: tell(0.35 + 0.33 * p, w))
+    together = alone
+    if len(team) > 1:
+        together = run_sweep(team, sizes, buffers, effort, lambda p, w: tell(0.68 + 0.31 * p, w))
+    levels, notes = find_levels(cpu, len(team), alone, together)
+    tell(0.99, "call")
+    return Characterization(
+        cpu, software(), now(), len(team), quick, peaks, levels, alone, together, _call_s(), (*notes, *_noise(together))
+    )
+
+
+# ---- arithmetic ----
+
+
+def _peaks(team: Sequence[int], effort: Effort, types: Sequence[str], tell: Progress) -> tuple[Peak, ...]:
+    wanted = [(t, c) for t in types for c in (_FLOAT_CLASSES if t.startswith("f") else _INTEGER_CLASSES)]
+    found = []
+    for k, (type_name, cls) in enumerate(wanted):
+        tell(k / len(wanted), f"{type_name} {cls}")
+        alone = _arithmetic(type_name, cls, team[:1], effort)
+        together = _arithmetic(type_name, cls, team, effort) if len(team) > 1 else alone
+        found.append(Peak(type_name, cls, max(alone, together, key=lambda r: r.per_s), alone))
+    return tuple(found)
+
+
+def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -> Rate:
+    """Operations per second of one class on all cores of `team` at once."""
+    import numpy as np
+
+    from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, LANES, arithmetic, operands
+
+    dtype = _DTYPES[type_name]
+    integer = dtype.startswith("int")
+    best = Rate(0.0, 0.0)
+    for lanes in LANES if effort is not QUICK else LANES[:1]:
+        arguments = []
+        for core in team:
+            start = np.random.default_rng(core).uniform(1, 2, 2 * lanes) * (1000 if integer else 1)
+            arguments.append((start.astype(dtype), *operands(cls, dtype)))
+        amount = lanes * (INTEGER if integer else ARITHMETIC)[cls][1] * len(team)
+        found = rate(arithmetic(cls, lanes, integer), arguments, amount, team, effort)
+        best = max(best, found, key=lambda r: r.per_s)
+    return best
+
+
+def _call_s() -> float:
+    """Seconds that a call of a compiled function with three arrays takes, when it does nothing."""
+    import numpy as np
+
+    from roofdsl.measure.microkernels import nothing
+
+    call = nothing()
+    a = np.ones(8)
+    return time_calls([lambda: call(a, a, a, 1)]).median_s
+
+
+# ---- streams ----
+
+
+def working_sets(cpu: Cpu, cores: int, per_octave: int) -> list[int]:
+    """Bytes per core, from 4 KiB to twice _BEYOND times the last cache (and within an eighth of the memory)."""
+    last = cpu.last_cache_bytes or 32 << 20
+    most = 2 * _BEYOND * last
+    if cpu.memory_bytes:
+        most = max(min(most, cpu.memory_bytes // (8 * cores)), SMALLEST * 4)
+    sizes = []
+    k = 0
+    while (size := round(SMALLEST * 2 ** (k / per_octave))) <= most:
+        sizes.append(size // 256 * 256)
+        k += 1
+    return sizes
+
+
+class _Buffers:
+    """One block of random numbers for each core; working sets are cut out of it."""
+
+    def __init__(self, size_bytes: int, cores: int) -> None:
+        import numpy as np
+
+        pattern = np.random.default_rng(11).uniform(0.5, 1.0, 1 << 17)
+        self.blocks = [np.resize(pattern, size_bytes // 8) for _ in range(cores)]
+
+    def arrays(self, core: int, pattern: Pattern, working_set: int) -> tuple[Any, ...]:
+        """Arrays of one pattern, together of that size; each begins at another line of its page."""
+        block = self.blocks[core]
+        start = (-block.ctypes.data // 8) % 8  # elements up to the first line boundary
+        length = working_set // 8 // pattern.arrays // 8 * 8
+        step = (
+            length + 40
+        )  # five lines apart, so that loads and stores of one index do not share their low address bits
+        return tuple(block[start + k * step : start + k * step + length] for k in range(pattern.arrays))
+
+
+def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: _Buffers, effort: Effort, tell: Progress) -> Sweep:
+    """All patterns over all working sets; core k of the team streams its own block."""
+    from roofdsl.measure.microkernels import stream
+
+    points = []
+    who = "one core" if len(team) == 1 else f"{len(team)} cores"
+    total, done = float(sum(s + (1 << 22) for s in sizes) * len(PATTERNS)), 0.0
+    for size in sizes:
+        for pattern in PATTERNS:
+            tell(done / total, f"{pattern.name} {size >> 10} KiB, {who}")
+            done += size + (1 << 22)
+            arguments = [
+                (*buffers.arrays(k, pattern, size), 1e-9 if pattern.updated else 0.999) for k in range(len(team))
+            ]
+            moved = arguments[0][0].nbytes * pattern.elements(False) * len(team)
+            found = rate(stream(pattern), arguments, moved, team, effort)
+            points.append(Point(pattern, size, found.per_s, found.spread))
+    return Sweep(len(team), tuple(points))
+
+
+# ---- levels ----
+
+
+def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tuple[Level, ...], tuple[str, ...]]:
+    """The levels that the system reports, with what the curve of one core says about them; those of the curve alone
+    where the system reports none. Also remarks in words. Raises ValueError for an empty sweep.
+    """
+    seen = seen_plateaus(alone)
+    notes = []
+    caches: list[_Found] = []
+    for cache in cpu.caches:
+        found = _match(cache, seen)
+        caches.append(found)
+        kib = f"L{cache.level}: {cache.size_bytes >> 10} KiB reported"
+        if found.seen_bytes is None:
+            notes.append(f"{kib}, and no step of the curve there")
+        elif not found.agrees:
+            notes.append(f"{kib}, {found.seen_bytes >> 10} KiB read off the curve, which is taken")
+    if not cpu.caches:
+        notes.append("the system reports no caches; levels are those of the curve")
+        for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
+            caches.append(_Found(f"L{k + 1}", None, size // 64 * 64, size, None, cores if k == 0 else 1))
+    levels: list[Level] = []
+    below = 0.0
+    for c in caches:
+        share = c.capacity_bytes * min(c.copies, cores) / cores
+        alone_there = _inside(alone, below * 1.5, c.capacity_bytes * 0.75)
+        together_there = _inside(together, below * 1.5, share * 0.75)
+        widths = _bandwidths(alone_there, together_there, first=not levels)
+        levels.append(Level(c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths))
+        below = share
+    last = max((c.capacity_bytes for c in caches), default=0)
+    far_alone, far_together = (_inside(s, _BEYOND * last / n, float("inf")) for s, n in ((alone, 1), (together, cores)))
+    widths = _bandwidths(far_alone, far_together, first=not levels)
+    levels.append(Level("DRAM", cpu.memory_bytes or 1 << 30, None, None, None, *widths))
+    return tuple(levels), tuple(notes)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A cache with what was decided about its capacity."""
+
+    name: str
+    reported: ReportedCache | None
+    capacity_bytes: int
+    seen_bytes: int | None
+    agrees: bool | None
+    copies: int
+
+
+def _match(cache: ReportedCache, seen: Sequence[Plateau]) -> _Found:
+    """The step of the curve that this cache explains, or the one next to it within a factor of four.
+
+    Where a step is so far from the reported size that the cache does not explain it (a share of a cache in a virtual
+    machine), the curve's capacity is taken.
+    """
+    name = f"L{cache.level}"
+    steps = [p for p in seen if p.capacity_bytes and 1 / 4 <= p.capacity_bytes / cache.size_bytes <= 4]
+    near = min(steps, key=lambda p: (not p.could_end_at(cache.size_bytes), _distance(p, cache)), default=None)
+    if near is None or near.capacity_bytes is None:
+        return _Found(name, cache, cache.size_bytes, None, None, cache.copies)
+    if near.could_end_at(cache.size_bytes):
+        return _Found(name, cache, cache.size_bytes, near.capacity_bytes, True, cache.copies)
+    line = cache.line_bytes or 64
+    return _Found(name, cache, near.capacity_bytes // line * line, near.capacity_bytes, False, cache.copies)
+
+
+def _distance(plateau: Plateau, cache: ReportedCache) -> float:
+    return abs(log(plateau.capacity_bytes or 1) - log(cache.size_bytes))
+
+
+def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
+    """The best point of each pattern within these working sets; where none lies there, the nearest one's."""
+    found = []
+    for pattern in PATTERNS:
+        best = sweep.best(pattern, low, high)
+        if best is None:
+            middle = (max(low, SMALLEST) * min(max(high, low, SMALLEST), 1 << 50)) ** 0.5
+            best = min(sweep.of(pattern), key=lambda p: abs(p.working_set_bytes / middle - 1))
+        found.append(best)
+    return found
+
+
+def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: bool) -> tuple[Bandwidth, Bandwidth]:
+    """(of all cores, of one core). What one core reaches all of them do, the others may rest: a team that was slower
+    was disturbed. The level nearest to the arithmetic counts accesses, so that nothing is loaded before it is stored.
+    """
+    best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
+    all_cores = bandwidth(best, False if first else None, with_updates=first)
+    return all_cores, bandwidth(alone, all_cores.write_allocate, with_updates=first)
+
+
+def _noise(sweep: Sweep) -> tuple[str, ...]:
+    spread = median([p.spread for p in sweep.points])
+    if spread <= 0.15:
+        return ()
+    return (f"a noisy machine: samples of one number spread by {spread:.0%} in the median",)
+
+
+def seen_plateaus(sweep: Sweep) -> tuple[Plateau, ...]:
+    """The plateaus of a sweep's loads."""
+    loads = sweep.of(LOAD)
+    return plateaus([p.working_set_bytes for p in loads], [p.bytes_per_s for p in loads])

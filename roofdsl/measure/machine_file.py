@@ -1,0 +1,158 @@
+"""A characterized processor as a `.roof` machine: every number with how it was measured, and what it counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import load_file
+from roofdsl.machine.find import machine_of
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+from roofdsl.measure.atomic import write_whole
+from roofdsl.measure.characterize_cpu import Characterization, Level, Peak
+from roofdsl.measure.sweep import Bandwidth
+
+_PEAKS = {"fma": "fma", "min": "min", "div": "div", "sqrt": "special"}  # measured class -> class of the language
+
+
+def machine_text(found: Characterization, name: str | None = None) -> str:
+    """The text of a file with one machine. It is in canonical layout, checks clean and ends in a newline.
+
+    `found.alone()` gives the machine of one core of the same run.
+    """
+    name = name or machine_name(found)
+    cpu = found.cpu
+    lines = [
+        f"# Measured by `roofdsl characterize` on {found.when}, {'quickly' if found.quick else 'in full'}.",
+        f"# {cpu.name}, {_cores(found.cores)} of {cpu.cores} usable{', virtual' if cpu.virtual else ''}; "
+        + ", ".join(f"{k} {v}" for k, v in found.software.items() if v != "unknown")
+        + ".",
+        "#",
+        "# Peaks: the median rate of loops on independent accumulators, the better of two numbers of them.",
+        "# Bandwidths: the best working set inside each level of the median rates of load, copy and triad in f64, the",
+        "# fastest of the three. `no_write_allocate`: the three agree when loads and stores alone are counted, and",
+        "# `write_allocate`: they agree when the line of a store is loaded first.",
+        *(f"# Note: {note}." for note in found.notes),
+        "",
+        f'machine {name} "{_text(cpu.name)}, {_cores(found.cores)}, measured":',
+        f'    source "roofdsl characterize, {found.when}"',
+    ]
+    lines += [f"    {line}" for line in (*_peaks(found), *_levels(found), *_ceilings(found))]
+    lines += [f'    launch {show_time(found.call_s)} source "call of a compiled function of three arrays"']
+    lines += [f"    units {found.cores}"]
+    return "\n".join(lines) + "\n"
+
+
+def to_machine(found: Characterization, name: str | None = None) -> Machine:
+    """The machine as predictions use it, read from the text that would be written."""
+    return machine_of(load_file(Source("<characterized>", machine_text(found, name))), None)
+
+
+def save_machine(path: Path, text: str) -> None:
+    """Writes a machine file in one step, after reading it as any other file is read. Raises CommandError."""
+    machine_of(load_file(Source(str(path), text)), None)
+    write_whole(path, text)
+
+
+def machine_name(found: Characterization) -> str:
+    """`amd_epyc_7763_2_cores`, from the processor's name."""
+    words = re.sub(r"\(R\)|\(TM\)|@.*$|\bCPU\b|\bProcessor\b|\b\d+-Core\b", " ", found.cpu.name)
+    stem = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_") or "processor"
+    return f"{'' if stem[0].isalpha() else 'cpu_'}{stem}_{found.cores}_core{'s' if found.cores > 1 else ''}"
+
+
+def _cores(count: int) -> str:
+    return f"{count} core{'s' if count > 1 else ''}"
+
+
+def _text(words: str) -> str:
+    """What may stand between double quotes."""
+    return " ".join(words.replace('"', "'").split())
+
+
+def _peaks(found: Characterization) -> Iterator[str]:
+    for type_name in dict.fromkeys(p.type for p in found.peaks):
+        unit = "FLOP" if type_name.startswith("f") else "OP"
+        for peak in found.peaks:
+            if peak.type == type_name and peak.cls in _PEAKS:
+                yield _peak(type_name, _PEAKS[peak.cls], peak.all_cores.per_s, unit, _note(peak))
+            elif peak.type == type_name and peak.cls == "add":
+                yield _unfused(found, peak, unit)
+
+
+def _unfused(found: Characterization, add: Peak, unit: str) -> str:
+    """The rate without a class: the better of additions and of multiplications alone."""
+    mul, both = found.peak(add.type, "mul"), found.peak(add.type, "add and mul")
+    better = mul if mul and mul.all_cores.per_s > add.all_cores.per_s else add
+    parts = [f"{p.cls} {show_rate(p.all_cores.per_s, unit)}" for p in (add, mul, both) if p]
+    return _peak(add.type, "", better.all_cores.per_s, unit, _text(f"alone, {_core(better)}: {', '.join(parts)}"))
+
+
+def _peak(type_name: str, cls: str, per_s: float, unit: str, note: str) -> str:
+    return f'peak {type_name}{f" {cls}" if cls else ""} {show_rate(per_s, unit)} source "{note}"'
+
+
+def _note(peak: Peak) -> str:
+    words = {"sqrt": "sqrt, "}.get(peak.cls, "")
+    return _text(f"{words}{_core(peak)}")
+
+
+def _core(peak: Peak) -> str:
+    unit = "FLOP" if peak.type.startswith("f") else "OP"
+    return f"one core {show_rate(peak.one_core.per_s, unit)}, spread {peak.all_cores.spread:.0%}"
+
+
+def _levels(found: Characterization) -> Iterator[str]:
+    for k, level in enumerate(found.levels[:-1]):
+        behind = found.levels[k + 1].all_cores  # what crosses this cache's far boundary
+        options = ""
+        if level.reported is not None:
+            options += f", line {level.reported.line_bytes} B" if level.reported.line_bytes else ""
+            options += f", ways {level.reported.ways}" if level.reported.ways and level.agrees is not False else ""
+            copies = min(level.reported.copies, found.cores)
+            options += f", copies {copies}" if copies > 1 else ""
+        options += ", write_allocate" if behind.write_allocate else ", no_write_allocate"
+        head = f"cache {level.name} {show_size(level.capacity_bytes)}, {show_bandwidth(level.all_cores.bytes_per_s)}"
+        yield f'{head}{options} source "{_text(_capacity(level))}; {_about(level.all_cores)}"'
+    memory = found.levels[-1]
+    line = f", line {found.cpu.line_bytes} B" if found.cpu.line_bytes else ""
+    rate = show_bandwidth(memory.all_cores.bytes_per_s)
+    yield f'memory DRAM {show_size(memory.capacity_bytes)}, {rate}{line} source "{_about(memory.all_cores)}"'
+
+
+def _capacity(level: Level) -> str:
+    seen = "no step of the curve" if level.seen_bytes is None else f"the curve falls at {_kib(level.seen_bytes)}"
+    reported = "not reported" if level.reported is None else f"{show_size(level.reported.size_bytes)} reported"
+    return f"{reported}, {seen}"
+
+
+def _kib(size: int) -> str:
+    return show_size(size >> 10 << 10) if size < 1 << 20 else f"{size / (1 << 20):.1f} MiB"
+
+
+def _about(width: Bandwidth) -> str:
+    """Which pattern it is, the others, and updates in place where they go beyond it."""
+    parts = [f"{name} {show_bandwidth(rate)}" for name, rate in width.by_pattern]
+    if width.duplex and width.update_bytes_per_s is not None:
+        update = show_bandwidth(width.update_bytes_per_s)
+        parts.append(f"an update in place {update}, since written lines travel beside loaded ones")
+    return ", ".join(parts)
+
+
+def _ceilings(found: Characterization) -> Iterator[str]:
+    """What the slower streams reach from memory, what one core reaches, and the slowest of the special functions."""
+    memory = found.levels[-1]
+    for name, rate in memory.all_cores.by_pattern:
+        if rate < 0.97 * memory.all_cores.bytes_per_s:
+            yield f'ceiling "{name}, measured" {memory.name} {show_bandwidth(rate)}'
+    for type_name in ("f64", "f32"):
+        exponential, fused = found.peak(type_name, "exp"), found.peak(type_name, "fma")
+        if exponential is not None:
+            yield f'ceiling "exp, {type_name}" {type_name} special {show_rate(exponential.all_cores.per_s)}'
+        if fused is not None and found.cores > 1:
+            yield f'ceiling "one core, {type_name}" {type_name} {show_rate(fused.one_core.per_s)}'
+    if found.cores > 1:
+        yield f'ceiling "one core, {memory.name}" {memory.name} {show_bandwidth(memory.one_core.bytes_per_s)}'

@@ -1,0 +1,126 @@
+"""The loops that characterize a processor, compiled by numba: arithmetic in registers, and streams.
+
+Each arithmetic loop keeps `LANES` independent accumulators, enough to fill the latency of every pipe at the widest
+vectors. The other operands are scalars that change from step to step, so that no step folds into another. Flags:
+`contract` where a fused multiply-add is wanted and nowhere else; sums of streams may be regrouped (`reassoc`),
+without which no compiler vectorizes a reduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from roofdsl.measure.sweep import COPY, LOAD, TRIAD, UPDATE, Pattern
+
+LANES = (64, 128)
+"""Accumulators: 8 or 16 vectors of 512 bits in f64, 4 or 8 in f32; the better of them is taken."""
+
+# class -> (what one step does to accumulator a, or to a and a second one b, operations in it)
+ARITHMETIC = {
+    "fma": (("a = a * c + d",), 2),
+    "add": (("a = a + c",), 1),
+    "mul": (("a = a * c",), 1),
+    "add and mul": (("a = a + c", "b = b * d"), 2),
+    "min": (("a = c if c < a else a", "a = d if d > a else a"), 2),
+    "div": (("a = c / a",), 1),
+    "sqrt": (("a = sqrt(a) + c",), 1),
+    "exp": (("a = exp(-a) * c",), 1),
+}
+
+# Whole numbers may be regrouped, (a + c) + e to a + (c + e), so that they need steps that depend on each other.
+INTEGER = {
+    "add": (("a = a + b", "b = b + a"), 2),
+    "mul": (("a = a * b", "b = b * a"), 2),
+    "min": ARITHMETIC["min"],
+}
+
+
+def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
+    """c and d of even and of odd steps, random, such that no accumulator leaves the range of its type.
+
+    A factor is followed by its inverse and a dividend by itself; sums grow slowly, and c < 1 keeps the rest bounded.
+    """
+    import numpy as np
+
+    dice = np.random.default_rng(7)
+    kind = np.dtype(dtype).type
+    if dtype.startswith("int"):
+        c, d, e, f = (kind(x) for x in dice.integers(1, 1000, 4))
+        return c, d, e, f
+    c, d, e, f = (float(x) for x in dice.uniform(0.5, 1.0, 4))
+    if name == "mul":
+        e = 1 / c
+    if name == "div":
+        e = c
+    if name == "add and mul":
+        f = 1 / d
+    return kind(c), kind(d), kind(e), kind(f)
+
+
+_LOOP = """
+def loop(acc, c, d, e, f, steps):
+    for r in range(steps):
+        for i in range({lanes}):
+{body}
+        c, e = e, c
+        d, f = f, d
+"""
+
+
+@cache
+def arithmetic(name: str, lanes: int, integer: bool = False) -> Callable[..., None]:
+    """`loop(acc, *operands, steps)` of one class; acc has twice `lanes` elements, of which the second half may rest."""
+    steps, _ = (INTEGER if integer else ARITHMETIC)[name]
+    lines = ["a = acc[i]", *steps, "acc[i] = a"]
+    if any("b" in step.split(" = ")[0] for step in steps):
+        lines = ["a = acc[i]", f"b = acc[i + {lanes}]", *steps, "acc[i] = a", f"acc[i + {lanes}] = b"]
+    body = "\n".join(" " * 12 + line for line in lines)
+    return _compiled(_LOOP.format(lanes=lanes, body=body), {"contract"} if name == "fma" else set())
+
+
+_STREAMS = {
+    LOAD: ("s = a.dtype.type(0)", "s += a[i]", "total += s", {"reassoc", "contract"}),
+    COPY: ("", "a[i] = q * b[i]", "", set()),  # a factor, since a plain copy would become a call of memcpy
+    TRIAD: ("", "a[i] = b[i] + q * c[i]", "", {"contract"}),
+    UPDATE: ("", "a[i] += q * b[i]", "", {"contract"}),
+}
+
+_STREAM = """
+def loop({arrays}, q, sweeps):
+    total = 0.0
+    for r in range(sweeps):
+        {before}
+        for i in range(a.size):
+            {body}
+        {after}
+    return total
+"""
+
+
+@cache
+def stream(pattern: Pattern) -> Callable[..., float]:
+    """`loop(a, ..., q, sweeps)` of a pattern: passes over arrays of equal length, `q` a factor of their type."""
+    before, body, after, flags = _STREAMS[pattern]
+    arrays = ", ".join("abc"[: pattern.arrays])
+    text = _STREAM.format(arrays=arrays, before=before or "pass", body=body, after=after or "pass")
+    return _compiled(text, flags)
+
+
+@cache
+def nothing() -> Callable[..., None]:
+    """A compiled function of three arrays and a number that does nothing: what a call costs."""
+    return _compiled("def loop(a, b, c, n):\n    pass\n", set())
+
+
+def _compiled(text: str, flags: set[str]) -> Callable[..., Any]:
+    """The function `loop` of a text of this module, compiled; it runs without the interpreter's lock."""
+    from math import exp, sqrt
+
+    from numba import njit
+
+    names: dict[str, Any] = {"exp": exp, "sqrt": sqrt}
+    exec(compile(text, "<microkernel>", "exec"), names)
+    compiled: Callable[..., Any] = njit(names["loop"], fastmath=flags or False, nogil=True, error_model="numpy")
+    return compiled

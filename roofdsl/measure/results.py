@@ -1,0 +1,342 @@
+"""Measurements as values, and the documents `roofdsl.measurement/1` they are kept in (contract: commands.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.source import Source, Span
+from roofdsl.loops.model import Kernel
+from roofdsl.measure.atomic import write_whole
+from roofdsl.measure.timing import Times
+
+SCHEMA = "roofdsl.measurement/1"
+_LARGEST_FILE = 64 << 20
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What the results were compared with before anything was timed.
+
+    max_error: the largest difference found, as a part of the tolerance's scale (what the comparison defines);
+    tolerance: the largest that passes; elements: how many numbers were compared.
+    """
+
+    against: str
+    max_error: float
+    tolerance: float
+    elements: int
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One kernel at one size, one variant, one device: everything that has a part in the number.
+
+    times_s: seconds per call, one for each repeat; each repeat made `calls_per_repeat` calls. state: "warm" (the
+    same buffers again and again), "cold" (caches emptied before each) or "rotated" (buffers in turn, more than the
+    caches hold). work: W, in operations named by `operation` (FLOP or OP). `details`: what else the back end tells
+    (block sizes, math mode). source_sha256 is of the kernel's own text, generated_sha256 of the code that ran.
+    """
+
+    kernel: str
+    parameters: tuple[tuple[str, int], ...]
+    backend: str
+    variant: str
+    device: Mapping[str, Any] = field(hash=False)
+    software: Mapping[str, str] = field(hash=False)
+    when: str
+    times_s: tuple[float, ...]
+    calls_per_repeat: int
+    state: str
+    threads: int
+    pinned: bool
+    compiler: str
+    work: int
+    operation: str
+    footprint_bytes: int | None
+    verified: Verified
+    source: str
+    source_sha256: str
+    generated_sha256: str
+    counters: tuple[tuple[str, int], ...] = ()
+    warnings: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def times(self) -> Times:
+        return Times(self.times_s, self.calls_per_repeat)
+
+    @property
+    def median_s(self) -> float:
+        return self.times.median_s
+
+    @property
+    def low_s(self) -> float:
+        return self.times.low_s
+
+    @property
+    def high_s(self) -> float:
+        return self.times.high_s
+
+    @property
+    def rate_per_s(self) -> float:
+        """W over the median time, in operations per second; 0 where W = 0."""
+        return self.work / self.median_s
+
+    def is_stale(self, kernel: Kernel) -> bool:
+        """Whether the kernel's text is no longer what was measured (its layout and comments do not count)."""
+        return source_hash(kernel) != self.source_sha256
+
+    def to_json(self) -> dict[str, Any]:
+        """The document (commands.md): plain numbers in bytes, seconds, operations per second."""
+        return {
+            "schema": SCHEMA,
+            "kernel": self.kernel,
+            "parameters": dict(self.parameters),
+            "backend": self.backend,
+            "variant": self.variant,
+            "device": dict(self.device),
+            "software": dict(self.software),
+            "when": self.when,
+            "repeats": len(self.times_s),
+            "calls_per_repeat": self.calls_per_repeat,
+            "state": self.state,
+            "threads": self.threads,
+            "pinned": self.pinned,
+            "compiler": self.compiler,
+            "times_s": list(self.times_s),
+            "median_s": self.median_s,
+            "low_s": self.low_s,
+            "high_s": self.high_s,
+            "work_flops": self.work,
+            "operation": self.operation,
+            "flops_per_s": self.rate_per_s,
+            "footprint_bytes": self.footprint_bytes,
+            "counters": dict(self.counters),
+            "verified": {
+                "against": self.verified.against,
+                "max_error": self.verified.max_error,
+                "tolerance": self.verified.tolerance,
+                "elements": self.verified.elements,
+            },
+            "source": self.source,
+            "source_sha256": self.source_sha256,
+            "generated_sha256": self.generated_sha256,
+            "warnings": list(self.warnings),
+            "details": dict(self.details),
+        }
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601 to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text in UTF-8, in hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def source_hash(kernel: Kernel) -> str:
+    """SHA-256 of the kernel's own text without comments, blank lines and spaces within lines.
+
+    So that laying the file out anew or changing another kernel of it makes no measurement stale.
+    """
+    lines = []
+    for number in range(kernel.span.line, kernel.span.end_line + 1):
+        text = kernel.source.line(number).partition("#")[0].rstrip()
+        if text:
+            depth = len(text) - len(text.lstrip())
+            lines.append(" " * depth + re.sub(r"\s+", "", text))
+    return text_hash("\n".join(lines))
+
+
+# ---- writing ----
+
+
+def save(path: Path, measurements: Sequence[Measurement]) -> None:
+    """Writes one document, or several in a list under "kernels", in one step. Raises CommandError."""
+    documents = [m.to_json() for m in measurements]
+    document = documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents}
+    write_whole(path, json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+# ---- reading ----
+
+
+def load(path: Path) -> tuple[Measurement, ...]:
+    """Every measurement of a result file.
+
+    Raises CommandError where it cannot be read, InputError where it is no whole result file of this version: cut
+    off, edited into something inconsistent, of another schema.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CommandError(f"the path cannot be read: {error}") from None
+    if len(data) > _LARGEST_FILE:
+        raise CommandError(f"`{path}` is larger than a result file can be ({_LARGEST_FILE >> 20} MiB)")
+    return parse(Source(str(path), data.decode("utf-8", "replace")))
+
+
+def parse(source: Source) -> tuple[Measurement, ...]:
+    """The measurements of a text; raises InputError as `load` does."""
+    try:
+        document = json.loads(source.text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        message = f"this is no whole result file: {error.msg}"
+        raise _wrong(source, message, Span(error.lineno, error.colno, error.lineno, error.colno + 1)) from None
+    except (ValueError, RecursionError) as error:
+        raise _wrong(source, f"this is no result file: {error}") from None
+    reader = _Reader(source)
+    if isinstance(document, dict) and "kernels" in document:
+        reader.schema(document)
+        entries = reader.typed(document, "kernels", list)
+        return tuple(reader.measurement(entry) for entry in entries)
+    entries = document if isinstance(document, list) else [document]
+    return tuple(reader.measurement(entry) for entry in entries)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"it holds {name}, which is no number of JSON")
+
+
+def _wrong(source: Source, message: str, span: Span | None = None) -> InputError:
+    help = "measure again with `roofdsl measure`; result files are not edited by hand"
+    return InputError(source, [Diagnostic("result-damaged", message, span or Span(1, 1, 1, 2), help)])
+
+
+class _Reader:
+    """Takes a document apart, field by field; whatever is missing or of the wrong kind is an InputError."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def fail(self, message: str, key: str = "") -> InputError:
+        for number, line in enumerate(self.source.text.split("\n"), 1):
+            place = line.find(f'"{key}"') if key else -1
+            if place >= 0:
+                return _wrong(self.source, message, Span(number, place + 1, number, place + len(key) + 3))
+        return _wrong(self.source, message)
+
+    def schema(self, document: Mapping[str, Any]) -> None:
+        given = document.get("schema")
+        if given != SCHEMA:
+            what = "without a schema" if given is None else f"of the schema `{str(given)[:60]}`"
+            raise self.fail(f"this is a document {what}, and a result file has `{SCHEMA}`", "schema")
+
+    def typed(self, document: Mapping[str, Any], key: str, kind: Any) -> Any:
+        """A field of one kind (bool is no int). Raises InputError."""
+        if key not in document:
+            raise self.fail(f"the field `{key}` is missing")
+        value = document[key]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.fail(f"the field `{key}` is not of the kind it should be", key)
+        return value
+
+    def positive(self, document: Mapping[str, Any], key: str) -> float:
+        value = float(self.typed(document, key, (int, float)))
+        if not 0 < value < float("inf"):
+            raise self.fail(f"`{key}` is {value}, and should be positive", key)
+        return value
+
+    def count(self, document: Mapping[str, Any], key: str, least: int = 0) -> int:
+        value: int = self.typed(document, key, int)
+        if value < least:
+            raise self.fail(f"`{key}` is {value}, and should be at least {least}", key)
+        return value
+
+    def counts(self, document: Mapping[str, Any], key: str) -> tuple[tuple[str, int], ...]:
+        table = self.typed(document, key, dict)
+        return tuple((name, self.count(table, name)) for name in table)
+
+    def hash(self, document: Mapping[str, Any], key: str) -> str:
+        value: str = self.typed(document, key, str)
+        if not re.fullmatch(r"[0-9a-f]{64}", value):
+            raise self.fail(f"`{key}` is no SHA-256", key)
+        return value
+
+    def strings(self, document: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        values = self.typed(document, key, list)
+        if not all(isinstance(v, str) for v in values):
+            raise self.fail(f"`{key}` is no list of texts", key)
+        return tuple(values)
+
+    def times(self, document: Mapping[str, Any]) -> tuple[float, ...]:
+        values = self.typed(document, "times_s", list)
+        table = {f"times_s[{i}]": v for i, v in enumerate(values)}
+        times = tuple(self.positive(table, key) for key in table)
+        if not times or len(times) != self.count(document, "repeats", 1):
+            raise self.fail(f"`times_s` has {len(times)} times, and `repeats` says otherwise", "times_s")
+        return times
+
+    def verified(self, document: Mapping[str, Any]) -> Verified:
+        table = self.typed(document, "verified", dict)
+        error = float(self.typed(table, "max_error", (int, float)))
+        tolerance = self.positive(table, "tolerance")
+        if not 0 <= error <= tolerance:
+            raise self.fail(f"the error {error:g} is outside the tolerance {tolerance:g}: not verified", "max_error")
+        return Verified(self.typed(table, "against", str), error, tolerance, self.count(table, "elements", 1))
+
+    def when(self, document: Mapping[str, Any]) -> str:
+        value: str = self.typed(document, "when", str)
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            raise self.fail(f"`when` is no date and time: {value[:40]}", "when") from None
+        return value
+
+    def measurement(self, document: Any) -> Measurement:
+        if not isinstance(document, dict):
+            raise self.fail("this is no result file: a measurement is an object")
+        self.schema(document)
+        state = self.typed(document, "state", str)
+        if state not in ("warm", "cold", "rotated"):
+            raise self.fail(f"`state` is `{state[:40]}`, and should be warm, cold or rotated", "state")
+        footprint = document.get("footprint_bytes")
+        found = Measurement(
+            kernel=self.typed(document, "kernel", str),
+            parameters=self.counts(document, "parameters"),
+            backend=self.typed(document, "backend", str),
+            variant=self.typed(document, "variant", str),
+            device=self.typed(document, "device", dict),
+            software=self.typed(document, "software", dict),
+            when=self.when(document),
+            times_s=self.times(document),
+            calls_per_repeat=self.count(document, "calls_per_repeat", 1),
+            state=state,
+            threads=self.count(document, "threads", 1),
+            pinned=self.typed(document, "pinned", bool),
+            compiler=self.typed(document, "compiler", str),
+            work=self.count(document, "work_flops"),
+            operation=self.typed(document, "operation", str),
+            footprint_bytes=None if footprint is None else self.count(document, "footprint_bytes"),
+            verified=self.verified(document),
+            source=self.typed(document, "source", str),
+            source_sha256=self.hash(document, "source_sha256"),
+            generated_sha256=self.hash(document, "generated_sha256"),
+            counters=self.counts(document, "counters"),
+            warnings=self.strings(document, "warnings"),
+            details=self.typed(document, "details", dict),
+        )
+        self._consistent(document, found)
+        return found
+
+    def _consistent(self, document: Mapping[str, Any], found: Measurement) -> None:
+        """What is stated beside the times follows from them; a file where it does not was changed by hand."""
+        derived = {"median_s": found.median_s, "low_s": found.low_s, "high_s": found.high_s}
+        derived["flops_per_s"] = found.rate_per_s
+        for key, value in derived.items():
+            stated = float(self.typed(document, key, (int, float)))
+            if not abs(stated - value) <= 1e-9 * abs(value):
+                raise self.fail(f"`{key}` is {stated:g}, and the times give {value:g}", key)

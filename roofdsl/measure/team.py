@@ -1,0 +1,108 @@
+"""The same loop on several cores at once, each on data of its own: how fast all of them are together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from roofdsl.measure.timing import LEAST_REPEATS, median, pin, pinned, quantile
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a characterization takes its time: samples of each number, and seconds that one lasts."""
+
+    samples: int
+    sample_s: float
+
+
+ROUNDS = 4
+"""Rounds of samples that are taken at most, while they spread by more than CALM."""
+
+CALM = 0.1
+
+FULL = Effort(9, 4e-3)
+QUICK = Effort(LEAST_REPEATS, 2e-3)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The median of what all cores did per second, and (high - low) / median of the samples."""
+
+    per_s: float
+    spread: float
+
+
+def rate(
+    loop: Callable[..., object],
+    arguments: Sequence[tuple[Any, ...]],
+    amount: float,
+    cores: Sequence[int],
+    effort: Effort,
+) -> Rate:
+    """`amount` per second, where core k runs `loop(*arguments[k], count)` and each count does `amount` in all.
+
+    The count is raised until a sample lasts effort.sample_s. `loop` is compiled, and gives up the interpreter's lock.
+    A sample lasts from the first start to the last end. While samples spread, further rounds are taken, and the one
+    with the highest median counts: whatever else runs on the machine only makes a loop slower.
+    """
+    loop(*arguments[0], 1)
+    count = _count(loop, arguments[0], cores[0], effort.sample_s)
+    best = Rate(0.0, 0.0)
+    for _ in range(ROUNDS):
+        per_s = [amount * count / _together(loop, arguments, count, cores) for _ in range(effort.samples)]
+        middle = median(per_s)
+        found = Rate(middle, (quantile(per_s, 0.9) - quantile(per_s, 0.1)) / middle)
+        best = max(best, found, key=lambda r: r.per_s)
+        if found.spread <= CALM:
+            break
+    return best
+
+
+def _count(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, wanted_s: float) -> int:
+    count = 1
+    with pinned([core]):
+        while True:
+            start = time.perf_counter()
+            loop(*arguments, count)
+            taken = time.perf_counter() - start
+            if taken >= wanted_s / 8 or count >= 1 << 40:
+                return max(1, round(count * wanted_s / max(taken, 1e-9)))
+            count *= 2 if taken > wanted_s / 64 else 8
+
+
+def _together(
+    loop: Callable[..., object], arguments: Sequence[tuple[Any, ...]], count: int, cores: Sequence[int]
+) -> float:
+    """Seconds of one sample."""
+    if len(arguments) == 1:
+        with pinned([cores[0]]):
+            start = time.perf_counter()
+            loop(*arguments[0], count)
+            return time.perf_counter() - start
+    barrier = threading.Barrier(len(arguments))
+    spans: list[tuple[float, float]] = []
+    failures: list[BaseException] = []
+
+    def work(k: int) -> None:
+        try:
+            pin([cores[k]])
+            barrier.wait()
+            start = time.perf_counter()
+            loop(*arguments[k], count)
+            spans.append((start, time.perf_counter()))
+        except BaseException as error:  # handed to the caller below; a thread's own is lost
+            failures.append(error)
+            barrier.abort()
+
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(len(arguments))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return max(end for _, end in spans) - min(start for start, _ in spans)
