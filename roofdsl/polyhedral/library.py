@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.polyhedral.isolated import Raised, Stopped, in_child, in_children
 from roofdsl.polyhedral.quasi import Monomial, Quasi, floor
 
-MAX_OPERATIONS = 60_000_000  # of the integer-set library, for one quantity: half a minute or so
+MAX_OPERATIONS = 30_000_000  # of the integer-set library, for one quantity: half a minute or so
 
 
 class TooHard(CommandError):
