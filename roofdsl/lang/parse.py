@@ -31,9 +31,32 @@ class _Actions(dict[int, dict[str, int]]):
 
 
 ACTIONS = _Actions()
+
+
+class _Climbs(dict[tuple[int, int, str], tuple[int, int | None]]):
+    """By the two topmost states and the next terminal: the state, and what to do, once no rule passes its child on.
+
+    An operand climbs the whole ladder of precedences; each way up is looked for once.
+    """
+
+    def __missing__(self, key: tuple[int, int, str]) -> tuple[int, int | None]:
+        below, state, kind = key
+        action = ACTIONS[state].get(kind)
+        while action is not None and action < 0 and _PASSES[-1 - action]:
+            state = ACTIONS[below][_PASSES[-1 - action]]
+            action = ACTIONS[state].get(kind)
+        found = self[key] = (state, action)
+        return found
+
+
+_CLIMBS = _Climbs()
 _Stack = list[tuple[int, Any, Span]]  # state, value, extent
 _PYTHON_WORDS = {"for": "for_", "if": "if_", "elif": "elif_", "else": "else_"}
 _CALLBACKS = tuple(_PYTHON_WORDS.get(name, name) for _, _, name, _ in RULES)
+# By rule, the symbol made by one that only passes its child on, such as `product: power`; empty for all others.
+_PASSES = tuple(
+    origin if size == 1 and plan == (0,) and not name and origin[0] != "_" else "" for origin, size, name, plan in RULES
+)
 _NAME_FOLLOWED_BY = frozenset(("LSQB", "EQUAL", "UPDATE"))
 # What takes the place of damaged lines, as terminals: a line in each kind of block, and the lines that open blocks.
 _STATEMENTS = ["NAME EQUAL NUMBER _NEWLINE", "UNITS NUMBER _NEWLINE", "RUN NAME LPAR RPAR _NEWLINE"]
@@ -140,7 +163,13 @@ class _Parser:
         """Reduces and shifts one token; False where the grammar does not allow it here."""
         stack = self.stack
         while True:
-            action = ACTIONS[stack[-1][0]].get(kind)
+            top, value, span = stack[-1]
+            if len(stack) > 1:
+                state, action = _CLIMBS[stack[-2][0], top, kind]
+                if state != top:
+                    stack[-1] = (state, value, span)
+            else:
+                action = ACTIONS[top].get(kind)
             if action is None:
                 if begins:
                     self.saved = list(stack)
@@ -159,12 +188,12 @@ class _Parser:
         stack = self.stack
         value: Any
         if size == 1 and plan == (0,) and not _CALLBACKS[number]:
-            _, value, span = stack.pop()  # a rule that only passes its child on
-            stack.append((ACTIONS[stack[-1][0]][origin], value if origin[0] != "_" else [value], span))
+            _, value, span = stack.pop()  # the first of a list
+            stack.append((ACTIONS[stack[-1][0]][origin], [value], span))
             return
         taken = stack[len(stack) - size :]
         del stack[len(stack) - size :]
-        span = taken[0][2].to(taken[-1][2]) if taken else stack[-1][2]
+        span = stack[-1][2] if not taken else taken[0][2] if size == 1 else taken[0][2].to(taken[-1][2])
         callback = _CALLBACKS[number]
         if not callback and plan and plan[0] & 1 and plan[0] > 0:
             value = taken[plan[0] >> 1][1]  # the list grows in place

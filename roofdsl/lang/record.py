@@ -6,7 +6,6 @@ the way of `predict` cost a fifth of a process. A record shares its methods with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import MISSING, Field, FrozenInstanceError, field
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -50,24 +49,19 @@ class Record:
         names = self.__match_args__
         if named or len(values) != len(names):
             values = tuple(self._all(values, named))
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(names, values, strict=False):
             _set(self, name, value)
 
-    def _all(self, values: tuple[Any, ...], named: dict[str, Any]) -> Iterator[Any]:
+    def _all(self, values: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         """The values of all fields in order. Raises TypeError as a function with these parameters would."""
-        names, whose = self.__match_args__, f"{type(self).__name__}()"
-        if len(values) > len(names):
-            raise TypeError(f"{whose} takes {len(names)} values, and {len(values)} are given")
-        yield from values
-        for name in names[len(values) :]:
-            if name in named:
-                yield named.pop(name)
-            elif name in self._defaults:
-                yield self._defaults[name]
-            else:
-                raise TypeError(f"{whose} needs `{name}`")
-        for name in named:
-            raise TypeError(f"{whose} has no `{name}`, or has it twice")
+        names = self.__match_args__
+        given = dict(zip(names, values, strict=False))
+        state = self._defaults | given | named
+        missing = [n for n in names if n not in state]
+        if missing or len(state) > len(names) or len(values) > len(names) or not given.keys().isdisjoint(named):
+            call = f"{len(values)} values and {', '.join(named) or 'no names'}"
+            raise TypeError(f"{type(self).__name__}({', '.join(names)}) does not take {call}")
+        return [state[n] for n in names]
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")

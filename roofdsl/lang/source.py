@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 from roofdsl.lang.record import Record
 
 
-class Span(Record):
+class Span(NamedTuple):
     """A stretch of source text; lines and columns count from 1, the end column is exclusive."""
 
     line: int
