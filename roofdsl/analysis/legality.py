@@ -261,23 +261,7 @@ def _parallel(kernel: Kernel, span: Span | None) -> list[Diagnostic]:
     placed = tuple(statements(kernel.body))
     found: list[Diagnostic] = []
     for depth, loop, members in _parallel_loops(placed):
-        unknown: tuple[str, ...] | None = None
-        guilty: Reversed | None = None
-        pairs = _pairs(placed, members)
-        if len(pairs) > MOST:
-            unknown = ()
-        for pair in pairs[:MOST]:
-            if guilty is not None:
-                break
-            way = Earlier(placed[pair.a].loops[:depth], loop)
-            answer = decide(
-                kernel,
-                partial(_carried, pair=pair, placed=placed, way=way),
-                partial(_confirm_carried, kernel=kernel, pair=pair, placed=placed, depth=depth),
-            )
-            guilty = answer.found
-            if guilty is None and not answer.proven:
-                unknown = answer.hard
+        guilty, unknown = find_carried(kernel, placed, members, depth)
         if guilty is not None:
             found.append(_carries(kernel, placed, loop, guilty, span))
         elif unknown is not None:
@@ -286,19 +270,44 @@ def _parallel(kernel: Kernel, span: Span | None) -> list[Diagnostic]:
     return found
 
 
+def find_carried(
+    kernel: Kernel, placed: tuple[PlacedStatement, ...], members: list[int], depth: int, outside: int | None = None
+) -> tuple[Reversed | None, tuple[str, ...] | None]:
+    """A dependence among the statements `members` between different iterations of their common loop at `depth`.
+
+    outside: how many outer loops are in the same iteration (all, `depth` of them, where it is None). The second value
+    names the parameters that kept a pair from being decided; (None, None) is a proof that there is no dependence.
+    """
+    same = depth if outside is None else outside
+    unknown: tuple[str, ...] | None = None
+    pairs = _pairs(placed, members)
+    for pair in pairs[:MOST]:
+        loops = placed[pair.a].loops
+        answer = decide(
+            kernel,
+            partial(_carried, pair=pair, placed=placed, way=Earlier(loops[:same], loops[depth])),
+            partial(_confirm_carried, kernel=kernel, pair=pair, placed=placed, depth=depth, same=same),
+        )
+        if answer.found is not None:
+            return answer.found, None
+        if not answer.proven:
+            unknown = answer.hard
+    return None, () if len(pairs) > MOST else unknown
+
+
 def _carried(encoder: Encoder, pair: _Pair, placed: tuple[PlacedStatement, ...], way: Earlier) -> Iterator[Any]:
     dimensions, constraints = _together(encoder, pair, placed)
     yield encoder.make(dimensions, [*constraints, *_ordered(encoder, way, "x", "y")])
 
 
 def _confirm_carried(
-    point: dict[str, int], kernel: Kernel, pair: _Pair, placed: tuple[PlacedStatement, ...], depth: int
+    point: dict[str, int], kernel: Kernel, pair: _Pair, placed: tuple[PlacedStatement, ...], depth: int, same: int
 ) -> Reversed | None:
     a, b = placed[pair.a], placed[pair.b]
     x, y = environment(point, kernel, a, "x"), environment(point, kernel, b, "y")
     if not executed(kernel, a, x) or not executed(kernel, b, y) or pair.first.index(x) != pair.second.index(y):
         return None
-    outside = [loop.var for loop in a.loops[:depth]]
+    outside = [loop.var for loop in a.loops[:same]]
     var = a.loops[depth].var
     return Reversed(pair, x, y) if all(x[v] == y[v] for v in outside) and x[var] < y[var] else None
 

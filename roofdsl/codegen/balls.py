@@ -1,0 +1,171 @@
+"""Values with a bound on how far code in the types of a kernel may be from them: running error analysis.
+
+`value` is in higher precision than the kernel's; `error` bounds what rounding in the kernel's own types adds up to, in
+the order of the operations as written (N. J. Higham, Accuracy and Stability of Numerical Algorithms, section 3.3). An
+operation whose exact result is a number of its type adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.codegen.storage import LARGEST, LEAST, UNIT, decode, encode
+
+Numbers = NDArray[Any]
+FUNCTION_UNITS = 8.0
+"""How many units of rounding a function may be wrong by (CUDA's single-precision ones: 4)."""
+
+
+@dataclass(frozen=True)
+class Ball:
+    """`value` (broadcastable numpy arrays or scalars), and `error`, not negative, infinite where nothing is known."""
+
+    value: Any
+    error: Any
+
+
+def rounded(ball: Ball, type_name: str, units: float = 1.0, size: Any = None) -> Ball:
+    """The ball after rounding to a type; integer types round nothing.
+
+    size: what is rounded, where that may be larger than the value: the sizes of summands, which compilers reorder.
+    """
+    unit = UNIT.get(type_name)
+    if unit is None:
+        return ball
+    exact = _is_exact(ball.value if size is None else ball.value + _room(size), type_name)
+    exact &= np.asarray(ball.error) == 0
+    size = np.abs(ball.value) if size is None else size
+    more = (unit * units * (size + ball.error) + LEAST.get(type_name, 0.0)).astype(np.float64)
+    error = np.where(exact, 0.0, ball.error + more)
+    return Ball(ball.value, np.where(size + error <= LARGEST[type_name], error, np.inf))
+
+
+def _room(size: Any) -> Any:
+    """A power of two beyond the sums that another order of summands may lead to: what is exact there is exact here."""
+    with np.errstate(divide="ignore"):
+        return 4 * np.exp2(np.ceil(np.log2(size)))
+
+
+def _is_exact(value: Any, type_name: str) -> Any:
+    with np.errstate(all="ignore"):
+        if type_name in ("f16", "bf16", "f8"):
+            return decode(encode(np.asarray(value, np.float64), type_name), type_name) == value
+        narrow = {"f64": np.float64, "c128": np.complex128, "c64": np.complex64}.get(type_name, np.float32)
+        return np.asarray(value).astype(narrow) == value
+
+
+def arithmetic(op: str, a: Ball, b: Ball, type_name: str) -> Ball:
+    """`a op b` in a type; op is one of + - * /."""
+    with np.errstate(all="ignore"):
+        size_a, size_b = np.abs(a.value), np.abs(b.value)
+        size = None
+        if op in "+-":
+            size = size_a + size_b
+            value, error = (a.value + b.value if op == "+" else a.value - b.value), a.error + b.error
+        elif op == "*":
+            value = a.value * b.value
+            error = _zero_wins(size_a, b.error) + _zero_wins(size_b, a.error) + _zero_wins(a.error, b.error)
+        elif type_name in ("i32", "i64"):
+            value, error = _truncated(a.value, b.value), a.error + b.error
+        else:
+            value = a.value / b.value
+            room = size_b - b.error
+            error = np.where(room > 0, (a.error + _zero_wins(np.abs(value), b.error)) / room, np.inf)
+    # complex products and quotients round several times
+    units = 4.0 if type_name in ("c64", "c128") and op in "*/" else 1.0
+    return rounded(Ball(value, _number(error)), type_name, units, size)
+
+
+def _zero_wins(a: Any, b: Any) -> Any:
+    """a * b, and 0 where one of them is 0 and the other infinite."""
+    return np.where((np.asarray(a) == 0) | (np.asarray(b) == 0), 0.0, np.asarray(a) * np.asarray(b))
+
+
+def _number(error: Any) -> Any:
+    return np.nan_to_num(np.asarray(error, np.float64), nan=np.inf, posinf=np.inf)
+
+
+def _truncated(a: Any, b: Any) -> Any:
+    safe = np.where(np.asarray(b) == 0, 1, b)
+    quotient = np.abs(a) // np.abs(safe)
+    return np.where((np.asarray(a) < 0) == (safe < 0), quotient, -quotient)
+
+
+def extremum(function: str, a: Ball, b: Ball) -> Ball:
+    """The smaller or larger of two values."""
+    pick = np.minimum if function == "min" else np.maximum
+    return Ball(pick(a.value, b.value), np.maximum(a.error, b.error))
+
+
+def chosen(op: str, left: Ball, right: Ball, a: Ball, b: Ball) -> Ball:
+    """`select(left op right, a, b)`; where rounding may turn the comparison, either may come out."""
+    with np.errstate(all="ignore"):
+        holds = COMPARE[op](left.value, right.value)
+        doubt = np.asarray(left.error) + right.error
+        unsure = (np.abs(left.value - right.value) <= doubt) & (doubt > 0)
+        apart = np.abs(np.asarray(a.value) - b.value).astype(np.float64)
+        error = np.where(holds, a.error, b.error)
+        error = np.where(unsure, np.maximum(a.error, b.error) + apart, error)
+        return Ball(np.where(holds, a.value, b.value), _number(error))
+
+
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+
+
+_MONOTONE: dict[str, Callable[[Any], Any]] = {
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "rcp": lambda x: 1 / x,
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
+
+
+def function(name: str, a: Ball, type_name: str) -> Ball:
+    """A function of a real value."""
+    with np.errstate(all="ignore"):
+        if name in ("sin", "cos"):
+            value = np.sin(a.value) if name == "sin" else np.cos(a.value)
+            error: Any = np.minimum(a.error, 2.0)
+        else:
+            apply = _MONOTONE[name]
+            value = apply(a.value)
+            high, low = a.value + a.error, a.value - a.error
+            error = np.maximum(np.abs(apply(high) - value), np.abs(apply(low) - value))
+            if name == "rcp":
+                error = np.where(np.sign(high) == np.sign(low), error, np.inf)
+            error = np.where(np.asarray(a.error) == 0, 0.0, error)
+    return rounded(Ball(value, _number(error)), type_name, FUNCTION_UNITS)
+
+
+def summed(start: Ball, terms: Ball, axis: int, compute: str, stored: str) -> Ball:
+    """`start` with `terms` added one after the other along an axis, each sum rounded and stored."""
+    with np.errstate(all="ignore"):
+        sums = start.value + np.cumsum(terms.value, axis=axis)
+        given = np.asarray(start.error + np.sum(terms.error, axis=axis, keepdims=True))
+        clean = np.asarray(start.error + np.cumsum(terms.error, axis=axis))
+        before = np.concatenate([np.asarray(start.value + 0 * np.take(sums, [0], axis=axis)), sums], axis=axis)
+        size = np.abs(np.take(before, range(sums.shape[axis]), axis=axis)) + np.abs(terms.value)
+        each = rounded(rounded(Ball(sums, clean), compute, 1.0, size), stored)
+        error = given + np.sum(each.error - clean, axis=axis, keepdims=True)
+    last = np.take(sums, [-1], axis=axis)
+    return Ball(last, _number(error))
+
+
+def to_integer(ball: Ball) -> Ball:
+    """A real value stored in an integer: truncated."""
+    with np.errstate(all="ignore"):
+        high, low = np.trunc(ball.value + ball.error), np.trunc(ball.value - ball.error)
+        value = np.trunc(np.asarray(ball.value))
+        bad = ~np.isfinite(value) | (np.abs(value) > 2.0**62)
+        error = np.where(bad, np.inf, high - low).astype(np.float64)
+        return Ball(np.where(bad, 0, value).astype(np.int64), error)

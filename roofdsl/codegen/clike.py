@@ -1,0 +1,142 @@
+"""What C and CUDA share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from roofdsl.codegen.compute import Computed
+from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Syntax, Text, words
+from roofdsl.lang.types import ElementType
+from roofdsl.loops.model import Array
+
+KEYWORDS = words(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long "
+    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
+    "bool true false asm typeof class namespace new delete this template typename operator public private protected "
+    "virtual friend using try catch throw explicit mutable nullptr and or not xor bitand bitor compl main NULL EOF "
+    "INFINITY NAN I complex imaginary signbit isnan isinf linux unix errno "
+)
+"""Words that are no names in C or C++, and macros of the headers used."""
+
+LIBRARY = words(
+    "acos asin atan atan2 acosh asinh atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma "
+    "fmax fmin fmod frexp hypot ilogb j0 j1 jn y0 y1 yn ldexp lgamma llrint llround log log10 log1p log2 logb lrint "
+    "lround modf nan nearbyint nextafter pow remainder remquo rint round scalbn scalbln sin sinh sqrt tan tanh "
+    "tgamma trunc gamma cabs carg cexp cimag clog conj cpow cproj creal csin csqrt ctan memcpy memset memmove "
+    "memcmp malloc free calloc realloc abort exit abs labs llabs div ldiv lldiv printf scanf puts putc getc strlen "
+    "strcpy strcmp index rindex rsqrt rcbrt min max norm dim3 int2 int4 float2 float4 double2 half clock time "
+    "signal select "
+)
+"""Functions of the headers and of the compilers, which a kernel must not redefine."""
+
+_SUFFIXED = frozenset(("sqrt", "exp", "log", "tanh", "sin", "cos"))
+
+
+class CLike(Syntax):
+    """C and CUDA."""
+
+    names: ClassVar[dict[str, str]] = {}
+    """Computed types as they are written."""
+
+    storage: ClassVar[dict[str, str]] = {}
+    """Element types as they lie in memory."""
+
+    def floor_div(self, a: Text, b: Text) -> Text:
+        return Text(f"{self.helper('floor_div')}({a.text}, {b.text})")
+
+    def mod(self, a: Text, b: Text) -> Text:
+        return Text(f"{self.helper('floor_mod')}({a.text}, {b.text})")
+
+    def extremum(self, function: str, terms: Sequence[Text]) -> Text:
+        result = terms[-1].text
+        for term in reversed(terms[:-1]):
+            result = f"{self.helper(f'{function}_index')}({term.text}, {result})"
+        return Text(result)
+
+    def negation(self, condition: Text) -> Text:
+        return Text(f"!({condition.text})", UNARY)
+
+    def literal(self, value: float, kind: Computed) -> Text:
+        if kind in ("i32", "i64"):
+            text = str(int(value))
+            text += "LL" if abs(int(value)) >= 2**31 else ""
+        else:
+            text = repr(float(value)) + ("f" if kind in ("f32", "c64") else "")
+        return Text(text, UNARY if text.startswith("-") else 7)
+
+    def convert(self, value: Text, source: Computed, to: Computed) -> Text:
+        return value if source == to else Text(f"({self.names[to]}){value.at(UNARY)}", UNARY)
+
+    def from_index(self, value: Text, to: Computed) -> Text:
+        return Text(f"({self.names[to]}){value.at(UNARY)}", UNARY)
+
+    def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
+        single = kind == "f32"
+        inner = ", ".join(a.text for a in args)
+        if function == "rcp":
+            return Text(f"{self.literal(1, kind).text} / {args[0].at(UNARY)}", PRODUCT)
+        if function in _SUFFIXED:
+            return Text(f"{function}{'f' if single else ''}({inner})")
+        if function == "abs":
+            return Text(f"{self._absolute(kind)}({inner})")
+        if function in ("min", "max"):
+            result = args[-1].text
+            for a in reversed(args[:-1]):
+                result = f"{self._extremum(function, kind)}({a.text}, {result})"
+            return Text(result)
+        return Text(f"{self.helper(f'{function}_{kind}')}({inner})")
+
+    def _absolute(self, kind: Computed) -> str:
+        return {"f64": "fabs", "f32": "fabsf", "i64": "llabs", "i32": "abs"}.get(kind) or self.helper(f"abs_{kind}")
+
+    def _extremum(self, function: str, kind: Computed) -> str:
+        return self.helper(f"{function}_{kind}")
+
+    def choice(self, condition: Text, a: Text, b: Text) -> Text:
+        return Text(f"{condition.at(SUM)} ? {a.at(SUM)} : {b.at(SUM)}", CHOICE)
+
+    def quotient(self, a: Text, b: Text) -> Text:
+        return Text(f"{a.at(PRODUCT)} / {b.at(UNARY)}", PRODUCT)
+
+    def element(self, array: Array, name: str, subscripts: Sequence[Text], dims: Sequence[Text]) -> Text:
+        """Row-major offsets by Horner's rule: `A[(i * m + j) * p + k]`."""
+        pairs = list(zip(subscripts, dims, strict=True))
+        if array.column_major:
+            pairs.reverse()
+        offset = pairs[0][0]
+        for subscript, dim in pairs[1:]:
+            offset = Text(f"{offset.at(PRODUCT)} * {dim.at(UNARY)} + {subscript.at(SUM)}", SUM)
+        return Text(f"{name}[{offset.text}]")
+
+    # ---- statements ----
+
+    def open(self, out: Lines, header: str) -> None:
+        out.add(f"{header} {{".lstrip())
+        out.depth += 1
+
+    def close(self, out: Lines) -> None:
+        out.depth -= 1
+        out.add("}")
+
+    def otherwise(self, out: Lines) -> None:
+        out.depth -= 1
+        out.add("} else {")
+        out.depth += 1
+
+    def end(self, statement: str) -> str:
+        return statement + ";"
+
+    def loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+        advance = f"++{var}" if step.text == "1" else f"{var} += {step.text}"
+        self.open(out, f"for ({self.integer_type} {var} = {start.text}; {var} < {stop.at(SUM)}; {advance})")
+
+    def condition(self, out: Lines, text: str) -> None:
+        self.open(out, f"if ({text})")
+
+    def declare(self, name: str, kind: Computed, value: Text, constant: bool) -> str:
+        return self.end(f"{'const ' if constant else ''}{self.names[kind]} {name} = {value.text}")
+
+    def pointer(self, type_: ElementType, name: str, written: bool) -> str:
+        """The declaration of an array argument."""
+        raise NotImplementedError

@@ -1,0 +1,414 @@
+"""The loop emitter: a checked kernel's statements and loops in any target language, laid out alike in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from roofdsl.codegen.compute import Computed, compared_in, component, computed, is_complex, join, kind_of, settled
+from roofdsl.codegen.syntax import AND, ATOM, COMPARE, OR, PRODUCT, SUM, UNARY, Lines, Syntax, Text
+from roofdsl.lang.source import Source, Span
+from roofdsl.loops.accesses import elements
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import (
+    And,
+    Compare,
+    Condition,
+    Const,
+    FloorDiv,
+    IntExpr,
+    Max,
+    Min,
+    Mod,
+    Not,
+    Or,
+    Product,
+    Sum,
+    Sym,
+    sub,
+)
+from roofdsl.loops.model import (
+    Array,
+    Assign,
+    Binary,
+    Call,
+    Count,
+    DataCompare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntValue,
+    Let,
+    LetRef,
+    Node,
+    Number,
+    ScalarRef,
+    Select,
+    Unary,
+)
+
+LoopHeader = Callable[[Lines, str, Text, Text, Text], None]
+"""Opens a loop: (lines, variable, start, stop, step)."""
+
+
+class Emitter:
+    """Writes one function's body.
+
+    names: kernel names that are written differently. headers: loops (by identity) that are opened in another way than
+    a loop of one thread. source: whose lines are quoted above what they became. element: how an element is read, where
+    not from its array (tiles in shared memory).
+    """
+
+    def __init__(
+        self, syntax: Syntax, out: Lines, names: Mapping[str, str], source: Source, parameters: Sequence[str]
+    ) -> None:
+        self.syntax = syntax
+        self.out = out
+        self.names = names
+        self.source = source
+        self.parameters = frozenset(parameters)
+        self.headers: dict[int, LoopHeader] = {}
+        self.staged: dict[int, Text] = {}
+        self._lets: dict[str, str] = {}
+        self._declared: dict[str, Computed] = {}
+        self._quoted = 0
+
+    def name(self, name: str) -> str:
+        return self.names.get(name, name)
+
+    # ---- integers and conditions ----
+
+    def integer(self, e: IntExpr) -> Text:
+        """Integer arithmetic; `//` rounds down and `%` is never negative, whatever the target's operators do."""
+        match e:
+            case Const(value):
+                return Text(str(value), ATOM if value >= 0 else UNARY)
+            case Sym(name):
+                return Text(self.name(name))
+            case Sum(terms):
+                return self._sum(terms)
+            case Product(terms):
+                return self._product(terms)
+            case Min(terms):
+                return self.syntax.extremum("min", [self.integer(t) for t in terms])
+            case Max(terms):
+                return self.syntax.extremum("max", [self.integer(t) for t in terms])
+            case FloorDiv(a, b):
+                return self.syntax.floor_div(self.integer(a), self.integer(b))
+            case Mod(a, b):
+                return self.syntax.mod(self.integer(a), self.integer(b))
+        raise TypeError(e)
+
+    def _sum(self, terms: Sequence[IntExpr]) -> Text:
+        text = ""
+        for term in terms:
+            part = self.integer(term).at(PRODUCT if text else SUM)
+            if not text:
+                text = part
+            else:
+                text += f" - {part[1:]}" if part.startswith("-") else f" + {part}"
+        return Text(text, SUM)
+
+    def _product(self, terms: Sequence[IntExpr]) -> Text:
+        if terms[0] == Const(-1) and len(terms) > 1:
+            rest = self._product(terms[1:]) if len(terms) > 2 else self.integer(terms[1])
+            return Text(f"-{rest.at(PRODUCT if len(terms) > 2 else ATOM)}", PRODUCT)
+        first = self.integer(terms[0]).at(PRODUCT)
+        return Text(" * ".join([first, *(self.integer(t).at(UNARY) for t in terms[1:])]), PRODUCT)
+
+    def truth(self, c: Condition) -> Text:
+        """A condition over integers."""
+        match c:
+            case Compare(op, left, right):
+                return Text(f"{self.integer(left).at(SUM)} {op} {self.integer(right).at(SUM)}", COMPARE)
+            case And(parts):
+                return Text(f" {self.syntax.logic['and']} ".join(self.truth(p).at(COMPARE) for p in parts), AND)
+            case Or(parts):
+                return Text(f" {self.syntax.logic['or']} ".join(self.truth(p).at(COMPARE) for p in parts), OR)
+            case Not(part):
+                return self.syntax.negation(self.truth(part))
+        raise TypeError(c)
+
+    # ---- values ----
+
+    def value(self, e: Expr, to: Computed) -> Text:
+        """A value, converted to `to`."""
+        kind = kind_of(e)
+        if kind in ("whole", "plain"):
+            real = component(to)
+            if isinstance(e, Number):
+                text = self.syntax.literal(e.value, real)
+            elif isinstance(e, IntValue):
+                text = self.syntax.from_index(self.integer(e.value), real)
+            else:
+                text = self.syntax.convert(self._compute(e, "f64"), "f64", real)
+            return self.syntax.convert(text, real, to)
+        own = settled(kind)
+        return self.syntax.convert(self._compute(e, own), own, to)
+
+    def _operand(self, e: Expr, kind: Computed) -> Text:
+        """An operand of an operation of type `kind`; a real one of a complex operation stays real."""
+        real = is_complex(kind) and not is_complex(kind_of(e))
+        return self.value(e, component(kind) if real else kind)
+
+    def _compute(self, e: Expr, kind: Computed) -> Text:
+        match e:
+            case Element():
+                return self.read(e)
+            case ScalarRef(array):
+                return Text(self.name(array.name))
+            case LetRef(name):
+                return Text(self._lets.get(name) or self.name(name))
+            case Number() | IntValue():
+                return self.value(e, kind)
+            case Unary(_, operand):
+                return Text(f"-{self._operand(operand, kind).at(ATOM)}", UNARY)
+            case Binary("**", left, Number(exponent)):
+                return self._power(left, int(exponent), kind)
+            case Binary(op, left, right):
+                return self._binary(op, left, right, kind)
+            case Call(function, args):
+                return self._call(function, args, kind)
+            case Select(condition, if_true, if_false):
+                a, b = self.value(if_true, kind), self.value(if_false, kind)
+                return self.syntax.choice(self._compare(condition), a, b)
+        raise TypeError(e)
+
+    def _binary(self, op: str, left: Expr, right: Expr, kind: Computed) -> Text:
+        a, b = self._operand(left, kind), self._operand(right, kind)
+        if op == "/" and kind in ("i32", "i64"):
+            return self.syntax.quotient(a, b)
+        level = SUM if op in "+-" else PRODUCT
+        return Text(f"{a.at(level)} {op} {b.at(level + 1)}", level)
+
+    def _power(self, base: Expr, exponent: int, kind: Computed) -> Text:
+        if exponent == 0:
+            return self.syntax.convert(self.syntax.literal(1, component(kind)), component(kind), kind)
+        value = self.value(base, kind)
+        return value if exponent == 1 else Text(f"{self.syntax.helper(f'power{exponent}_{kind}')}({value.text})")
+
+    def _call(self, function: str, args: Sequence[Expr], kind: Computed) -> Text:
+        given = settled(join(kind_of(a) for a in args))
+        if function in ("abs", "real", "imag", "conj") and is_complex(given):
+            return self.syntax.call(function, [self.value(args[0], given)], given)
+        if function in ("real", "conj"):
+            return self.value(args[0], kind)
+        if function == "imag":
+            return self.syntax.literal(0, kind)
+        return self.syntax.call(function, [self.value(a, kind) for a in args], kind)
+
+    def _compare(self, condition: DataCompare) -> Text:
+        kind = compared_in(condition)
+        a, b = self.value(condition.left, kind), self.value(condition.right, kind)
+        return Text(f"{a.at(SUM)} {condition.op} {b.at(SUM)}", COMPARE)
+
+    def read(self, e: Element) -> Text:
+        """An element as a value of the type it is computed in."""
+        staged = self.staged.get(id(e))
+        if staged is not None:
+            return staged
+        return self.loaded(self.place(e), e.array)
+
+    def loaded(self, place: Text, array: Array) -> Text:
+        """What lies in memory as a value."""
+        return self.syntax.widen(place, array.type) if array.type.name in ("f16", "bf16", "f8") else place
+
+    def place(self, e: Element) -> Text:
+        """An element as the target of an assignment."""
+        subscripts = [self.integer(s) for s in e.subscripts]
+        dims = [self.integer(d) for d in e.array.dims]
+        return self.syntax.element(e.array, self.name(e.array.name), subscripts, dims)
+
+    # ---- statements ----
+
+    def block(self, nodes: Sequence[Node]) -> None:
+        """The statements of a block."""
+        before = dict(self._lets)
+        done = 0
+        for node in nodes:
+            match node:
+                case For():
+                    self.loop(node)
+                case If(condition, then, orelse):
+                    self._if(node, condition, then, orelse)
+                case Let():
+                    self._let(node)
+                case Assign():
+                    self.assign(node)
+                case Count(name, amount):
+                    self._comment(f"count {name} {amount}: its total is derived, not counted here")
+                    done -= 1
+            done += 1
+        if done == 0 and self.syntax.comment == "#":
+            self.out.add("pass")
+        self._lets = before
+
+    def _comment(self, text: str) -> None:
+        self.out.add(f"{self.syntax.comment} {text}")
+
+    def quote(self, span: Span) -> None:
+        """The line of the source above what it became, once."""
+        if span.line == self._quoted:
+            return
+        self._quoted = span.line
+        text = self.source.line(span.line).split("#")[0].strip()
+        self._comment(f"line {span.line}: {plain(text)}")
+
+    def _if(self, node: If, condition: Condition, then: Sequence[Node], orelse: Sequence[Node]) -> None:
+        self.quote(node.span)
+        self.syntax.condition(self.out, self.truth(condition).text)
+        self.block(then)
+        if orelse:
+            self.syntax.otherwise(self.out)
+            self.block(orelse)
+        self.syntax.close(self.out)
+
+    def _let(self, node: Let) -> None:
+        self.quote(node.span)
+        kind = computed(node.type)
+        name = self.name(node.name)
+        if self.syntax.comment == "#":  # Python knows no blocks: one name, one type
+            while self._declared.setdefault(name, kind) != kind:
+                name += "_"
+        text = self.syntax.declare(name, kind, self.value(node.value, kind), constant=True)
+        self._lets[node.name] = name
+        self.out.add(text)
+
+    def assign(self, node: Assign) -> None:
+        """An assignment or update in memory, or of a scalar in its register."""
+        self.quote(node.span)
+        array = node.target.array
+        if isinstance(node.target, ScalarRef):
+            self.update_register(self.name(array.name), computed(array.type), node.op, node.value)
+            return
+        place = self.place(node.target)
+        kind = self._of_update(array, node.value) if node.op != "=" else self._of(node.value, array)
+        if node.op == "=":
+            value = self.syntax.stored(self.value(node.value, kind), kind, array)
+        elif (
+            node.op in ("+=", "-=", "*=", "/=") and self.syntax.updates_in_place(array, kind) and not self._whole(node)
+        ):
+            value = self._operand(node.value, kind)
+            self.out.add(self.syntax.end(f"{place.text} {node.op} {value.text}"))
+            return
+        else:
+            held = self.syntax.convert(self.loaded(place, array), computed(array.type), kind)
+            value = self.syntax.stored(self.combine(node.op, held, self._operand(node.value, kind), kind), kind, array)
+        self.out.add(self.syntax.end(f"{place.text} = {value.text}"))
+
+    def _whole(self, node: Assign) -> bool:
+        """An integer quotient, which not every target writes as `/=`."""
+        return node.op == "/=" and computed(node.target.array.type) in ("i32", "i64")
+
+    def _of(self, value: Expr, array: Array) -> Computed:
+        """The type in which a value to be stored in `array` is computed."""
+        kind = kind_of(value)
+        return component(computed(array.type)) if kind in ("whole", "plain") else settled(kind)
+
+    def _of_update(self, array: Array, value: Expr) -> Computed:
+        return settled(join((computed(array.type), kind_of(value))))
+
+    def combine(self, op: str, held: Text, value: Text, kind: Computed) -> Text:
+        """`held op value`, for an update."""
+        if op in ("min=", "max="):
+            return self.syntax.call(op[:-1], [held, value], kind)
+        if op == "/=" and kind in ("i32", "i64"):
+            return self.syntax.quotient(held, value)
+        level = SUM if op in ("+=", "-=") else PRODUCT
+        return Text(f"{held.at(level)} {op[0]} {value.at(level + 1)}", level)
+
+    def update_register(self, name: str, own: Computed, op: str, value: Expr) -> None:
+        """`name op value` for a variable of type `own`."""
+        kind = settled(join((own, kind_of(value))))
+        if op == "=":
+            self.out.add(self.syntax.end(f"{name} = {self.value(value, own).text}"))
+        elif op in ("+=", "-=", "*=", "/=") and kind == own and not (op == "/=" and own in ("i32", "i64")):
+            self.out.add(self.syntax.end(f"{name} {op} {self._operand(value, kind).text}"))
+        else:
+            held = self.syntax.convert(Text(name), own, kind)
+            result = self.combine(op, held, self._operand(value, kind), kind)
+            self.out.add(self.syntax.end(f"{name} = {self.syntax.convert(result, kind, own).text}"))
+
+    # ---- loops ----
+
+    def loop(self, node: For) -> None:
+        """A loop with its body; a sum over it stays in a register."""
+        header = self.headers.get(id(node))
+        update = self._accumulated(node)
+        if header is None and update is not None:
+            self._accumulate(node, update)
+            return
+        self.quote(node.span)
+        start, stop, step = self.integer(node.start), self.integer(node.stop), self.integer(node.step)
+        (header or self.syntax.loop)(self.out, self.name(node.var), start, stop, step)
+        self.block(node.body)
+        self.syntax.close(self.out)
+
+    def _accumulated(self, node: For) -> Assign | None:
+        """The update that is all this loop does, where its target is one element that nothing else here reads."""
+        chain = list(chain_of(node))
+        leaf = chain[-1].body
+        if len(leaf) != 1 or not isinstance(leaf[0], Assign) or any(id(loop) in self.headers for loop in chain):
+            return None
+        update = leaf[0]
+        if update.op == "=" or not isinstance(update.target, Element):
+            return None
+        variables = {loop.var for loop in chain}
+        if any(s.symbols() & variables for s in update.target.subscripts):
+            return None
+        if any(e.array.name == update.target.array.name for e in elements(update.value)):
+            return None
+        nonempty = all(self._runs(loop) for loop in chain)
+        return update if nonempty or len(chain) == 1 else None
+
+    def _runs(self, loop: For) -> bool:
+        """Whether the loop surely has an iteration: parameters are at least 1."""
+        if isinstance(loop.stop, Min) or isinstance(loop.start, Max):
+            return False
+        form = affine(sub(loop.stop, loop.start))
+        names = {t.name if isinstance(t, Sym) else "" for t, _ in form.terms}
+        positive = all(c > 0 for _, c in form.terms) and names <= self.parameters
+        return positive and form.constant + sum(c for _, c in form.terms) > 0
+
+    def _accumulate(self, node: For, update: Assign) -> None:
+        target = update.target
+        if not isinstance(target, Element):
+            raise TypeError("only elements are accumulated")
+        chain = list(chain_of(node))
+        guarded = not all(self._runs(loop) for loop in chain)
+        self.quote(node.span)
+        if guarded:  # an element of no iteration may not exist
+            start, stop = self.integer(node.start), self.integer(node.stop)
+            self.syntax.condition(self.out, f"{start.at(SUM)} < {stop.at(SUM)}")
+        kind, place = computed(target.array.type), self.place(target)
+        name = (
+            f"{self.name(target.array.name)}_sum" if update.op in ("+=", "-=") else f"{self.name(target.array.name)}_"
+        )
+        while name in self.names.values() or name in self.parameters:
+            name += "_"
+        self.out.add(self.syntax.declare(name, kind, self.loaded(place, target.array), constant=False))
+        for loop in chain:
+            self.quote(loop.span)
+            bounds = (self.integer(loop.start), self.integer(loop.stop), self.integer(loop.step))
+            self.syntax.loop(self.out, self.name(loop.var), *bounds)
+        self.quote(update.span)
+        self.update_register(name, kind, update.op, update.value)
+        for _ in chain:
+            self.syntax.close(self.out)
+        self.out.add(self.syntax.end(f"{place.text} = {self.syntax.stored(Text(name), kind, target.array).text}"))
+        if guarded:
+            self.syntax.close(self.out)
+
+
+def chain_of(root: For) -> Iterator[For]:
+    """The loops of the perfect nest that begins with `root`, outermost first."""
+    yield root
+    while len(root.body) == 1 and isinstance(inner := root.body[0], For):
+        root = inner
+        yield root
+
+
+def plain(text: str) -> str:
+    """Text that ends no comment and continues none."""
+    shown = "".join(c if c.isprintable() and c.isascii() else " " for c in text)
+    return shown.replace("\\", "/").replace("??", "? ").replace("*/", "* /").strip()

@@ -1,0 +1,230 @@
+"""From a kernel to the source text of one target and variant: the entry point of code generation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import PurePath
+
+from roofdsl.codegen.c import CSyntax
+from roofdsl.codegen.clike import CLike
+from roofdsl.codegen.compute import REDUCED, computed
+from roofdsl.codegen.emitter import Emitter, plain
+from roofdsl.codegen.generated import VARIANTS, Argument, Generated, TargetName, Variant
+from roofdsl.codegen.helpers import c_helpers, python_helpers
+from roofdsl.codegen.names import renamed
+from roofdsl.codegen.python import PythonSyntax
+from roofdsl.codegen.syntax import Lines, Syntax, Text
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Array, For, If, Kernel, Node
+from roofdsl.loops.transform import apply
+
+LoopId = tuple[int, ...]
+"""A loop of the kernel with its directives applied: the places among siblings down to it (accesses.PlacedStatement)."""
+
+FREE = Mapping[LoopId, int]
+"""Loops without dependences: iterations of the loop at depth d never touch one element, with a write, in executions
+that agree in the loops at depths below the number given (d itself: in one execution of the loop; 0: at all)."""
+
+
+def generate(
+    kernel: Kernel,
+    target: TargetName = "python",
+    variant: Variant | None = None,
+    *,
+    free: FREE | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Generated:
+    """The source of `kernel`, its directives applied, for one target.
+
+    free: which loops have independent iterations (`roofdsl.analysis.parallel.parallel_loops` proves them); without it
+    no loop is parallel but those that the kernel itself calls so. sizes: numbers for tile sizes, which the variant
+    `tiled` needs. Raises CommandError for a variant that the target or the kernel does not have, InputError where the
+    directives do not fit the loops.
+    """
+    chosen = variant or VARIANTS[target][0]
+    if chosen not in VARIANTS[target]:
+        raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {' and '.join(VARIANTS[target])}")
+    plain_kernel = apply(kernel)
+    known = dict(free or {}) | declared_parallel(plain_kernel.body)
+    if target == "cuda":
+        from roofdsl.codegen.cuda import generate_cuda
+
+        return generate_cuda(plain_kernel, chosen, known, sizes or {})
+    syntax: Syntax = PythonSyntax() if target == "python" else CSyntax()
+    parallel = outermost(plain_kernel.body, known) if chosen == "parallel" else []
+    if chosen == "parallel" and not parallel:
+        message = f"kernel {kernel.name} has no loop whose iterations are known to be independent"
+        raise CommandError(message, "take the variant `loops`")
+    names = renamed(plain_kernel, syntax)
+    out = Lines()
+    emitter = Emitter(syntax, out, names, plain_kernel.source, [p.name for p in plain_kernel.parameters])
+    emitter.headers = {id(loop): syntax.parallel_loop for loop in parallel}
+    function = names.get(kernel.name, kernel.name)
+    if isinstance(syntax, PythonSyntax):
+        source = _python(plain_kernel, syntax, emitter, function, bool(parallel))
+    else:
+        source = _c(plain_kernel, syntax, emitter, function, bool(parallel))  # type: ignore[arg-type]
+    spread = tuple(dict.fromkeys(loop.var for loop in parallel))
+    return Generated(kernel.name, target, chosen, source, function, arguments(plain_kernel), spread)
+
+
+def declared_parallel(nodes: Sequence[Node]) -> dict[LoopId, int]:
+    """The loops that the kernel itself calls parallel: each of them within one execution of it."""
+    return {position: len(position) - 1 for position, loop in positions(nodes) if loop.parallel}
+
+
+def positions(
+    nodes: Sequence[Node], outer: LoopId = (), place: list[int] | None = None
+) -> Iterator[tuple[LoopId, For]]:
+    """Every loop with its place; the branches of an `if` are counted in line, the else after the then."""
+    place = [0] if place is None else place
+    for node in nodes:
+        if isinstance(node, If):
+            yield from positions(node.then, outer, place)
+            yield from positions(node.orelse, outer, place)
+            continue
+        here = (*outer, place[0])
+        place[0] += 1
+        if isinstance(node, For):
+            yield here, node
+            yield from positions(node.body, here)
+
+
+def outermost(nodes: Sequence[Node], free: Collection[LoopId]) -> list[For]:
+    """The parallel loops that stand in no other parallel loop."""
+    chosen: list[tuple[LoopId, For]] = []
+    for position, loop in positions(nodes):
+        if position in free and not any(position[: len(p)] == p for p, _ in chosen):
+            chosen.append((position, loop))
+    return [loop for _, loop in chosen]
+
+
+def arguments(kernel: Kernel) -> tuple[Argument, ...]:
+    """The arguments: arrays and scalars as declared, `temp` arrays as work space among them, then the parameters."""
+    found = []
+    for a in kernel.arrays:
+        written = a.intent != "in"
+        if not a.is_scalar:
+            found.append(Argument(a.name, "array", a.type, a.dims, a.column_major, written))
+        elif a.intent == "in":
+            found.append(Argument(a.name, "scalar_in", a.type))
+        elif a.intent != "temp":
+            found.append(Argument(a.name, "scalar_out", a.type, written=True))
+    return (*found, *(Argument(p.name, "parameter") for p in kernel.parameters))
+
+
+def heading(kernel: Kernel, syntax: Syntax, what: str) -> list[str]:
+    """Comments on top: where the code is from, and what the sizes have to meet."""
+    start = syntax.comment
+    file = plain(PurePath(kernel.source.name).name)
+    lines = [f"{start} Kernel {kernel.name} of {file}: {what}."]
+    fixed = [f"{name} = {value}" for name, value in kernel.constants]
+    if fixed:
+        lines.append(f"{start} With {', '.join(fixed)}.")
+    if kernel.assumptions:
+        lines.append(f"{start} Assumes {', '.join(map(str, kernel.assumptions))}.")
+    return lines
+
+
+def described(array: Array) -> str:
+    """`A: f64[n, m], in`."""
+    dims = f"[{', '.join(map(str, array.dims))}]" if array.dims else ""
+    order = " col" if array.column_major else ""
+    return f"{array.name}: {array.type}{dims}{order}, {array.intent}"
+
+
+def load_scalars(kernel: Kernel, emitter: Emitter, pointer: str) -> None:
+    """Scalars that are written live in registers: declared, and loaded but for a `temp`."""
+    for a in kernel.arrays:
+        if not a.is_scalar or a.intent == "in":
+            continue
+        name, kind = emitter.name(a.name), computed(a.type)
+        if a.intent == "temp":
+            value = emitter.syntax.convert(emitter.syntax.literal(0, "f64"), "f64", kind)
+        else:
+            value = emitter.loaded(Text(pointer.format(f"{a.name}_out")), a)
+        emitter.out.add(emitter.syntax.declare(name, kind, value, constant=False))
+
+
+def store_scalars(kernel: Kernel, emitter: Emitter, pointer: str) -> None:
+    """... and stored at the end."""
+    for a in kernel.arrays:
+        if a.is_scalar and a.intent in ("out", "inout"):
+            value = emitter.syntax.stored(Text(emitter.name(a.name)), computed(a.type), a)
+            emitter.out.add(emitter.syntax.end(f"{pointer.format(f'{a.name}_out')} = {value.text}"))
+
+
+def _python(kernel: Kernel, syntax: PythonSyntax, emitter: Emitter, function: str, parallel: bool) -> str:
+    out = emitter.out
+    names = []
+    for a in arguments(kernel):
+        names.append(f"{a.name}_out" if a.role == "scalar_out" else emitter.name(a.name))
+    out.add(f"def {function}({', '.join(names)}):")
+    out.depth += 1
+    for array in kernel.arrays:
+        out.add(f"# {described(array)}")
+    for array in kernel.arrays:
+        if array.is_scalar and array.intent == "in" and array.type.name in REDUCED:
+            out.add(f"{emitter.name(array.name)} = np.float32({emitter.name(array.name)})")
+    load_scalars(kernel, emitter, "{}[0]")
+    emitter.block(kernel.body)
+    store_scalars(kernel, emitter, "{}[0]")
+    body = "\n".join(out.lines)
+    head = heading(kernel, syntax, f"Python for numba, variant {'parallel' if parallel else 'loops'}")
+    imports = (
+        ["import math"] if "math." in body or any(h.startswith(("rsqrt", "sigmoid")) for h in syntax.helpers) else []
+    )
+    if "np." in body or syntax.helpers:
+        imports.append("import numpy as np")
+    imports.append(f"from numba import njit{', prange' if parallel else ''}")
+    options = 'error_model="numpy", fastmath={"contract", "reassoc", "nsz"}'
+    helpers = [f'@njit(error_model="numpy")\n{h}\n\n' for h in python_helpers(list(syntax.helpers))]
+    decorator = f"@njit({options}{', parallel=True' if parallel else ''}, nogil=True)"
+    return "\n".join([*head, *_grouped(imports), "", "", *helpers, decorator, body]) + "\n"
+
+
+def _grouped(imports: list[str]) -> list[str]:
+    """Imports as isort groups them: the standard library apart."""
+    return [imports[0], "", *imports[1:]] if imports[0] == "import math" else imports
+
+
+def _c(kernel: Kernel, syntax: CSyntax, emitter: Emitter, function: str, parallel: bool) -> str:
+    out = emitter.out
+    out.add(f"void {function}({', '.join(signature(kernel, syntax, emitter.names))})")
+    out.add("{")
+    out.depth += 1
+    for array in kernel.arrays:
+        out.add(f"// {described(array)}")
+    load_scalars(kernel, emitter, "*{}")
+    emitter.block(kernel.body)
+    store_scalars(kernel, emitter, "*{}")
+    out.depth -= 1
+    out.add("}")
+    head = heading(kernel, syntax, f"C11, variant {'parallel' if parallel else 'loops'}")
+    helpers = c_helpers(list(syntax.helpers), syntax.names, syntax.integer_type, "static inline")
+    body = "\n".join([*helpers, *out.lines])
+    includes = ["#include <stdint.h>"]
+    includes += ["#include <complex.h>"] if "complex" in body else []
+    includes += ["#include <math.h>"] if any(f"{f}(" in body or f"{f}f(" in body for f in _MATH) else []
+    includes += ["#include <stdlib.h>"] if "abs(" in body else []
+    includes += ["#include <string.h>"] if "memcpy(" in body else []
+    return "\n".join([*head, *sorted(includes), "", *helpers, *([""] if helpers else []), *out.lines]) + "\n"
+
+
+_MATH = ("sqrt", "exp", "log", "tanh", "sin", "cos", "fabs")
+
+
+def signature(kernel: Kernel, syntax: CLike, names: Mapping[str, str]) -> list[str]:
+    """The arguments as C and CUDA declare them."""
+    found = []
+    types = {a.name: a for a in kernel.arrays}
+    for a in arguments(kernel):
+        name = names.get(a.name, a.name)
+        if a.role == "parameter":
+            found.append(f"{syntax.integer_type} {name}")
+        elif a.role == "scalar_in":
+            found.append(f"{syntax.names[computed(types[a.name].type)]} {name}")
+        else:
+            shown = name if a.role == "array" else f"{a.name}_out"
+            found.append(syntax.pointer(types[a.name].type, shown, a.written))
+    return found

@@ -1,0 +1,96 @@
+"""Loops that numpy may run as an axis: found in the text of a loop alone, apart from the analyses of dependences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from roofdsl.loops.accesses import elements
+from roofdsl.loops.affine import Affine, affine
+from roofdsl.loops.integers import Sym
+from roofdsl.loops.model import Assign, Element, For, If, Let, Node, ScalarRef
+
+
+def independent(loop: For) -> bool:
+    """Whether iterations touch no element in common that one of them writes, as far as the text shows.
+
+    Every array that is written has a dimension in which all uses have the loop's variable plus one and the same rest;
+    no scalar is written.
+    """
+    uses: dict[str, list[Element]] = {}
+    written: set[str] = set()
+    for node in _statements(loop.body):
+        for e in elements(node.value):
+            uses.setdefault(e.array.name, []).append(e)
+        if isinstance(node, Assign):
+            if isinstance(node.target, ScalarRef):
+                return False
+            uses.setdefault(node.target.array.name, []).append(node.target)
+            written.add(node.target.array.name)
+    inside = set(_variables(loop.body))
+    return all(_own(uses[name], loop.var, inside) for name in written)
+
+
+def _own(uses: Sequence[Element], var: str, inside: set[str]) -> bool:
+    dimensions = range(len(uses[0].subscripts))
+    return any(len({_rest(e, d, var, inside) for e in uses} - {None}) == 1 and
+               all(_rest(e, d, var, inside) is not None for e in uses) for d in dimensions)  # fmt: skip
+
+
+def _rest(e: Element, dimension: int, var: str, inside: set[str]) -> Affine | None:
+    """What is added to the variable in a subscript; None where that depends on loops inside."""
+    form = affine(e.subscripts[dimension])
+    rest = Affine(form.constant, tuple((t, c) for t, c in form.terms if t != Sym(var)))
+    symbols = rest.hidden() | rest.coefficients().keys()
+    return rest if form.coefficients().get(var) == 1 and not symbols & (inside | {var}) else None
+
+
+def single_update(loop: For) -> Assign | None:
+    """The update that is all a loop does (after `let`s), where its target is the same element in every iteration."""
+    *lets, last = loop.body
+    if not isinstance(last, Assign) or last.op not in ("+=", "-=", "min=", "max="):
+        return None
+    if not all(isinstance(node, Let) for node in lets):
+        return None
+    if isinstance(last.target, ScalarRef):
+        name = last.target.array.name
+        return None if any(_mentions(node.value, name) for node in _statements(loop.body)) else last
+    if any(loop.var in s.symbols() for s in last.target.subscripts):
+        return None
+    array = last.target.array.name
+    return (
+        last if not any(e.array.name == array for n in lets if isinstance(n, Let) for e in elements(n.value)) else None
+    )
+
+
+def _mentions(value: object, name: str) -> bool:
+    """Whether a scalar occurs in a value."""
+    if isinstance(value, ScalarRef):
+        return value.array.name == name
+    if isinstance(value, tuple):
+        return any(_mentions(v, name) for v in value)
+    fields = getattr(value, "__match_args__", ())
+    skipped = isinstance(value, Element)
+    return not skipped and any(_mentions(getattr(value, f), name) for f in fields)
+
+
+def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
+    for node in nodes:
+        match node:
+            case For(body=body):
+                yield from _statements(body)
+            case If(_, then, orelse):
+                yield from _statements(then)
+                yield from _statements(orelse)
+            case Assign() | Let():
+                yield node
+
+
+def _variables(nodes: Sequence[Node]) -> Iterator[str]:
+    for node in nodes:
+        match node:
+            case For(var=var, body=body):
+                yield var
+                yield from _variables(body)
+            case If(_, then, orelse):
+                yield from _variables(then)
+                yield from _variables(orelse)

@@ -1,0 +1,172 @@
+"""Random inputs on which a kernel's result can be verified, and outputs filled with what no kernel computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.codegen.storage import STORAGE, encode, poison
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.accesses import elements
+from roofdsl.loops.model import (
+    Array,
+    Assign,
+    Binary,
+    Call,
+    Element,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    LetRef,
+    Node,
+    ScalarRef,
+    Select,
+    Unary,
+)
+
+_POSITIVE = frozenset(("sqrt", "rsqrt", "rcp", "log"))
+
+
+def all_parameters(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
+    """A number for every parameter. Raises CommandError for a missing one, or where an assumption does not hold."""
+    values = {p.name: params.get(p.name, p.default) for p in kernel.parameters}
+    known = {name: value for name, value in values.items() if value is not None}
+    missing = [name for name in values if name not in known]
+    if missing:
+        raise CommandError(f"kernel {kernel.name} needs a number for {', '.join(missing)}")
+    for condition in kernel.assumptions:
+        if not condition.holds(known):
+            raise CommandError(f"kernel {kernel.name} assumes {condition}, which does not hold at {known}")
+    return known
+
+
+def random_inputs(
+    kernel: Kernel, params: Mapping[str, int], seed: int = 0, *, exact: bool = False
+) -> dict[str, NDArray[Any]]:
+    """An array for every array and scalar of a kernel, as it is stored (`storage`), scalars with shape (1,).
+
+    What is read holds random values between -1 and 1 (integers: -8 to 8); what a kernel divides by, or takes the root
+    or logarithm of, is positive, or has a large diagonal where it is divided by at equal subscripts (so that a
+    triangular system or a factorization is well conditioned). Reduced types, and all with `exact`, get few bits, so
+    that sums of products of them are exact and a missing term shows. `out` and `temp` are poisoned.
+    Raises CommandError for missing sizes, or arrays too large for memory.
+    """
+    values = all_parameters(kernel, params)
+    rng = np.random.default_rng(seed)
+    special = _denominators(kernel)
+    try:
+        return {a.name: _filled(a, values, rng, special.get(a.name), exact) for a in kernel.arrays}
+    except (MemoryError, ValueError) as error:
+        raise CommandError(f"the arrays of kernel {kernel.name} do not fit in memory: {error}") from None
+
+
+def poisoned(kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Copies to run on: what the kernel only writes is filled with poison, the rest as given."""
+    copies = {name: array.copy(order="K") for name, array in arrays.items()}
+    for a in kernel.arrays:
+        if a.intent in ("out", "temp"):
+            copies[a.name].fill(poison(a.type.name))
+    return copies
+
+
+def _filled(
+    array: Array, params: Mapping[str, int], rng: np.random.Generator, special: str | None, exact: bool
+) -> NDArray[Any]:
+    shape = tuple(d.evaluate(params) for d in array.dims) or (1,)
+    order: Any = "F" if array.column_major else "C"
+    if array.intent in ("out", "temp"):
+        return np.full(shape, poison(array.type.name), STORAGE[array.type.name], order=order)
+    few = exact or array.type.name in ("f16", "bf16", "f8")
+    real = _numbers(array, shape, rng, special, few)
+    if array.type.kind == "complex":
+        real = real + 1j * _numbers(array, shape, rng, None, few)
+    if special == "diagonal":
+        diagonal = np.zeros(shape)
+        along = np.arange(min(shape))
+        diagonal[(along,) * len(shape)] = 2.0 ** np.ceil(np.log2(max(shape) + 1))
+        real = real + (diagonal.astype(np.int64) if array.type.kind == "int" else diagonal)
+    return np.asarray(encode(real, array.type.name), order=order)
+
+
+def _numbers(
+    array: Array, shape: tuple[int, ...], rng: np.random.Generator, special: str | None, few: bool
+) -> NDArray[Any]:
+    if array.type.kind == "int":
+        return rng.integers(1, 9, shape) if special == "positive" else rng.integers(-8, 9, shape)
+    if few:
+        choices = [0.5, 1.0, 2.0] if special == "positive" else [-1.0, -0.5, 0.5, 1.0]
+        return rng.choice(np.array(choices), shape)
+    return rng.uniform(0.5, 1.5, shape) if special == "positive" else rng.uniform(-1.0, 1.0, shape)
+
+
+def _denominators(kernel: Kernel) -> dict[str, str]:
+    """`positive` or `diagonal` for the arrays and scalars that a kernel divides by or takes the root of."""
+    found: dict[str, str] = {}
+    for e in _divisors(kernel.body, {}):
+        if isinstance(e, ScalarRef):
+            found[e.array.name] = "positive"
+        else:
+            diagonal = len(set(e.subscripts)) < len(e.subscripts)
+            found[e.array.name] = "diagonal" if diagonal and found.get(e.array.name) != "positive" else "positive"
+    return found
+
+
+def _divisors(nodes: Sequence[Node], lets: dict[str, Expr]) -> Iterator[Element | ScalarRef]:
+    for node in nodes:
+        match node:
+            case For(body=body):
+                yield from _divisors(body, lets)
+            case If(_, then, orelse):
+                yield from _divisors(then, lets)
+                yield from _divisors(orelse, lets)
+            case Let(name=name, value=value):
+                lets[name] = value
+                yield from _in(value, lets)
+            case Assign(_, op, value):
+                yield from _in(value, lets)
+                if op == "/=":
+                    yield from _operands(value, lets, 0)
+
+
+def _in(e: Expr, lets: Mapping[str, Expr]) -> Iterator[Element | ScalarRef]:
+    match e:
+        case Unary(_, operand):
+            yield from _in(operand, lets)
+        case Binary(op, left, right):
+            yield from _in(left, lets)
+            yield from _in(right, lets)
+            if op == "/":
+                yield from _operands(right, lets, 0)
+        case Call(function, args):
+            for a in args:
+                yield from _in(a, lets)
+                if function in _POSITIVE:
+                    yield from _operands(a, lets, 0)
+        case Select(condition, if_true, if_false):
+            for part in (condition.left, condition.right, if_true, if_false):
+                yield from _in(part, lets)
+
+
+def _operands(e: Expr, lets: Mapping[str, Expr], depth: int) -> Iterator[Element | ScalarRef]:
+    """What a divisor is made of, through `let`s."""
+    match e:
+        case ScalarRef():
+            yield e
+        case LetRef(name):
+            if name in lets and depth < 16:
+                yield from _operands(lets[name], lets, depth + 1)
+        case Unary(_, operand):
+            yield from _operands(operand, lets, depth)
+        case Binary(_, left, right):
+            yield from _operands(left, lets, depth)
+            yield from _operands(right, lets, depth)
+        case Call(_, args):
+            for a in args:
+                yield from _operands(a, lets, depth)
+        case _:
+            yield from elements(e)

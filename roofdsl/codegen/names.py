@@ -1,0 +1,50 @@
+"""Names of a kernel that mean something else in a target language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from roofdsl.codegen.syntax import Syntax
+from roofdsl.loops.model import For, If, Kernel, Let, Node
+
+_OWN = re.compile(r"(floor_(div|mod)|quotient|f32_to_\w+|\w+_(index|f64|f32|i64|i32|c64|c128|sum|trip|out)|tile_\w+)$")
+"""Names that the emitters make themselves."""
+
+
+def renamed(kernel: Kernel, syntax: Syntax) -> dict[str, str]:
+    """What to write for the names that cannot stand as they are: an underscore is added until they can."""
+    used = set(all_names(kernel))
+    found: dict[str, str] = {}
+    for name in sorted(used):
+        new = name
+        while new in syntax.reserved or _OWN.match(new) or (new != name and new in used):
+            new += "_"
+        if name.startswith("__"):
+            new = "a" + new  # names of compilers
+        if new != name:
+            found[name] = new
+            used.add(new)
+    return found
+
+
+def all_names(kernel: Kernel) -> Iterator[str]:
+    """The kernel's own name, its parameters, arrays, loop variables and `let`s."""
+    yield kernel.name
+    yield from (p.name for p in kernel.parameters)
+    yield from (a.name for a in kernel.arrays)
+    yield from variables(kernel.body)
+
+
+def variables(nodes: Sequence[Node]) -> Iterator[str]:
+    """Loop variables and `let`s of a block."""
+    for node in nodes:
+        match node:
+            case For(var=var, body=body):
+                yield var
+                yield from variables(body)
+            case If(_, then, orelse):
+                yield from variables(then)
+                yield from variables(orelse)
+            case Let(name=name):
+                yield name

@@ -1,0 +1,153 @@
+"""What a target language must be able to say; how the loops are laid out is the emitter's business."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from roofdsl.codegen.compute import REDUCED, Computed, computed, is_complex
+from roofdsl.lang.types import ElementType
+from roofdsl.loops.model import Array
+
+# how tightly the outermost operator of a text binds
+CHOICE, OR, AND, COMPARE, SUM, PRODUCT, UNARY, ATOM = range(8)
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+class Text(NamedTuple):
+    """An expression and how tightly its outermost operator binds."""
+
+    text: str
+    binds: int = ATOM
+
+    def at(self, least: int) -> str:
+        """The text, in parentheses where it binds less tightly."""
+        return self.text if self.binds >= least else f"({self.text})"
+
+
+@dataclass
+class Lines:
+    """Source text that grows line by line, blocks indented."""
+
+    lines: list[str] = field(default_factory=list)
+    depth: int = 0
+
+    def add(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text if text else "")
+
+
+class Syntax:
+    """A target language: how expressions, loops and declarations are written.
+
+    `helpers` collects the names of the functions that the text calls and that have to be defined before it.
+    """
+
+    comment: ClassVar[str] = "//"
+    reserved: ClassVar[frozenset[str]] = frozenset()
+    integer_type: ClassVar[str] = ""
+    logic: ClassVar[dict[str, str]] = {"and": "&&", "or": "||"}
+
+    def __init__(self) -> None:
+        self.helpers: dict[str, None] = {}
+
+    def helper(self, name: str) -> str:
+        """Notes that a helper is needed; its name."""
+        self.helpers[name] = None
+        return name
+
+    # ---- integers ----
+
+    def floor_div(self, a: Text, b: Text) -> Text:
+        raise NotImplementedError
+
+    def mod(self, a: Text, b: Text) -> Text:
+        raise NotImplementedError
+
+    def extremum(self, function: str, terms: Sequence[Text]) -> Text:
+        """`min` or `max` of integers."""
+        raise NotImplementedError
+
+    def negation(self, condition: Text) -> Text:
+        raise NotImplementedError
+
+    # ---- values ----
+
+    def literal(self, value: float, kind: Computed) -> Text:
+        raise NotImplementedError
+
+    def convert(self, value: Text, source: Computed, to: Computed) -> Text:
+        """A value of one computed type as another; real to complex, never complex to real."""
+        raise NotImplementedError
+
+    def from_index(self, value: Text, to: Computed) -> Text:
+        """Integer arithmetic of loop variables as a value."""
+        raise NotImplementedError
+
+    def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
+        """A function of the language; the arguments are of type `kind`, the complex one for abs, real, imag, conj."""
+        raise NotImplementedError
+
+    def choice(self, condition: Text, a: Text, b: Text) -> Text:
+        raise NotImplementedError
+
+    def quotient(self, a: Text, b: Text) -> Text:
+        """Integer division, truncated."""
+        raise NotImplementedError
+
+    def element(self, array: Array, name: str, subscripts: Sequence[Text], dims: Sequence[Text]) -> Text:
+        raise NotImplementedError
+
+    def widen(self, stored: Text, type_: ElementType) -> Text:
+        """A stored element of a reduced type as f32."""
+        return Text(f"{self.helper(f'{type_.name}_to_f32')}({stored.text})")
+
+    def narrow(self, value: Text, type_: ElementType) -> Text:
+        """An f32 rounded to a reduced type, as it is stored."""
+        return Text(f"{self.helper(f'f32_to_{type_.name}')}({value.text})")
+
+    # ---- statements ----
+
+    def open(self, out: Lines, header: str) -> None:
+        raise NotImplementedError
+
+    def close(self, out: Lines) -> None:
+        raise NotImplementedError
+
+    def otherwise(self, out: Lines) -> None:
+        raise NotImplementedError
+
+    def end(self, statement: str) -> str:
+        """A statement with what ends it."""
+        return statement
+
+    def loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+        """Opens a loop of one thread."""
+        raise NotImplementedError
+
+    def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+        """Opens a loop whose iterations are shared by the cores."""
+        raise NotImplementedError
+
+    def condition(self, out: Lines, text: str) -> None:
+        """Opens an `if`."""
+        raise NotImplementedError
+
+    def declare(self, name: str, kind: Computed, value: Text, constant: bool) -> str:
+        """A local variable with its first value."""
+        raise NotImplementedError
+
+    def stored(self, value: Text, kind: Computed, array: Array) -> Text:
+        """A value as it is assigned to an element or scalar of memory."""
+        if array.type.name in REDUCED:
+            return self.narrow(self.convert(value, kind, "f32"), array.type)
+        return self.convert(value, kind, computed(array.type))
+
+    def updates_in_place(self, array: Array, kind: Computed) -> bool:
+        """Whether `A[i] += value` of a value of that type can be written so."""
+        to = computed(array.type)
+        return array.type.name not in REDUCED and (kind == to or (is_complex(to) and not is_complex(kind)))
