@@ -12,17 +12,6 @@ from collections.abc import Callable
 from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.loops.model import Kernel
 
-CODES: dict[str, str] = {
-    "subscript-bounds": "A subscript that leaves its array at some allowed sizes.",
-    "dependence-reversed": "A `tile` or `order` that reverses a dependence.",
-    "reduction-order": "A `tile` or `order` that changes the order of updates such as `s += ...` of one element.",
-    "parallel-dependence": "A `parallel for` whose iterations depend on each other.",
-    "intent-order": "An `out` or `temp` that is read before it is written.",
-    "intent-unused": "Warning: an `inout` that is never read or never written, an `out` that no allowed size writes.",
-    "unchecked": "Warning: what could not be decided for all sizes.",
-}
-"""The diagnostic codes of these checks, beside those of `roofdsl.lang.codes`."""
-
 THOROUGH = 100_000_000
 """Integer-set operations (some seconds) for one kind of check of `deep_check`."""
 

@@ -90,3 +90,20 @@ CODES: dict[str, str] = {
     "run-arguments": "The wrong number of arguments for a kernel.",
     "run-value": "An argument or repetition that is no positive integer.",
 }
+"""Of reading and checking a file."""
+
+DEEP_CODES: dict[str, str] = {
+    "subscript-bounds": "A subscript that leaves its array at some allowed sizes.",
+    "dependence-reversed": "A `tile` or `order` that reverses a dependence.",
+    "reduction-order": "A `tile` or `order` that changes the order of updates such as `s += ...` of one element.",
+    "parallel-dependence": "A `parallel for` whose iterations depend on each other.",
+    "intent-order": "An `out` or `temp` that is read before it is written.",
+    "intent-unused": "Warning: an `inout` that is never read or never written, an `out` that no allowed size writes.",
+    "unchecked": "Warning: what could not be decided for all sizes.",
+}
+"""Of `check --deep`, beside those above."""
+
+RESULT_CODES: dict[str, str] = {
+    "result-damaged": "A file of measured results that is no JSON, or not of the form that `measure` writes.",
+}
+"""Of files of results, which are no `.roof` files."""

@@ -12,7 +12,7 @@ from subprocess import run
 import pytest
 
 from roofdsl.analysis import deep
-from roofdsl.analysis.deep import CODES, deep_check, require_legal
+from roofdsl.analysis.deep import deep_check, require_legal
 from roofdsl.analysis.legality import find_reversal
 from roofdsl.lang import codes
 from roofdsl.lang.diagnostics import Diagnostic, InputError, render
@@ -191,7 +191,7 @@ def test_findings(path: Path, golden: Callable[[Path, str], None]) -> None:
     found = deep_check(k)
     assert found
     for d in found:
-        assert d.code in CODES or d.code in codes.CODES
+        assert d.code in codes.DEEP_CODES or d.code in codes.CODES
     text = "\n".join(render(source, d) for d in found)
     golden(path.with_suffix(".txt"), text.replace(str(path), path.name) + "\n")
     if errors(found):
@@ -204,7 +204,12 @@ def test_findings(path: Path, golden: Callable[[Path, str], None]) -> None:
 
 def test_there_are_many_cases() -> None:
     assert len(CASES) >= 40
-    assert not CODES.keys() & codes.CODES.keys()
+    assert not codes.DEEP_CODES.keys() & codes.CODES.keys()
+
+
+def test_every_deep_code_is_shown_by_a_case() -> None:
+    shown = {c for p in CASES for c in re.findall(r"(?:error|warning)\[([a-z-]+)\]", p.with_suffix(".txt").read_text())}
+    assert set(codes.DEEP_CODES) <= shown
 
 
 def test_regrouping_is_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from roofdsl.lang import tree
 from roofdsl.lang.check import check
 from roofdsl.lang.checked import CheckedFile
-from roofdsl.lang.codes import CODES
+from roofdsl.lang.codes import CODES, DEEP_CODES, RESULT_CODES
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.scope import tile_name
 from roofdsl.lang.source import Source
@@ -194,8 +195,25 @@ def test_every_code_is_tested_or_used() -> None:
 
 def test_every_code_is_documented() -> None:
     page = (ROOT / "docs/language.md").read_text(encoding="utf-8")
-    table = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", page, re.MULTILINE))
-    assert {code: table.get(code) for code in CODES} == CODES
+    section = page[page.index("\n## Diagnostics\n") :]
+    assert re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", section, re.MULTILINE) == [
+        *CODES.items(),
+        *DEEP_CODES.items(),
+        *RESULT_CODES.items(),
+    ]
+
+
+def test_no_other_code_is_reported() -> None:
+    """Every code that stands in a call that makes a diagnostic, wherever in the package, is one of the table's."""
+    named = set()
+    for path in (ROOT / "roofdsl").rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant):
+                of = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+                if of in ("Diagnostic", "error", "_error", "warning", "_warning") and "-" in str(call.args[0].value):
+                    named.add(call.args[0].value)
+    assert len(named) > 50
+    assert named <= CODES.keys() | DEEP_CODES.keys() | RESULT_CODES.keys()
 
 
 def test_tile_names() -> None:
