@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from typing import Literal
 
@@ -11,6 +11,7 @@ from roofdsl.lang.types import TYPES
 from roofdsl.machine.model import MATRIX_CLASSES, UNFUSED, ComputeCeiling, Machine, operation
 from roofdsl.machine.quantities import show_bandwidth, show_number, show_rate
 from roofdsl.predict.time import Prediction
+from roofdsl.validate.compare import Comparison
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Point:
 
     intensity: operations per byte, None for a kernel without work, which stands at the left edge with its
     `bytes_per_s`. flops_per_s: operations per second. error: the lowest and highest rate of a measurement.
+    beside: for a measurement of a point that is predicted too, what to write at it instead of the name, which the
+    predicted point of the same label and machine bears; a line joins the two.
     """
 
     label: str
@@ -28,6 +31,7 @@ class Point:
     error: tuple[float, float] | None = None
     bytes_per_s: float | None = None
     machine: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,23 @@ def point_of(prediction: Prediction, label: str | None = None) -> Point:
         bytes_per_s=float(prediction.bytes_per_s),
         machine=prediction.machine,
     )
+
+
+def overlay(comparison: Comparison) -> tuple[Point, Point]:
+    """The predicted point and the measured one above or below it, from the 10th to the 90th percentile."""
+    predicted = point_of(comparison.prediction)
+    measured_s, m = comparison.measured_s, comparison.measurement
+    amount = comparison.prediction.work if predicted.intensity is not None else comparison.prediction.memory.bytes
+    rate, low, high = (amount / s for s in (measured_s, m.high_s, m.low_s))
+    measured = replace(
+        predicted,
+        kind="measured",
+        flops_per_s=rate,
+        bytes_per_s=comparison.prediction.memory.bytes / measured_s,
+        error=(low, high),
+        beside=f"{100 * comparison.ratio:.0f} %",
+    )
+    return predicted, measured
 
 
 def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] = ()) -> MachineRoofs:

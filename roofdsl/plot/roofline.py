@@ -252,10 +252,17 @@ def _place_of(point: Point, machines: Sequence[MachineRoofs], window: Window) ->
 def _points(board: _Board, points: Sequence[Point], machines: Sequence[MachineRoofs], colors: dict[str, str]) -> None:
     """Filled symbols for predictions, open ones with their spread for measurements; names where there is room."""
     anchors, texts, tints = [], [], []
-    for i, point in enumerate(points):
-        tint = colors[point.machine] if len(machines) > 1 and point.machine in colors else OKABE_ITO[i % 6]
+    labels = list(dict.fromkeys(p.label for p in points))
+    predicted = {(p.label, p.machine): _place_of(p, machines, board.window) for p in points if p.kind == "predicted"}
+    for point in points:
+        several = len(machines) > 1 and point.machine in colors
+        tint = colors[point.machine] if several else OKABE_ITO[labels.index(point.label) % 6]
         x, y = _place_of(point, machines, board.window)
-        if point.intensity is None:
+        if point.beside:
+            marker, text = "o" if point.intensity is not None else ">", point.beside
+            x0, y0 = predicted[point.label, point.machine]
+            board.line((x0, x), (y0, y), color=tint, linewidth=1.1, linestyle=(0, (1, 1.5)), zorder=4)
+        elif point.intensity is None:
             marker, text = ">", f"{point.label}: {show_bandwidth(point.bytes_per_s or 0)}, no operations"
         else:
             marker, text = "o", point.label
@@ -267,7 +274,7 @@ def _points(board: _Board, points: Sequence[Point], machines: Sequence[MachineRo
             clip_on=False,
         )  # fmt: skip
         anchors.append(board.pixel(x, y))
-        texts.append((text, _NORMAL))
+        texts.append((text, _SMALL if point.beside else _NORMAL))
         tints.append(tint)
     if len(machines) == 1:
         for roof in machines[0].roofs:

@@ -1,0 +1,1 @@
+"""Prediction beside measurement: ratios, verdicts, and what may explain a measurement above the roof."""

@@ -1,0 +1,132 @@
+"""One prediction and the measurement of the same kernel at the same size, and what is to be said of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_size
+from roofdsl.measure.results import Measurement
+from roofdsl.measure.timing import quantile
+from roofdsl.predict.time import Prediction
+
+Verdict = Literal["as predicted", "slower than predicted", "above the roof"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which ratios of measured to predicted performance count as agreement.
+
+    A ratio below 1 - tolerance is slower than predicted. The model is an upper bound on performance: one above
+    1 + margin contradicts it, whatever the tolerance; the margin is for the noise of the clock.
+    """
+
+    tolerance: float = 0.25
+    margin: float = 0.05
+
+    def verdict(self, ratio: float) -> Verdict:
+        if ratio > 1 + self.margin:
+            return "above the roof"
+        return "slower than predicted" if ratio < 1 - self.tolerance else "as predicted"
+
+
+DEFAULTS = Limits()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A prediction, a measurement, and the verdict. `causes`: what may explain a measurement above the roof."""
+
+    prediction: Prediction
+    measurement: Measurement
+    verdict: Verdict
+    causes: tuple[str, ...] = ()
+
+    @property
+    def predicted_s(self) -> float:
+        return float(self.prediction.expected_s)
+
+    @property
+    def measured_s(self) -> float:
+        """The median of the repeats, in seconds."""
+        return self.measurement.median_s
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted performance, that is, predicted over measured time: 1 reaches the model."""
+        return self.predicted_s / self.measured_s
+
+
+def compare(
+    prediction: Prediction, measurement: Measurement, machine: Machine, limits: Limits = DEFAULTS
+) -> Comparison:
+    """The comparison of the two. Raises CommandError where they are of different kernels or sizes."""
+    if prediction.kernel != measurement.kernel or dict(prediction.parameters) != dict(measurement.parameters):
+        raise CommandError(
+            f"the prediction is of {_what(prediction.kernel, prediction.parameters)}, the measurement of "
+            f"{_what(measurement.kernel, measurement.parameters)}"
+        )
+    verdict = limits.verdict(float(prediction.expected_s) / measurement.median_s)
+    causes = _causes(prediction, measurement, machine) if verdict == "above the roof" else ()
+    return Comparison(prediction, measurement, verdict, causes)
+
+
+def _what(kernel: str, parameters: tuple[tuple[str, int], ...]) -> str:
+    sizes = ", ".join(f"{n} = {v}" for n, v in parameters)
+    return f"{kernel} at {sizes}" if sizes else kernel
+
+
+def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
+    """What the two records tell of a measurement faster than the model allows, the likeliest first."""
+    found = []
+    caches = sum(cache.size_bytes * cache.copies for cache in machine.caches)
+    touched = p.footprint_bytes or 0
+    memory_bound = p.memory.name in p.bounds
+    if memory_bound and m.state == "warm" and machine.caches and touched <= caches:
+        found.append(
+            f"the {show_size(touched)} it touches stay in the {show_size(caches)} of caches from call to call, and the "
+            "model starts cold: measure with cold caches, or at a size that does not fit"
+        )
+    elif memory_bound and machine.caches and touched <= 4 * caches:
+        found.append(
+            f"it touches {show_size(touched)}, of which the caches, {show_size(caches)} as stated, may keep a part; "
+            "a cache shared by more cores than the machine states is larger than stated"
+        )
+    if memory_bound and p.traffic == "write_allocate":
+        found.append(
+            "its stores may bypass the caches, which then load no line to write it: predict with --traffic load_store"
+        )
+    if machine.units is not None and m.threads > machine.units:
+        found.append(f"it ran on {m.threads} threads, and {machine.name} has {machine.units} cores")
+    if "compute" in p.bounds:
+        found.append(
+            "the peak stated is below what the hardware does: a higher clock (turbo), or an operation that the "
+            "compiler left out or replaced by a cheaper one"
+        )
+    if "launch" in p.bounds:
+        found.append("calls of this kernel cost less than the launch time stated")
+    found.append(f"the rates of {machine.name} were stated for other hardware, or measured while it was busy")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Ratios of measured to predicted performance, of all runs: nothing is left out."""
+
+    count: int
+    least: float
+    quarter: float
+    median: float
+    three_quarters: float
+    greatest: float
+
+
+def distribution(ratios: Sequence[float]) -> Distribution:
+    """Least, quartiles (linear between runs) and greatest. Raises ValueError for none."""
+    if not ratios:
+        raise ValueError("a distribution of no runs")
+    parts = (0.0, 0.25, 0.5, 0.75, 1.0)
+    return Distribution(len(ratios), *(quantile(sorted(ratios), part) for part in parts))
