@@ -6,25 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
-from roofdsl.loops.accesses import PlacedStatement
+from roofdsl.loops.accesses import PlacedStatement, operands
 from roofdsl.loops.integers import IntExpr
 from roofdsl.loops.model import (
     Array,
     Assign,
-    Binary,
-    Call,
     Count,
-    DataCompare,
     Element,
-    Expr,
     For,
     If,
     Kernel,
     Let,
     Node,
     ScalarRef,
-    Select,
-    Unary,
 )
 
 
@@ -61,7 +55,7 @@ def uses(statement: Assign | Let | Count) -> tuple[Use, ...]:
     """The uses of one execution in their order: the right-hand side, an update's read, the write."""
     if isinstance(statement, Count):
         return ()
-    found = [_use(e, False, "") for e in _operands(statement.value)]
+    found = [_use(e, False, "") for e in operands(statement.value)]
     if isinstance(statement, Assign):
         if statement.op != "=":
             found.append(_use(statement.target, False, statement.op))
@@ -71,24 +65,6 @@ def uses(statement: Assign | Let | Count) -> tuple[Use, ...]:
 
 def _use(e: Element | ScalarRef, is_write: bool, op: str) -> Use:
     return Use(e.array, e.subscripts if isinstance(e, Element) else (), is_write, op, e.span)
-
-
-def _operands(e: Expr | DataCompare) -> Iterator[Element | ScalarRef]:
-    match e:
-        case Element() | ScalarRef():
-            yield e
-        case Unary(_, operand):
-            yield from _operands(operand)
-        case Binary(_, left, right) | DataCompare(_, left, right):
-            yield from _operands(left)
-            yield from _operands(right)
-        case Call(_, args):
-            for a in args:
-                yield from _operands(a)
-        case Select(condition, if_true, if_false):
-            yield from _operands(condition)
-            yield from _operands(if_true)
-            yield from _operands(if_false)
 
 
 def conflicting(statement: Assign | Let | Count) -> tuple[Use, ...]:

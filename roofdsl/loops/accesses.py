@@ -18,6 +18,7 @@ from roofdsl.loops.model import (
     If,
     Let,
     Node,
+    ScalarRef,
     Select,
     Unary,
 )
@@ -55,21 +56,26 @@ def accesses(statement: Assign | Let) -> tuple[Access, ...]:
 
 def elements(expression: Expr | DataCompare) -> Iterator[Element]:
     """The array elements an expression reads, left to right."""
+    return (e for e in operands(expression) if isinstance(e, Element))
+
+
+def operands(expression: Expr | DataCompare) -> Iterator[Element | ScalarRef]:
+    """The array elements and declared scalars that an expression reads, left to right."""
     match expression:
-        case Element():
+        case Element() | ScalarRef():
             yield expression
         case Unary(_, operand):
-            yield from elements(operand)
+            yield from operands(operand)
         case Binary(_, left, right) | DataCompare(_, left, right):
-            yield from elements(left)
-            yield from elements(right)
+            yield from operands(left)
+            yield from operands(right)
         case Call(_, args):
             for a in args:
-                yield from elements(a)
+                yield from operands(a)
         case Select(condition, if_true, if_false):
-            yield from elements(condition)
-            yield from elements(if_true)
-            yield from elements(if_false)
+            yield from operands(condition)
+            yield from operands(if_true)
+            yield from operands(if_false)
 
 
 def statements(body: Sequence[Node]) -> Iterator[PlacedStatement]:
