@@ -19,6 +19,7 @@ class Builder:
     def __init__(self) -> None:
         self.errors: list[Diagnostic] = []
         self._depths: dict[int, int] = {}  # by id of an expression that is alive
+        self._too_deep: set[int] = set()  # lines
 
     # ---- helpers ----
 
@@ -31,7 +32,9 @@ class Builder:
         if depth > MAX_NESTING:
             help = "name parts of it with `let`; a sum of many terms nests one level for each"
             message = f"an expression is nested deeper than the limit of {MAX_NESTING}"
-            self._error("limit-nesting", message, node.span, help)
+            if node.span.line not in self._too_deep:  # a long sum would be reported again every 200 terms
+                self._error("limit-nesting", message, node.span, help)
+                self._too_deep.add(node.span.line)
             return tree.Number("0", 0, node.span)
         self._depths[id(node)] = depth
         return node

@@ -181,6 +181,10 @@ def test_a_damaged_kernel_is_not_unknown() -> None:
     assert codes(kernel_with("y[0] = ") + "program p(n):\n    run k(n)\n    run l(n)\n") == ["syntax", "name-unknown"]
 
 
+def test_a_long_sum_is_reported_once() -> None:
+    assert codes(kernel_with("y[0] = " + "+".join("1" * 5000), "y[0] = " + "-" * 900 + "1")) == ["limit-nesting"] * 2
+
+
 def test_many_errors_are_capped() -> None:
     found = codes('use "b.txt"\n' * 3000)
     assert len(found) == 1001 and found[-1] == "more"
