@@ -40,7 +40,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         f'machine {name} "{_text(cpu.name)}, {_cores(found.cores)}, measured":',
         f'    source "roofdsl characterize, {found.when}"',
     ]
-    lines += [f"    {line}" for line in (*_peaks(found), *_levels(found), *_ceilings(found))]
+    lines += [f"    {line}" for line in (*_peaks(found), *_reduced(found), *_levels(found), *_ceilings(found))]
     lines += [f'    launch {show_time(found.call_s)} source "call of a compiled function of three arrays"']
     lines += [f"    units {found.cores}"]
     return "\n".join(lines) + "\n"
@@ -81,6 +81,16 @@ def _peaks(found: Characterization) -> Iterator[str]:
                 yield _peak(type_name, _PEAKS[peak.cls], peak.all_cores.per_s, unit, _note(peak))
             elif peak.type == type_name and peak.cls == "add":
                 yield _unfused(found, peak, unit)
+
+
+def _reduced(found: Characterization) -> Iterator[str]:
+    """Types that are only stored: computed in f32 at its rates, with conversions on top that are no operations (W)."""
+    for type_name in ("f16", "bf16", "tf32", "f8"):
+        for cls in ("fma", "add"):
+            peak = found.peak("f32", cls)
+            if peak is not None:
+                note = "computed in f32, whose rate this is; conversions come on top"
+                yield _peak(type_name, "" if cls == "add" else cls, peak.all_cores.per_s, "FLOP", note)
 
 
 def _unfused(found: Characterization, add: Peak, unit: str) -> str:
@@ -124,12 +134,17 @@ def _levels(found: Characterization) -> Iterator[str]:
 
 
 def _capacity(level: Level) -> str:
-    seen = "no step of the curve" if level.seen_bytes is None else f"the curve falls at {_kib(level.seen_bytes)}"
+    seen = (
+        "no step of the curve"
+        if level.seen_bytes is None
+        else f"the curve falls at {approximate_size(level.seen_bytes)}"
+    )
     reported = "not reported" if level.reported is None else f"{show_size(level.reported.size_bytes)} reported"
     return f"{reported}, {seen}"
 
 
-def _kib(size: int) -> str:
+def approximate_size(size: int) -> str:
+    """A size that is no round number: `716 KiB`, `28.4 MiB`."""
     return show_size(size >> 10 << 10) if size < 1 << 20 else f"{size / (1 << 20):.1f} MiB"
 
 

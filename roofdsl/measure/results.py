@@ -25,14 +25,17 @@ _LARGEST_FILE = 64 << 20
 class Verified:
     """What the results were compared with before anything was timed.
 
-    max_error: the largest difference found, as a part of the tolerance's scale (what the comparison defines);
-    tolerance: the largest that passes; elements: how many numbers were compared.
+    max_error: the largest difference, over the largest size of a value in its array; of_allowed: the largest
+    difference over what rounding in the kernel's types allows, at most 1; unverified: the share of elements of which
+    the reference can say nothing. parameters: the sizes of the comparison, smaller than those timed where the
+    reference would take long (the compiled code is the same).
     """
 
     against: str
     max_error: float
-    tolerance: float
-    elements: int
+    of_allowed: float
+    unverified: float
+    parameters: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,9 @@ class Measurement:
 
     times_s: seconds per call, one for each repeat; each repeat made `calls_per_repeat` calls. state: "warm" (the
     same buffers again and again), "cold" (caches emptied before each) or "rotated" (buffers in turn, more than the
-    caches hold). work: W, in operations named by `operation` (FLOP or OP). `details`: what else the back end tells
-    (block sizes, math mode). source_sha256 is of the kernel's own text, generated_sha256 of the code that ran.
+    caches hold). work: W, in operations named by `operation` (FLOP or OP). footprint_bytes: all arrays together.
+    `details`: what else the back end tells (block sizes, math mode). source_sha256 is of the kernel's own text,
+    generated_sha256 of the code that ran.
     """
 
     kernel: str
@@ -123,8 +127,9 @@ class Measurement:
             "verified": {
                 "against": self.verified.against,
                 "max_error": self.verified.max_error,
-                "tolerance": self.verified.tolerance,
-                "elements": self.verified.elements,
+                "of_allowed": self.verified.of_allowed,
+                "unverified": self.verified.unverified,
+                "parameters": dict(self.verified.parameters),
             },
             "source": self.source,
             "source_sha256": self.source_sha256,
@@ -250,6 +255,12 @@ class _Reader:
             raise self.fail(f"`{key}` is {value}, and should be positive", key)
         return value
 
+    def part(self, document: Mapping[str, Any], key: str) -> float:
+        value = float(self.typed(document, key, (int, float)))
+        if not 0 <= value < float("inf"):
+            raise self.fail(f"`{key}` is {value}, and should be a number that is not negative", key)
+        return value
+
     def count(self, document: Mapping[str, Any], key: str, least: int = 0) -> int:
         value: int = self.typed(document, key, int)
         if value < least:
@@ -282,11 +293,10 @@ class _Reader:
 
     def verified(self, document: Mapping[str, Any]) -> Verified:
         table = self.typed(document, "verified", dict)
-        error = float(self.typed(table, "max_error", (int, float)))
-        tolerance = self.positive(table, "tolerance")
-        if not 0 <= error <= tolerance:
-            raise self.fail(f"the error {error:g} is outside the tolerance {tolerance:g}: not verified", "max_error")
-        return Verified(self.typed(table, "against", str), error, tolerance, self.count(table, "elements", 1))
+        error, allowed, share = (self.part(table, key) for key in ("max_error", "of_allowed", "unverified"))
+        if not (allowed <= 1 and share < 1):
+            raise self.fail(f"the error is {allowed:g} of what is allowed: the results are not verified", "of_allowed")
+        return Verified(self.typed(table, "against", str), error, allowed, share, self.counts(table, "parameters"))
 
     def when(self, document: Mapping[str, Any]) -> str:
         value: str = self.typed(document, "when", str)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from roofdsl.measure.timing import LEAST_REPEATS, median, pin, pinned, quantile
+from roofdsl.measure.timing import LEAST_REPEATS, MOST, median, pin, pinned, quantile, switches
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,9 @@ ROUNDS = 4
 """Rounds of samples that are taken at most, while they spread by more than CALM."""
 
 CALM = 0.1
+
+SKEW = 0.15
+"""A sample counts where cores begin and end within this part of it: else they did not run together."""
 
 FULL = Effort(9, 4e-3)
 QUICK = Effort(LEAST_REPEATS, 2e-3)
@@ -53,13 +56,29 @@ def rate(
     count = _count(loop, arguments[0], cores[0], effort.sample_s)
     best = Rate(0.0, 0.0)
     for _ in range(ROUNDS):
-        per_s = [amount * count / _together(loop, arguments, count, cores) for _ in range(effort.samples)]
+        seconds = _samples(loop, arguments, count, cores, effort.samples)
+        per_s = [amount * count / s for s in seconds]
         middle = median(per_s)
         found = Rate(middle, (quantile(per_s, 0.9) - quantile(per_s, 0.1)) / middle)
         best = max(best, found, key=lambda r: r.per_s)
         if found.spread <= CALM:
             break
     return best
+
+
+def _samples(
+    loop: Callable[..., object], arguments: Sequence[tuple[Any, ...]], count: int, cores: Sequence[int], wanted: int
+) -> list[float]:
+    """Seconds of so many samples during which no core was taken away; all of them where that happens too often."""
+    calm: list[float] = []
+    every: list[float] = []
+    while len(calm) < wanted and len(every) < MOST * wanted:
+        before = switches()
+        taken, together = _together(loop, arguments, count, cores)
+        every.append(taken)
+        if together and switches() == before:
+            calm.append(taken)
+    return calm if 2 * len(calm) >= wanted else every
 
 
 def _count(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, wanted_s: float) -> int:
@@ -76,13 +95,13 @@ def _count(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, w
 
 def _together(
     loop: Callable[..., object], arguments: Sequence[tuple[Any, ...]], count: int, cores: Sequence[int]
-) -> float:
-    """Seconds of one sample."""
+) -> tuple[float, bool]:
+    """Seconds of one sample, and whether all cores began and ended at about the same time."""
     if len(arguments) == 1:
         with pinned([cores[0]]):
             start = time.perf_counter()
             loop(*arguments[0], count)
-            return time.perf_counter() - start
+            return time.perf_counter() - start, True
     barrier = threading.Barrier(len(arguments))
     spans: list[tuple[float, float]] = []
     failures: list[BaseException] = []
@@ -105,4 +124,6 @@ def _together(
         thread.join()
     if failures:
         raise failures[0]
-    return max(end for _, end in spans) - min(start for start, _ in spans)
+    starts, ends = zip(*spans, strict=True)
+    whole = max(ends) - min(starts)
+    return whole, max(starts) - min(starts) + max(ends) - min(ends) <= SKEW * whole

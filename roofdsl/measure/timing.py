@@ -1,12 +1,14 @@
 """Timing on a noisy machine: a monotonic clock, warm-up, repeats, the median and how far the times spread.
 
 A sample is several calls in a row where one is too short for the clock; a repeat is one sample. What runs between
-samples (restoring inputs, flushing caches) is never timed.
+samples (restoring inputs, flushing caches) is never timed. A sample during which another program took a core away (the
+system counts such switches) says nothing about the code: it is set aside and taken again, as long as enough remain.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +23,9 @@ REPEATS = 20
 
 LEAST_REPEATS = 5
 """Samples that are taken of the longest run, whatever the budget."""
+
+MOST = 3
+"""Samples, as a multiple of the repeats wanted, after which no more are taken though some were disturbed."""
 
 NOISY = 0.25
 """(high - low) / median above which a measurement is called noisy."""
@@ -53,10 +58,16 @@ DEFAULT = Plan()
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds per call, one number for each sample in the order they were taken; `calls` were made in each."""
+    """Seconds per call, one number for each sample in the order they were taken; `calls` were made in each.
+
+    disturbed: samples set aside, since a core was taken away meanwhile. Where too few others were left they are among
+    `seconds` too, and `all_disturbed` says so.
+    """
 
     seconds: tuple[float, ...]
     calls: int
+    disturbed: tuple[float, ...] = ()
+    all_disturbed: bool = False
 
     def __post_init__(self) -> None:
         if not self.seconds or self.calls < 1:
@@ -87,6 +98,11 @@ class Times:
 
     def warning(self) -> str | None:
         """What to say of a noisy measurement; None for a calm one."""
+        if self.all_disturbed:
+            return (
+                f"other programs took cores away during {len(self.disturbed)} of {len(self.seconds)} repeats; these "
+                "count all the same, since too few others are left"
+            )
         if not self.noisy:
             return None
         return (
@@ -121,13 +137,27 @@ def resolution(clock: Clock = time.perf_counter) -> float:
     return min(steps)
 
 
+def switches() -> int:
+    """How often this process lost a core to another one so far (involuntary context switches); 0 where not told."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
 def time_calls(
-    runs: Sequence[Call], plan: Plan = DEFAULT, prepare: Call | None = None, clock: Clock = time.perf_counter
+    runs: Sequence[Call],
+    plan: Plan = DEFAULT,
+    prepare: Call | None = None,
+    *,
+    clock: Clock = time.perf_counter,
+    lost: Callable[[], int] = switches,
 ) -> Times:
     """Times calls of `runs`, which are taken in turn (several buffers in rotation, or one run alone).
 
     `prepare` is called before each sample, outside the time: it restores inputs or empties caches. Where it empties
-    them, hand it in with `plan.sample_s` 0, so that each sample is one call.
+    them, hand it in with `plan.sample_s` 0, so that each sample is one call. `lost` counts what disturbs a sample.
     Raises ValueError for no runs, and what a run raises.
     """
     if not runs:
@@ -145,21 +175,32 @@ def time_calls(
         if made >= len(runs) and (clock() - begun >= plan.warm_s or made >= 10_000):
             break
     calls = _calls(shortest, plan, clock)
-    seconds: list[float] = []
+    calm: list[float] = []
+    disturbed: list[float] = []
     spent = 0.0
     turn = 0
-    while len(seconds) < plan.repeats and (spent < plan.budget_s or len(seconds) < min(LEAST_REPEATS, plan.repeats)):
+    while _wants_more(plan, len(calm), len(disturbed), spent):
         around = clock()
         prepare()
         order = [runs[(turn + k) % len(runs)] for k in range(calls)]
         turn += calls
+        before = lost()
         start = clock()
         for run in order:
             run()
         end = clock()
-        seconds.append((end - start) / calls)
+        (calm if lost() == before else disturbed).append((end - start) / calls)
         spent += end - around
-    return Times(tuple(seconds), calls)
+    if len(calm) >= min(LEAST_REPEATS, plan.repeats):
+        return Times(tuple(calm), calls, tuple(disturbed))
+    return Times((*calm, *disturbed), calls, tuple(disturbed), True)
+
+
+def _wants_more(plan: Plan, calm: int, disturbed: int, spent: float) -> bool:
+    """Repeats are made until enough were calm; not for ever, and where time is over not beyond the least number."""
+    if calm >= plan.repeats or calm + disturbed >= MOST * plan.repeats:
+        return False
+    return spent < plan.budget_s or calm + disturbed < min(LEAST_REPEATS, plan.repeats)
 
 
 def _nothing() -> None:

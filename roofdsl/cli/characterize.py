@@ -1,0 +1,94 @@
+"""`roofdsl characterize`: this machine's ceilings, measured and written as a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import warn
+from roofdsl.cli.progress import progress_bar
+from roofdsl.cli.text import columns
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+from roofdsl.measure.atomic import check_writable
+from roofdsl.measure.characterize_cpu import Characterization, characterize_cpu
+from roofdsl.measure.machine_file import approximate_size, machine_text, save_machine, to_machine
+from roofdsl.measure.timing import usable_cores
+
+
+@click.command()
+@click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
+@click.option("-o", "--output", required=True, metavar="MACHINE.roof", help="The machine file to write.")
+@click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw bandwidth against working set.")
+@click.option("--quick", is_flag=True, help="Under half a minute: fewer sizes, types and samples.")
+@click.option("--cores", type=click.IntRange(min=1), help="Use so many cores; by default all that can be used.")
+@click.option("--one-core", metavar="MACHINE.roof", help="Write the machine of one core too, of the same run.")
+@click.option("--name", metavar="NAME", help="The machine's name; by default the processor's.")
+def characterize(
+    *,
+    backend: str,
+    output: str,
+    plot: str | None,
+    quick: bool,
+    cores: int | None,
+    one_core: str | None,
+    name: str | None,
+) -> None:
+    """Measure peaks, bandwidths and the cost of a call, and write them as a machine.
+
+    Other programs that run meanwhile lower the numbers; a machine file is as good as the machine was idle.
+    """
+    targets = [Path(p) for p in (output, plot, one_core) if p is not None]
+    for path in targets:
+        check_writable(path)
+    if name is not None and not (name.isidentifier() and name.isascii()):
+        raise click.BadParameter(f"`{name}` cannot name a machine", param_hint="--name")
+    for text in (output, one_core):
+        if text is not None and not text.endswith(".roof"):
+            raise click.BadParameter(f"`{text}` does not end in .roof", param_hint="-o")
+    if plot is not None:
+        from roofdsl.plot.sweep import check_format
+
+        check_format(Path(plot))
+    if backend == "gpu":
+        from roofdsl.cli.characterize_gpu import run
+
+        run(Path(output), plot and Path(plot), quick, name)
+        return
+    if cores is not None and cores > len(usable_cores()):
+        raise CommandError(f"{cores} cores are asked for, and this process can use {len(usable_cores())}")
+    with progress_bar("characterize") as tell:
+        found = characterize_cpu(quick, cores, tell)
+    save_machine(Path(output), machine_text(found, name))
+    click.echo(_report(found))
+    click.echo(f"{to_machine(found, name).name} written to {output}")
+    if one_core is not None:
+        alone = found.alone()
+        own = f"{name}_1_core" if name else None
+        save_machine(Path(one_core), machine_text(alone, own))
+        click.echo(f"{to_machine(alone, own).name} written to {one_core}")
+    if plot is not None:
+        from roofdsl.plot.sweep import save_sweep, sweep_figure
+
+        save_sweep(Path(plot), sweep_figure(found))
+    for note in found.notes:
+        warn(note)
+
+
+def _report(found: Characterization) -> str:
+    """Tables of peaks and levels, all cores and one beside each other."""
+    cores = f"{found.cores} core{'s' if found.cores > 1 else ''}"
+    rows = [["peak", cores, "one core"]]
+    for peak in found.peaks:
+        unit = "FLOP" if peak.type.startswith("f") else "OP"
+        both = [show_rate(r.per_s, unit) for r in (peak.all_cores, peak.one_core)]
+        rows.append([f"{peak.type} {peak.cls}", *both])
+    lines = columns(rows, right=(1, 2))
+    rows = [["level", "size", cores, "one core", "read off the curve"]]
+    for level in found.levels:
+        seen = "" if level.seen_bytes is None else approximate_size(level.seen_bytes)
+        both = [show_bandwidth(w.bytes_per_s) for w in (level.all_cores, level.one_core)]
+        rows.append([level.name, show_size(level.capacity_bytes), *both, seen])
+    lines += ["", *columns(rows, right=(1, 2, 3, 4)), "", f"a call {show_time(found.call_s)}", ""]
+    return "\n".join(lines)

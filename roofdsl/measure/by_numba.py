@@ -1,0 +1,79 @@
+"""Generated Python, compiled by numba."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.codegen.generated import Argument, Generated
+from roofdsl.loops.model import Kernel
+from roofdsl.measure.device import software
+from roofdsl.measure.runner import Call, Runner
+
+
+def numba_runner(kernel: Kernel, variant: str) -> Runner:
+    """The variants `loops` and `parallel`. Raises CommandError where the kernel has no parallel loop."""
+    generated = generate_for(kernel, "python", variant)
+    function = _load(generated)
+    flags = re.findall(r"^@njit\((.*)\)$", generated.source, re.MULTILINE)[-1]
+    threads = _threads() if variant == "parallel" else 1
+
+    def bind(arrays: dict[str, NDArray[Any]], params: Mapping[str, int]) -> Call:
+        values = [_value(a, arrays, params) for a in generated.arguments]
+        return lambda: function(*values)
+
+    details: dict[str, Any] = {"notes": list(generated.notes)} if generated.notes else {}
+    if generated.parallel:
+        details["parallel_loops"] = list(generated.parallel)
+    return Runner(variant, f"numba {software()['numba']}, {flags}", threads, generated.source, bind, details)
+
+
+def generate_for(kernel: Kernel, target: Any, variant: str) -> Generated:
+    """The source of a variant; which loops are parallel is proven from the dependences."""
+    from roofdsl.codegen.generate import generate
+
+    if variant == "loops":
+        return generate(kernel, target, "loops")
+    from roofdsl.analysis.parallel import parallel_loops
+
+    return generate(kernel, target, "parallel", free=parallel_loops(kernel))
+
+
+def _load(generated: Generated) -> Any:
+    """The compiled function of generated text (made from a checked kernel; nothing of a user's is executed)."""
+    name = f"<{generated.kernel}, {generated.variant}>"
+    names: dict[str, Any] = {}
+    linecache.cache[name] = (len(generated.source), None, generated.source.splitlines(True), name)
+    exec(compile(generated.source, name, "exec"), names)
+    return names[generated.function]
+
+
+def _threads() -> int:
+    import numba
+
+    return int(numba.get_num_threads())
+
+
+def _value(argument: Argument, arrays: Mapping[str, NDArray[Any]], params: Mapping[str, int]) -> Any:
+    """What is passed for an argument: an array, a scalar by value, a size."""
+    if argument.role == "parameter":
+        return int(params[argument.name])
+    array = arrays[argument.name]
+    if argument.role == "scalar_in":
+        return by_value(argument, array)
+    return array
+
+
+def by_value(argument: Argument, array: NDArray[Any]) -> Any:
+    """A scalar as numpy has it; reduced types are passed as f32."""
+    from roofdsl.codegen.storage import STORAGE, decode
+
+    assert argument.type is not None
+    if STORAGE[argument.type.name].startswith("uint"):
+        return np.float32(decode(array, argument.type.name).reshape(-1)[0])
+    return array.reshape(-1)[0]

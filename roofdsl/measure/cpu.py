@@ -1,0 +1,125 @@
+"""Measuring a kernel on the processor: build a variant, verify it, time it, and keep all that belongs to the number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.measure.results import Measurement, now, source_hash, text_hash
+from roofdsl.measure.runner import Runner
+from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
+
+VARIANTS = ("loops", "parallel", "library")
+COMPILERS = ("numba", "cc")
+
+
+@dataclass(frozen=True)
+class CpuOptions:
+    """How a kernel is run. cold: caches are emptied before each sample, which then is a single call."""
+
+    variant: str = "loops"
+    compiler: str = "numba"
+    plan: Plan = DEFAULT
+    cold: bool = False
+    seed: int = 0
+
+
+def measure_cpu(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    options: CpuOptions | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Measurement:
+    """Times one launch of `kernel` at `params`, after its results were compared with the reference.
+
+    Warm by default: the same arrays in every call, so that what fits into a cache is there. `tell` is called with what
+    is being done. Raises InputError for an illegal kernel, CommandError for sizes, variants and compilers that do not
+    go, and WrongResult (a CommandError) where the code computes something else than the kernel.
+    """
+    from roofdsl.analysis.at import work_at
+    from roofdsl.analysis.counters import counters_at, has_counters
+    from roofdsl.analysis.deep import require_legal
+    from roofdsl.analysis.setting import numbers
+    from roofdsl.codegen.inputs import random_inputs
+    from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
+    from roofdsl.measure.device import describe_cpu, software
+    from roofdsl.measure.verify import verify
+
+    options = options or CpuOptions()
+    say = tell or (lambda what: None)
+    require_legal(kernel)
+    values = numbers(kernel, params)
+    say("compiling")
+    runner = build(kernel, options)
+    say("verifying")
+    verified = verify(kernel, runner.run, values, f"the variant `{options.variant}`")
+    work = work_at(kernel, values)
+    say("preparing")
+    arrays = aligned(random_inputs(kernel, values, options.seed))
+    restore = Restorer(kernel, arrays)
+    cpu = describe_cpu()
+    flush = Flusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
+
+    def prepare() -> None:
+        restore()
+        if flush is not None:
+            flush()
+
+    plan = Plan(options.plan.repeats, options.plan.budget_s, 0.0, 0.0) if options.cold else options.plan
+    say("timing")
+    alone = runner.threads == 1
+    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
+        times = time_calls([runner.bind(arrays, values)], plan, prepare)
+    noise = times.warning()
+    return Measurement(
+        kernel=kernel.name,
+        parameters=(*kernel.constants, *values.items()),
+        backend="cpu",
+        variant=runner.variant,
+        device=cpu.to_json(),
+        software=software(),
+        when=now(),
+        times_s=times.seconds,
+        calls_per_repeat=times.calls,
+        state="cold" if options.cold else "warm",
+        threads=runner.threads,
+        pinned=is_pinned,
+        compiler=runner.compiler,
+        work=work.total,
+        operation="OP" if _all_integer(work.by_type) else "FLOP",
+        footprint_bytes=total_bytes(arrays),
+        verified=verified,
+        source=kernel.source.name,
+        source_sha256=source_hash(kernel),
+        generated_sha256=text_hash(runner.text),
+        counters=tuple(counters_at(kernel, values).items()) if has_counters(kernel.body) else (),
+        warnings=(noise,) if noise else (),
+        details={**runner.details, "disturbed_s": list(times.disturbed)},
+    )
+
+
+def build(kernel: Kernel, options: CpuOptions) -> Runner:
+    """The code of a variant, compiled or bound to a library. Raises CommandError where there is no such code."""
+    if options.variant not in VARIANTS:
+        raise CommandError(f"there is no variant `{options.variant}` on the CPU", f"it has {', '.join(VARIANTS)}")
+    if options.variant == "library":
+        from roofdsl.measure.library import library_runner
+
+        if options.compiler != "numba":
+            raise CommandError("the variant `library` compiles nothing", "leave out --compiler")
+        return library_runner(kernel)
+    if options.compiler == "cc":
+        from roofdsl.measure.by_cc import c_runner
+
+        return c_runner(kernel, options.variant)
+    from roofdsl.measure.by_numba import numba_runner
+
+    return numba_runner(kernel, options.variant)
+
+
+def _all_integer(by_type: Mapping[str, Any]) -> bool:
+    return bool(by_type) and all(name.startswith("i") for name in by_type)

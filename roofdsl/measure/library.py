@@ -1,0 +1,297 @@
+"""Kernels that a library has: sums of products in the form of dot, GEMV, GEMM and batched GEMM, and scaled additions.
+
+Recognized from the checked kernel, whatever it and its arrays are called: one statement that adds a product into its
+target, under loops of which each is one subscript of its arrays, with the target set to zero before or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.integers import IntExpr, Sym
+from roofdsl.loops.model import Array, Assign, Binary, Element, Expr, For, Kernel, Let, LetRef, Number, ScalarRef
+from roofdsl.measure.runner import Call, Runner
+
+TYPES = ("f64", "f32", "c128", "c64")
+"""Element types that BLAS has."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array and the loop variable of each of its dimensions; none for a scalar."""
+
+    array: Array
+    letters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """target (+)= product of `scalars` and one or two operands, over the ranges of the loop variables.
+
+    accumulate: the target's value before is added; else it starts from zero. kind: dot, gemv, gemm, batched gemm, outer
+    product or axpy. batch, rows, columns, summed: letters of both operands and the target, of the first and the target,
+    of the second and the target, of both operands alone.
+    """
+
+    kind: str
+    target: Operand
+    operands: tuple[Operand, ...]
+    scalars: tuple[Array, ...]
+    accumulate: bool
+    ranges: Mapping[str, tuple[IntExpr, IntExpr]]
+    batch: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    summed: tuple[str, ...] = ()
+
+
+def recognize(kernel: Kernel) -> Contraction:
+    """The contraction that a kernel (as written, before its directives) is. Raises CommandError where it is none."""
+    placed = list(statements(kernel.body))
+    lets = {p.statement.name: p.statement.value for p in placed if isinstance(p.statement, Let)}
+    assigns = [p for p in placed if isinstance(p.statement, Assign)]
+    if len(lets) + len(assigns) != len(placed) or any(p.guards for p in placed):
+        raise _none(kernel, "it counts or branches")
+    if not 1 <= len(assigns) <= 2:
+        raise _none(kernel, "it is not one sum of products")
+    main = assigns[-1]
+    target, product, accumulates = _added(kernel, main, lets)
+    if len(assigns) == 2:
+        _check_zero(kernel, assigns[0], main, target)
+        accumulates = False
+    elif not accumulates:
+        raise _none(kernel, "it is not one sum of products")
+    operands, scalars = _factors(kernel, product, lets)
+    return _classified(kernel, main, target, operands, scalars=scalars, accumulate=accumulates)
+
+
+def _none(kernel: Kernel, why: str) -> CommandError:
+    return CommandError(
+        f"kernel {kernel.name} is no product that a library has: {why}",
+        "the variant `library` is for dot, GEMV, GEMM, batched GEMM and scaled additions; take `loops` or `parallel`",
+    )
+
+
+def _added(kernel: Kernel, placed: PlacedStatement, lets: Mapping[str, Expr]) -> tuple[Operand, Expr, bool]:
+    """(target, what is added to it, True): of `T += e` and `T = T + e`."""
+    statement = placed.statement
+    assert isinstance(statement, Assign)
+    target = statement.target
+    operand = _operand(kernel, target)
+    if statement.op == "+=":
+        return operand, statement.value, True
+    value = _resolved(statement.value, lets)
+    if statement.op == "=" and isinstance(value, Binary) and value.op == "+":
+        for a, b in ((value.left, value.right), (value.right, value.left)):
+            if _resolved(a, lets) == target:
+                return operand, b, True
+    raise _none(kernel, f"`{statement.op}` is no sum of products")
+
+
+def _operand(kernel: Kernel, e: Element | ScalarRef) -> Operand:
+    if isinstance(e, ScalarRef):
+        return Operand(e.array, ())
+    letters = []
+    for s in e.subscripts:
+        if not isinstance(s, Sym):
+            raise _none(kernel, f"the subscript `{s}` of {e.array.name} is no loop variable")
+        letters.append(s.name)
+    if len(set(letters)) != len(letters):
+        raise _none(kernel, f"two subscripts of {e.array.name} are the same")
+    return Operand(e.array, tuple(letters))
+
+
+def _resolved(e: Expr, lets: Mapping[str, Expr]) -> Expr:
+    while isinstance(e, LetRef) and e.name in lets:
+        e = lets[e.name]
+    return e
+
+
+def _factors(kernel: Kernel, e: Expr, lets: Mapping[str, Expr]) -> tuple[tuple[Operand, ...], tuple[Array, ...]]:
+    """The array factors of a product and its scalar ones."""
+    operands: list[Operand] = []
+    scalars: list[Array] = []
+    pending = [e]
+    while pending:
+        part = _resolved(pending.pop(0), lets)
+        match part:
+            case Binary("*", left, right):
+                pending = [left, right, *pending]
+            case Element():
+                operands.append(_operand(kernel, part))
+            case ScalarRef(array) if array.intent == "in":
+                scalars.append(array)
+            case _:
+                raise _none(kernel, "what it adds is no product of array elements")
+    if not 1 <= len(operands) <= 2:
+        raise _none(kernel, f"it multiplies {len(operands)} arrays")
+    return tuple(operands), tuple(scalars)
+
+
+def _check_zero(kernel: Kernel, first: PlacedStatement, main: PlacedStatement, target: Operand) -> None:
+    """`T = 0` once for every element of the target, before anything is added to it."""
+    statement = first.statement
+    assert isinstance(statement, Assign)
+    zero = statement.op == "=" and isinstance(statement.value, Number) and statement.value.value == 0
+    before = _operand(kernel, statement.target)
+    if not zero or before.array != target.array or first.position > main.position:
+        raise _none(kernel, "it does more than set its target to zero and add products")
+    ranges = {loop.var: loop for loop in main.loops}
+    mine = {loop.var: loop for loop in first.loops}
+    matches = len(before.letters) == len(mine) and set(mine) == set(before.letters)
+    for a, b in zip(before.letters, target.letters, strict=False):
+        matches = matches and a in mine and b in ranges and _range(mine[a]) == _range(ranges[b])
+    if not matches:
+        raise _none(kernel, "its target is not set to zero once for each element")
+
+
+def _range(loop: For) -> tuple[IntExpr, IntExpr, IntExpr]:
+    return loop.start, loop.stop, loop.step
+
+
+def _classified(
+    kernel: Kernel,
+    main: PlacedStatement,
+    target: Operand,
+    operands: tuple[Operand, ...],
+    *,
+    scalars: tuple[Array, ...],
+    accumulate: bool,
+) -> Contraction:
+    """Which product it is, from which subscripts its arrays share."""
+    names = [loop.var for loop in main.loops]
+    for loop in main.loops:
+        if str(loop.step) != "1" or (loop.start.symbols() | loop.stop.symbols()) & set(names):
+            raise _none(kernel, f"the loop `{loop.var}` is no plain range")
+    used = set().union(target.letters, *(o.letters for o in operands))
+    if used != set(names):
+        raise _none(kernel, "a loop is no subscript of its arrays")
+    types = {o.array.type.name for o in (target, *operands)} | {a.type.name for a in scalars}
+    if len(types) != 1 or types.pop() not in TYPES:
+        raise _none(kernel, f"BLAS multiplies {', '.join(TYPES)}, all of one type")
+    if any(o.array == target.array for o in operands):
+        raise _none(kernel, "it reads what it adds to")
+    ranges = {loop.var: (loop.start, loop.stop) for loop in main.loops}
+    if len(operands) == 1:
+        if set(operands[0].letters) != set(target.letters):
+            raise _none(kernel, "it sums one array alone")
+        return Contraction("axpy", target, operands, scalars, accumulate, ranges, batch=target.letters)
+    a, b, t = (set(o.letters) for o in (*operands, target))
+    batch, rows, columns, summed = a & b & t, (a & t) - b, (b & t) - a, (a & b) - t
+    if a | b != used or (a - b - t) or (b - a - t) or not summed:
+        raise _none(kernel, "its subscripts are not those of a matrix product")
+    if max(len(rows), len(columns), len(summed)) > 1 or len(batch) > 1:
+        raise _none(kernel, "it has more indices than a batched matrix product")
+    kind = {(0, 0): "dot", (1, 0): "gemv", (0, 1): "gemv", (1, 1): "gemm"}[len(rows), len(columns)]
+    kind = f"batched {kind}" if batch else kind
+    return Contraction(
+        kind, target, operands, scalars, accumulate, ranges, tuple(batch), tuple(rows), tuple(columns), tuple(summed)
+    )
+
+
+# ---- running it ----
+
+
+def matrix_views(found: Contraction, arrays: Mapping[str, Any], params: Mapping[str, int]) -> tuple[Any, Any, Any]:
+    """(A, B, T) as views (batch..., rows, summed), (batch..., summed, columns), (batch..., rows, columns); dimensions
+    that a kernel lacks have size 1, except where both lack rows and columns. Works on numpy and cupy arrays alike.
+    """
+    bounds = {v: slice(lo.evaluate(params), hi.evaluate(params)) for v, (lo, hi) in found.ranges.items()}
+
+    def view(o: Operand, wanted: Sequence[tuple[str, ...]]) -> Any:
+        array = arrays[o.array.name]
+        if not o.letters:
+            return array.reshape((1,) * len(wanted))
+        part = array[tuple(bounds[v] for v in o.letters)]
+        order = [o.letters.index(v) for group in wanted for v in group]
+        part = part.transpose(order)
+        return part[tuple(slice(None) if group else None for group in wanted)]
+
+    lead = [found.batch] if found.batch else []
+    a = view(found.operands[0], [*lead, found.rows, found.summed])
+    b = view(found.operands[1], [*lead, found.summed, found.columns])
+    return a, b, view(found.target, [*lead, found.rows, found.columns])
+
+
+def library_runner(kernel: Kernel) -> Runner:
+    """numpy, which calls its BLAS. Raises CommandError for a kernel that is no such product."""
+    from roofdsl.measure.device import blas
+    from roofdsl.measure.timing import usable_cores
+
+    found = recognize(kernel)
+    text = f"{found.kind}: {described(found)}"
+    details = {"library": blas(), "operation": found.kind, "as": described(found)}
+    threads = 1 if found.kind in ("axpy", "dot") else len(usable_cores())
+
+    def bind(arrays: dict[str, NDArray[Any]], params: Mapping[str, int]) -> Call:
+        return _axpy(found, arrays, params) if found.kind == "axpy" else _product(found, arrays, params)
+
+    return Runner("library", f"numpy, {blas()}", threads, text, bind, details)
+
+
+def described(found: Contraction) -> str:
+    """What is called, in words for the record."""
+    factor = "".join(f"{a.name} * " for a in found.scalars)
+    sign = "+=" if found.accumulate else "="
+    if found.kind == "axpy":
+        return f"{found.target.array.name} {sign} {factor}{found.operands[0].array.name}, through a work array"
+    a, b = (o.array.name for o in found.operands)
+    work = ", through a work array" if found.accumulate or found.scalars else ""
+    return f"{found.target.array.name} {sign} {factor}matmul({a}, {b}){work}"
+
+
+def _scale(found: Contraction, arrays: Mapping[str, Any]) -> Any:
+    """The product of the scalar factors; None without any."""
+    scale = None
+    for a in found.scalars:
+        value = arrays[a.name].reshape(-1)[0]
+        scale = value if scale is None else scale * value
+    return scale
+
+
+def _product(found: Contraction, arrays: Mapping[str, NDArray[Any]], params: Mapping[str, int]) -> Call:
+    import numpy as np
+
+    a, b, target = matrix_views(found, arrays, params)
+    scale = _scale(found, arrays)
+    if not found.accumulate and scale is None and target.size and target.flags.c_contiguous:
+        return lambda: np.matmul(a, b, out=target)
+    work = np.empty(target.shape, target.dtype)
+
+    def run() -> None:
+        np.matmul(a, b, out=work)
+        if scale is not None:
+            np.multiply(work, scale, out=work)
+        if found.accumulate:
+            np.add(target, work, out=target)
+        else:
+            np.copyto(target, work)
+
+    return run
+
+
+def _axpy(found: Contraction, arrays: Mapping[str, NDArray[Any]], params: Mapping[str, int]) -> Call:
+    import numpy as np
+
+    bounds = {v: slice(lo.evaluate(params), hi.evaluate(params)) for v, (lo, hi) in found.ranges.items()}
+    target, operand = found.target, found.operands[0]
+    to = arrays[target.array.name][tuple(bounds[v] for v in target.letters)]
+    part = arrays[operand.array.name][tuple(bounds[v] for v in operand.letters)]
+    part = part.transpose([operand.letters.index(v) for v in target.letters])
+    scale = _scale(found, arrays)
+    work = np.empty(to.shape, to.dtype)
+
+    def run() -> None:
+        if scale is None:
+            np.add(to, part, out=to)
+        else:
+            np.multiply(part, scale, out=work)
+            np.add(to, work, out=to) if found.accumulate else np.copyto(to, work)
+
+    return run

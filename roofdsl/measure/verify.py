@@ -1,0 +1,117 @@
+"""Before a kernel is timed: does the very code that will run compute what the kernel says?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.measure.results import Verified
+
+Run = Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]
+"""Runs code on arrays (as codegen.inputs gives them), which it changes, at these sizes."""
+
+AGAINST = "numpy in higher precision, the kernel as written"
+
+BUDGET_S = 1.5
+"""Seconds that the reference may take."""
+
+_FIRST = 2_000  # accesses of the smallest size that is worth a comparison
+
+
+class WrongResult(CommandError):
+    """Generated code whose results are not what the kernel says."""
+
+
+def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None = None) -> Verified:
+    """Compares one run on random data, outputs poisoned, with the reference; at sizes that take BUDGET_S at most.
+
+    `what` names the code in the error. `compute`: a type such as tf32 that single-precision operations may be rounded
+    to. Raises WrongResult where a number is further off than rounding allows.
+    """
+    from roofdsl.codegen.compare import compare
+    from roofdsl.codegen.inputs import poisoned, random_inputs
+    from roofdsl.codegen.reference import reference
+
+    sizes = list(_affordable(kernel, values))
+    spent, cost_before = 0.0, 0
+    verified: Verified | None = None
+    for params, cost in sizes:
+        if verified is not None and spent * cost / max(cost_before, 1) > BUDGET_S:
+            break
+        inputs = random_inputs(kernel, params, seed=1)
+        start = time.perf_counter()
+        want = reference(kernel, params, inputs, compute)
+        spent, cost_before = time.perf_counter() - start, cost
+        given = poisoned(kernel, inputs)
+        got = {name: array.copy(order="K") for name, array in given.items()}
+        run(got, params)
+        found = compare(got, want, kernel, given)
+        if not found.correct:
+            at = ", ".join(f"{n} = {v}" for n, v in params.items())
+            raise WrongResult(
+                f"{what} of kernel {kernel.name} computes something else than the kernel at {at}: {found.wrong}",
+                "no time is reported for it; this is a fault of roofdsl, please report it with the kernel",
+            )
+        verified = Verified(AGAINST, found.max_error, found.of_allowed, found.unverified, tuple(params.items()))
+    if verified is None:
+        raise WrongResult(f"kernel {kernel.name} has no size at which it can be verified")
+    return verified
+
+
+def _affordable(kernel: Kernel, values: Mapping[str, int]) -> Iterator[tuple[dict[str, int], int]]:
+    """(sizes, accesses), ascending up to the sizes asked for, each about twice the one before in its largest."""
+    found = []
+    for params in smaller(kernel, values):
+        cost = _accesses(kernel, params)
+        found.append((params, cost))
+        if cost <= _FIRST:
+            break
+    yield from reversed(found)
+
+
+def smaller(kernel: Kernel, values: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """`values`, then ever smaller sizes that the kernel's assumptions allow: the largest parameter about halved.
+
+    Sizes are made odd where that is allowed, so that ragged ends are among what is verified.
+    """
+    params = dict(values)
+    yield dict(params)
+    while True:
+        for name in sorted(params, key=lambda n: -params[n]):
+            half = next((h for h in _halves(params[name]) if _allowed(kernel, {**params, name: h})), None)
+            if half is not None:
+                params[name] = half
+                break
+        else:
+            return
+        yield dict(params)
+
+
+def _halves(value: int) -> Iterator[int]:
+    half = value // 2
+    if half < 2:
+        return
+    yield half - 1 + half % 2  # odd
+    yield from range(half, max(1, half - 64), -1)
+
+
+def _allowed(kernel: Kernel, params: Mapping[str, int]) -> bool:
+    return all(c.holds(params) for c in kernel.assumptions if c.symbols() <= params.keys())
+
+
+def _accesses(kernel: Kernel, params: Mapping[str, int]) -> int:
+    """Array accesses of one execution; a bound by loops where integer sets cannot count them."""
+    from roofdsl.analysis.at import access_count
+    from roofdsl.loops.transform import apply
+    from roofdsl.polyhedral.library import LibraryFailure, TooHard
+    from roofdsl.polyhedral.sizes import NotAffine
+
+    try:
+        return access_count(apply(kernel), params)
+    except (LibraryFailure, NotAffine, TooHard):
+        return 4 * max(params.values(), default=1) ** 3
