@@ -33,7 +33,7 @@ WORDS = [
     "1.5", "1e999", "99999999999999999999", "range(n)", "+=", "min=", "==", "<", "->", "<->", '"t"', "GB/s", "GiB",
     "TFLOP/s", "# c", "\n", "\n    ", "\n        ", "\t", "\r\n", '"', "'", "é", "\0", "\\", ";", "{", "--", "**", "..",
 ]  # fmt: skip
-MODELS = [p.read_text(encoding="utf-8") for p in sorted((HERE.parents[1] / "models" / "kernels").glob("*.roof"))]
+BASES = GOOD + [p.read_text(encoding="utf-8") for p in sorted((HERE.parents[1] / "models").glob("*/*.roof"))]
 LIMIT_S = 1.0  # of processor time, so that a busy machine raises no alarm
 DEEP_LIMIT_S = 60.0  # the operation limits of all kinds of deep checks together, with room for a slow machine
 DEEP_SHARE = 100  # one deep check to so many inputs of the front end
@@ -114,7 +114,7 @@ def mutated(text: str, rng: random.Random) -> str:
             words[i], words[j] = words[j], words[i]
             text = " ".join(words)
         elif kind == 7:
-            other = rng.choice(GOOD + BAD).split("\n")
+            other = rng.choice(BASES + BAD).split("\n")
             i = rng.randrange(len(other))
             lines[rng.randrange(len(lines)) : 0] = other[i : i + rng.randrange(1, 6)]
             text = "\n".join(lines)
@@ -136,7 +136,7 @@ def an_input(rng: random.Random) -> bytes:
     if kind <= 4:
         start = rng.choice(("", "kernel k(n):\n    ", "machine m:\n    ", "program p(n):\n    "))
         return (start + " ".join(rng.choice(WORDS) for _ in range(rng.randrange(60)))).encode()
-    text = mutated(rng.choice(GOOD if kind < 16 else BAD), rng)
+    text = mutated(rng.choice(BASES if kind < 16 else BAD), rng)
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -215,7 +215,7 @@ def test_fuzz_deep(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     results = fuzz(
         request,
         count,
-        make=lambda rng: tweaked(rng.choice(GOOD + MODELS), rng).encode(),
+        make=lambda rng: tweaked(rng.choice(BASES), rng).encode(),
         runs=(run_deep,),
         limit_s=DEEP_LIMIT_S,
         latest=tmp_path / "latest.roof",
