@@ -138,7 +138,8 @@ class _Compiler:
         self.variables = 0
         self.stack = 1
 
-    def emit(self, op: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> int:
+    def emit(self, op: int, *operands: int) -> int:
+        a, b, c, d, e = (*operands, 0, 0, 0, 0, 0)[:5]
         self.code.append((op, a, b, c, d, e))
         return len(self.code) - 1
 

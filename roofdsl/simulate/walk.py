@@ -57,9 +57,15 @@ MOST_STEPS = 1 << 22  # of one call, so that a walk whose guards let little thro
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` compiled on first use, kept on disk where numba finds a place to."""
     try:
-        result: Callable[..., Any] = numba.njit(cache=True)(function)
+        result: Callable[..., Any] = numba.njit(cache=True, _nrt=False)(function)
     except RuntimeError:  # no directory that can be written: compile in every process
-        result = numba.njit(function)
+        result = numba.njit(_nrt=False)(function)
+    return result
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` compiled into its callers: a call that hands arrays on costs more than an access."""
+    result: Callable[..., Any] = numba.njit(forceinline=True, _nrt=False)(function)
     return result
 
 
@@ -159,7 +165,8 @@ def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
     Every reference is within its array from the first iteration to the last, or STATUS is OUTSIDE.
     """
     code, terms, spans, groups, references, places = tables
-    env, stops, stack, flat, stride, left, block, control = cursor
+    env, stops, stack, flat, stride = cursor[:5]
+    control = cursor[7]
     pc = control[PC]
     steps = 0
     while steps < MOST_STEPS:

@@ -1,0 +1,241 @@
+"""`simulate`: every access of a kernel through a hierarchy of caches; `levels.py` says what these are.
+
+Arrays lie one after the other in the order of their declarations, each from the start of a line (of the longest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.simulate.levels import CacheLevel, check_levels
+from roofdsl.simulate.lru import DEFAULT_MEMORY_BYTES, check_inside
+from roofdsl.simulate.program import compile_kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CHUNK = 1 << 22
+"""Accesses between two looks at whether to stop: a tenth of a second or so."""
+
+MOST_BLOCKS = 1 << 46  # a word holds the line beside its sectors
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class LevelTraffic:
+    """What crossed the boundary below a level, and what was asked of it.
+
+    hits, misses: of accesses at the first level, of what the level above asked for elsewhere (write-backs are not
+    asked for). loads, stores: sectors (lines where there are none) across the boundary below, `unit_bytes` each;
+    passed: writes handed on as they came (write-through, write-around), of passed_bytes together.
+    """
+
+    name: str
+    unit_bytes: int
+    hits: int
+    misses: int
+    loads: int
+    stores: int
+    passed: int
+    passed_bytes: int
+
+    @property
+    def load_bytes(self) -> int:
+        return self.loads * self.unit_bytes
+
+    @property
+    def store_bytes(self) -> int:
+        return self.stores * self.unit_bytes + self.passed_bytes
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """One execution through a hierarchy, cold start and flush at the end included.
+
+    Scalars cross every boundary (rule 8): `load_bytes`, `store_bytes` and `bytes` of a level hold them, its traffic
+    in lines does not. register_bytes: every access at its element's size (rule 10).
+    """
+
+    accesses: int
+    levels: tuple[LevelTraffic, ...]
+    scalar_load_bytes: int
+    scalar_store_bytes: int
+    register_bytes: int
+
+    def load_bytes(self, level: int) -> int:
+        return self.levels[level].load_bytes + self.scalar_load_bytes
+
+    def store_bytes(self, level: int) -> int:
+        return self.levels[level].store_bytes + self.scalar_store_bytes
+
+    def bytes(self, level: int) -> int:
+        """Both ways across the boundary below a level."""
+        return self.load_bytes(level) + self.store_bytes(level)
+
+
+def simulate(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    levels: Sequence[CacheLevel],
+    *,
+    progress: Progress | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Simulated:
+    """Simulate one execution of `kernel`, its directives applied, at `params`; the registers ask the first level.
+
+    The memory needed is that of the caches, whatever the sizes. `progress` is called with the accesses made so far
+    several times a second, and an exception such as KeyboardInterrupt ends the run then. Raises CommandError for
+    levels that cannot be, a missing parameter, a broken assumption, and caches of more than `memory_bytes`.
+    """
+    import numpy as np
+
+    from roofdsl.simulate.caches import run_caches
+    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
+
+    check_levels(levels, kernel)
+    for condition in kernel.assumptions:
+        if not condition.holds(params):
+            raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
+    block = levels[0].sector
+    program = compile_kernel(kernel, params, block)
+    longest = max(level.line_bytes for level in levels) // block
+    first, end = [], 0
+    for layout in program.layouts:
+        first.append(end)
+        end = -(-(end + layout.count) // longest) * longest
+    if end >= MOST_BLOCKS:
+        raise CommandError(f"the sizes given to kernel {kernel.name} are too large to simulate")
+    sets = _sets(levels, block, max(end, 1), memory_bytes)
+    tallies = np.zeros((len(levels), 6), dtype=np.int64)
+    sizes = np.array([a.array.type.bytes for a in program.layouts], dtype=np.int64)
+    stack = np.zeros((64 * (len(levels) + 1), 6), dtype=np.int64)
+    tables = tables_of(program, first, [a.per_line for a in program.layouts])
+    cursor = cursor_of(program)
+    accesses = touched = 0
+    while cursor[-1][STATUS] == RUNNING:
+        made, volume, _ = run_caches(tables, cursor, CHUNK, tallies, sizes, stack, sets)
+        accesses, touched = accesses + made, touched + volume
+        if progress is not None:
+            progress(accesses)
+    check_inside(cursor, program, kernel.name)
+    kept = [(f, f + a.count) for f, a in zip(first, program.layouts, strict=True) if a.array.intent != "temp"]
+    _flush(levels, block, sets, tallies, np.array(kept, dtype=np.int64).reshape(-1, 2))
+    found = tuple(
+        LevelTraffic(level.name, level.sector, *(int(x) for x in row))
+        for level, row in zip(levels, tallies, strict=True)
+    )
+    scalars = [a for a in kernel.arrays if a.is_scalar]
+    return Simulated(
+        accesses,
+        found,
+        sum(a.type.bytes for a in scalars if a.intent == "inout"),
+        sum(a.type.bytes for a in scalars if a.intent in ("out", "inout")),
+        touched,
+    )
+
+
+def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: int) -> tuple[NDArray[Any], ...]:
+    """The levels as `roofdsl.simulate.rings` has them, all empty."""
+    import numpy as np
+
+    from roofdsl.simulate import rings
+
+    table = np.zeros((len(levels), rings.COLUMNS), dtype=np.int64)
+    slots = links = buckets = 0
+    rows = []
+    for k, level in enumerate(levels):
+        sets, ways = _shape(level, -(-blocks * block // level.line_bytes))
+        ring = ways > rings.MOST_SCANNED
+        own_buckets = 1 << (2 * sets * ways - 1).bit_length() if ring else 0
+        row = {
+            rings.SETS: sets,
+            rings.MASK: sets - 1 if sets & (sets - 1) == 0 else -1,
+            rings.WAYS: ways,
+            rings.LINE: (level.line_bytes // block).bit_length() - 1,
+            rings.SECTOR: (level.sector // block).bit_length() - 1,
+            rings.SECTORS: level.line_bytes // level.sector,
+            rings.SECTOR_BYTES: level.sector,
+            rings.POLICY: {"lru": rings.LRU, "fifo": rings.FIFO, "plru": rings.PLRU}[level.policy],
+            rings.THROUGH: level.write == "through",
+            rings.WRITE_MISS: {"allocate": rings.ALLOCATE, "claim": rings.CLAIM, "around": rings.AROUND}[
+                level.write_miss
+            ],
+            rings.INCLUSION: {"free": rings.FREE, "inclusive": rings.INCLUSIVE, "exclusive": rings.EXCLUSIVE}[
+                level.inclusion
+            ],
+            rings.FIRST_SLOT: slots,
+            rings.RING: ring,
+            rings.FIRST_LINK: links,
+            rings.FIRST_BUCKET: buckets,
+            rings.BUCKET_MASK: own_buckets - 1,
+        }
+        for column, value in row.items():
+            table[k, column] = value
+        rows.append((sets, ways, ring, slots, links))
+        slots, buckets = slots + sets * ways, buckets + own_buckets
+        links += sets * ways if ring else 0
+    needed = slots * 9 + links * 20 + buckets * 4
+    if needed > memory_bytes:
+        raise CommandError(
+            f"simulating caches of {slots:,} lines takes {needed:,} B of memory",
+            f"the limit is {memory_bytes:,} B; use smaller caches or longer lines",
+        )
+    newest, newer, older, chain, lowest = (np.full(max(1, links), -1, dtype=np.int64) for _ in range(5))
+    for sets, ways, ring, first, link in rows:
+        if ring:
+            numbers = np.arange(first, first + sets * ways).reshape(sets, ways)
+            newest[link : link + sets] = lowest[link : link + sets] = numbers[:, 0]
+            older[link : link + sets * ways] = np.roll(numbers, -1, axis=1).reshape(-1)
+            newer[link : link + sets * ways] = np.roll(numbers, 1, axis=1).reshape(-1)
+    words = np.full(slots, -1, dtype=np.int64)
+    tree = np.zeros(slots, dtype=np.uint8)
+    return table, words, tree, newest, newer, older, chain, np.full(max(1, buckets), -1, dtype=np.int64), lowest
+
+
+def _shape(level: CacheLevel, lines: int) -> tuple[int, int]:
+    """Sets and ways, no more of them than `lines` lines can ever tell from that many."""
+    if level.ways is not None:
+        return min(level.sets, max(lines, 1)), level.ways
+    if level.policy == "plru":
+        return 1, min(level.lines, 1 << max(lines - 1, 0).bit_length())
+    return 1, min(level.lines, max(lines, 1))
+
+
+def _flush(
+    levels: Sequence[CacheLevel],
+    block: int,
+    sets: tuple[NDArray[Any], ...],
+    tallies: NDArray[np.int64],
+    kept: NDArray[np.int64],
+) -> None:
+    """Count what is dirty as stored across every boundary below it; `kept` are the blocks of arrays that are kept."""
+    import numpy as np
+
+    from roofdsl.simulate import rings
+    from roofdsl.simulate.caches import STORES
+
+    table, words = sets[0], sets[1]
+    waiting = np.zeros(0, dtype=np.int64)  # dirty blocks of the levels so far
+    ends = [int(x) for x in table[1:, rings.FIRST_SLOT]] + [len(words)]
+    for k, level in enumerate(levels):
+        own = words[int(table[k, rings.FIRST_SLOT]) : ends[k]]
+        own = own[own >= 0]
+        per_sector = level.sector // block
+        found = [waiting]
+        for s in range(level.line_bytes // level.sector):
+            lines = own[own >> (rings.DIRTY + s) & 1 == 1] >> rings.TAG
+            starts = lines * (level.line_bytes // block) + s * per_sector
+            found.append((starts[:, None] + np.arange(per_sector)).reshape(-1))
+        waiting = np.unique(np.concatenate(found))
+        if len(kept):
+            place = np.maximum(np.searchsorted(kept[:, 0], waiting, side="right") - 1, 0)
+            waiting = waiting[(waiting >= kept[place, 0]) & (waiting < kept[place, 1])]
+        else:
+            waiting = waiting[:0]
+        tallies[k, STORES] += len(np.unique(waiting // per_sector))

@@ -1,0 +1,163 @@
+"""What a hierarchy of caches is, and which ones make sense.
+
+Every level is a cache of lines in sets, each line in sectors that are loaded one by one (one sector by default). The
+sector that holds the accessed element is looked for in the first level, whose misses are the reads of the second, and
+so on. A request is answered by the levels below first, then the line takes the place of another, and what that one
+leaves behind is written back.
+
+- `write_miss`: "allocate" reads the sector and then writes it; "claim" takes the line without reading (the residency
+  that begins with a write of the convention `load_store`); "around" hands the write on and keeps nothing.
+- `write`: "back" keeps what is written until it is evicted; "through" hands every write on.
+- `inclusion`: "free" promises nothing; an "inclusive" level empties the levels above of a line that it evicts;
+  an "exclusive" one is a victim cache, last of the hierarchy: it holds what the level above evicted, clean or dirty,
+  and gives a line up when it is asked for.
+
+A level that gets a whole sector back from above does not read it first. At the end all levels are flushed: what is
+dirty crosses every boundary below it once, except in arrays that are `temp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+
+Policy = Literal["lru", "fifo", "plru"]
+Write = Literal["back", "through"]
+WriteMiss = Literal["allocate", "claim", "around"]
+Inclusion = Literal["free", "inclusive", "exclusive"]
+
+MOST_SECTORS = 8
+MOST_PARTS = 32  # of an inclusive level's line, sectors of the first level
+SMALLEST, LARGEST_LINE = 1, 1 << 24
+
+
+@dataclass(frozen=True)
+class CacheLevel:
+    """One cache. `ways` None is fully associative; `sector_bytes` None is the whole line."""
+
+    name: str
+    size_bytes: int
+    line_bytes: int
+    ways: int | None = None
+    policy: Policy = "lru"
+    write: Write = "back"
+    write_miss: WriteMiss = "allocate"
+    inclusion: Inclusion = "free"
+    sector_bytes: int | None = None
+
+    @property
+    def sector(self) -> int:
+        """Bytes that are loaded and written back at a time."""
+        return self.sector_bytes or self.line_bytes
+
+    @property
+    def lines(self) -> int:
+        """Lines that the cache holds; of a fully associative one as many as fit."""
+        return self.size_bytes // self.line_bytes
+
+    @property
+    def sets(self) -> int:
+        return 1 if self.ways is None else self.lines // self.ways
+
+
+def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
+    """Raises CommandError for the first thing about `levels` that cannot be, alone, together or with the kernel."""
+    if not levels:
+        raise CommandError("there is no cache to simulate", "give one with --cache, or a machine that has caches")
+    for level in levels:
+        _check_level(level)
+    for a in kernel.arrays:
+        if not a.is_scalar and levels[0].sector % a.type.bytes:
+            what = "sector" if levels[0].sector_bytes else "line"
+            raise CommandError(
+                f"a {what} of {levels[0].sector} B is no whole number of elements of {a.name} ({a.type}, "
+                f"{a.type.bytes} B)",
+                "give a line that is a multiple of every element's size",
+            )
+    for k in range(1, len(levels)):
+        _check_below(levels[: k + 1], is_last=k == len(levels) - 1)
+    if levels[0].inclusion != "free":
+        raise CommandError(
+            f"{levels[0].name} is the first level and cannot be {levels[0].inclusion}", "there is nothing above it"
+        )
+
+
+def _check_level(level: CacheLevel) -> None:
+    name, line, size = level.name, level.line_bytes, level.size_bytes
+    for what, value in (("line", line), ("sector", level.sector)):
+        if value < SMALLEST or value & (value - 1) or value > LARGEST_LINE:
+            raise CommandError(
+                f"the {what} of {name} is {value} B, and must be a power of two up to {LARGEST_LINE} B",
+                f"take {1 << max(0, min(value, LARGEST_LINE)).bit_length() - 1} B" if value > 0 else "",
+            )
+    if level.sector > line or line // level.sector > MOST_SECTORS:
+        raise CommandError(
+            f"a sector of {level.sector} B does not fit a line of {line} B of {name}",
+            f"a line has 1 to {MOST_SECTORS} sectors",
+        )
+    if size < line:
+        raise CommandError(
+            f"{name} of {size} B cannot hold a line of {line} B", "give a larger cache or a smaller line"
+        )
+    if level.ways is not None:
+        if level.ways < 1:
+            raise CommandError(f"{name} has {level.ways} ways", "a set has at least one")
+        if size % (line * level.ways):
+            raise CommandError(
+                f"{name} of {size} B is no whole number of sets of {level.ways} ways of {line} B lines",
+                f"{_near(size, line * level.ways)} would be; without ways it is fully associative",
+            )
+    ways = level.ways or level.lines
+    if level.policy == "plru" and ways & (ways - 1):
+        raise CommandError(
+            f"the tree of PLRU needs a power of two of ways, and {name} has {ways}", "use lru, fifo or other ways"
+        )
+
+
+def _near(size: int, whole: int) -> str:
+    below = size // whole * whole
+    return f"{below or whole} B"
+
+
+def _check_below(levels: Sequence[CacheLevel], is_last: bool) -> None:
+    """The last of `levels` under those above it."""
+    *above, level = levels
+    upper = above[-1]
+    if level.sector < upper.sector:
+        raise CommandError(
+            f"{level.name} is asked for {upper.sector} B at a time by {upper.name}, and its own sector is "
+            f"{level.sector} B",
+            "sectors (lines where there are none) may not become smaller from level to level",
+        )
+    if level.inclusion == "inclusive":
+        longest = max(above, key=lambda u: u.line_bytes)
+        if longest.line_bytes > level.line_bytes:
+            raise CommandError(
+                f"inclusive {level.name} has lines of {level.line_bytes} B, and {longest.name} of "
+                f"{longest.line_bytes} B",
+                "an inclusive level needs lines at least as long as those above",
+            )
+        if level.line_bytes // above[0].sector > MOST_PARTS:
+            raise CommandError(
+                f"a line of inclusive {level.name} holds {level.line_bytes // above[0].sector} sectors of "
+                f"{above[0].name}",
+                f"at most {MOST_PARTS} are simulated",
+            )
+        claiming = next((u for u in above if u.write_miss == "claim"), None)
+        if claiming is not None:
+            raise CommandError(
+                f"{level.name} cannot be inclusive where {claiming.name} takes lines without reading them",
+                "let it allocate: --traffic write_allocate",
+            )
+    if level.inclusion == "exclusive":
+        if not is_last:
+            raise CommandError(f"{level.name} is exclusive and not the last level", "only the last level may be")
+        if (level.line_bytes, level.sector) != (upper.line_bytes, upper.line_bytes) or upper.sector != upper.line_bytes:
+            raise CommandError(
+                f"{level.name} holds what {upper.name} evicts, and their lines or sectors differ",
+                "a victim level is simulated with the lines of the level above, without sectors",
+            )
