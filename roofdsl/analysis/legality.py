@@ -301,7 +301,7 @@ def _carried(encoder: Encoder, pair: _Pair, placed: tuple[PlacedStatement, ...],
 
 
 def _confirm_carried(
-    point: dict[str, int], kernel: Kernel, pair: _Pair, placed: tuple[PlacedStatement, ...], depth: int, same: int
+    point: dict[str, int], *, kernel: Kernel, pair: _Pair, placed: tuple[PlacedStatement, ...], depth: int, same: int
 ) -> Reversed | None:
     a, b = placed[pair.a], placed[pair.b]
     x, y = environment(point, kernel, a, "x"), environment(point, kernel, b, "y")

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from roofdsl.analysis.legality import find_carried
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.accesses import PlacedStatement, statements
-from roofdsl.loops.integers import Const
-from roofdsl.loops.model import For, If, Kernel, Node
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 from roofdsl.polyhedral.library import LibraryFailure, TooHard, limited
 
@@ -58,27 +58,3 @@ def _proven(kernel: Kernel, placed: tuple[PlacedStatement, ...], members: list[i
             return find_carried(kernel, placed, members, depth, outside) == (None, None)
     except (LibraryFailure, TooHard, RecursionError, InputError):
         return False
-
-
-def with_numbers(kernel: Kernel, sizes: Mapping[str, int]) -> Kernel:
-    """The kernel with numbers in place of some parameters, in its loops and conditions; directives must be applied."""
-    from roofdsl.lang.record import replace
-
-    numbers = {name: Const(value) for name, value in sizes.items()}
-
-    def block(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        return tuple(changed(node) for node in nodes)
-
-    def changed(node: Node) -> Node:
-        match node:
-            case For():
-                start, stop, step = (e.substitute(numbers) for e in (node.start, node.stop, node.step))
-                return replace(node, start=start, stop=stop, step=step, body=block(node.body))
-            case If():
-                condition = node.condition.substitute(numbers)
-                return replace(node, condition=condition, then=block(node.then), orelse=block(node.orelse))
-            case _:
-                return node
-
-    facts = tuple(c.substitute(numbers) for c in kernel.assumptions)
-    return replace(kernel, body=block(kernel.body), assumptions=facts)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Collection, Mapping, Sequence
 
 from roofdsl.codegen.c import CSyntax
-from roofdsl.codegen.clike import CLike
-from roofdsl.codegen.compute import REDUCED, computed
-from roofdsl.codegen.emitter import Emitter, plain
-from roofdsl.codegen.generated import VARIANTS, Argument, Generated, TargetName, Variant
+from roofdsl.codegen.compute import REDUCED
+from roofdsl.codegen.emitter import Emitter
+from roofdsl.codegen.generated import VARIANTS, Generated, TargetName, Variant
 from roofdsl.codegen.helpers import c_helpers, python_helpers
+from roofdsl.codegen.kernels import (
+    LoopId,
+    arguments,
+    described,
+    heading,
+    load_scalars,
+    positions,
+    signature,
+    store_scalars,
+)
 from roofdsl.codegen.names import renamed
 from roofdsl.codegen.python import PythonSyntax
-from roofdsl.codegen.syntax import Lines, Syntax, Text
+from roofdsl.codegen.syntax import Lines, Syntax
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.model import Array, For, If, Kernel, Node
+from roofdsl.loops.model import For, Kernel, Node
 from roofdsl.loops.transform import apply
-
-LoopId = tuple[int, ...]
-"""A loop of the kernel with its directives applied: the places among siblings down to it (accesses.PlacedStatement)."""
 
 FREE = Mapping[LoopId, int]
 """Loops without dependences: iterations of the loop at depth d never touch one element, with a write, in executions
@@ -73,23 +78,6 @@ def declared_parallel(nodes: Sequence[Node]) -> dict[LoopId, int]:
     return {position: len(position) - 1 for position, loop in positions(nodes) if loop.parallel}
 
 
-def positions(
-    nodes: Sequence[Node], outer: LoopId = (), place: list[int] | None = None
-) -> Iterator[tuple[LoopId, For]]:
-    """Every loop with its place; the branches of an `if` are counted in line, the else after the then."""
-    place = [0] if place is None else place
-    for node in nodes:
-        if isinstance(node, If):
-            yield from positions(node.then, outer, place)
-            yield from positions(node.orelse, outer, place)
-            continue
-        here = (*outer, place[0])
-        place[0] += 1
-        if isinstance(node, For):
-            yield here, node
-            yield from positions(node.body, here)
-
-
 def outermost(nodes: Sequence[Node], free: Collection[LoopId]) -> list[For]:
     """The parallel loops that stand in no other parallel loop."""
     chosen: list[tuple[LoopId, For]] = []
@@ -97,61 +85,6 @@ def outermost(nodes: Sequence[Node], free: Collection[LoopId]) -> list[For]:
         if position in free and not any(position[: len(p)] == p for p, _ in chosen):
             chosen.append((position, loop))
     return [loop for _, loop in chosen]
-
-
-def arguments(kernel: Kernel) -> tuple[Argument, ...]:
-    """The arguments: arrays and scalars as declared, `temp` arrays as work space among them, then the parameters."""
-    found = []
-    for a in kernel.arrays:
-        written = a.intent != "in"
-        if not a.is_scalar:
-            found.append(Argument(a.name, "array", a.type, a.dims, a.column_major, written))
-        elif a.intent == "in":
-            found.append(Argument(a.name, "scalar_in", a.type))
-        elif a.intent != "temp":
-            found.append(Argument(a.name, "scalar_out", a.type, written=True))
-    return (*found, *(Argument(p.name, "parameter") for p in kernel.parameters))
-
-
-def heading(kernel: Kernel, syntax: Syntax, what: str) -> list[str]:
-    """Comments on top: where the code is from, and what the sizes have to meet."""
-    start = syntax.comment
-    file = plain(PurePath(kernel.source.name).name)
-    lines = [f"{start} Kernel {kernel.name} of {file}: {what}."]
-    fixed = [f"{name} = {value}" for name, value in kernel.constants]
-    if fixed:
-        lines.append(f"{start} With {', '.join(fixed)}.")
-    if kernel.assumptions:
-        lines.append(f"{start} Assumes {', '.join(map(str, kernel.assumptions))}.")
-    return lines
-
-
-def described(array: Array) -> str:
-    """`A: f64[n, m], in`."""
-    dims = f"[{', '.join(map(str, array.dims))}]" if array.dims else ""
-    order = " col" if array.column_major else ""
-    return f"{array.name}: {array.type}{dims}{order}, {array.intent}"
-
-
-def load_scalars(kernel: Kernel, emitter: Emitter, pointer: str) -> None:
-    """Scalars that are written live in registers: declared, and loaded but for a `temp`."""
-    for a in kernel.arrays:
-        if not a.is_scalar or a.intent == "in":
-            continue
-        name, kind = emitter.name(a.name), computed(a.type)
-        if a.intent == "temp":
-            value = emitter.syntax.convert(emitter.syntax.literal(0, "f64"), "f64", kind)
-        else:
-            value = emitter.loaded(Text(pointer.format(f"{a.name}_out")), a)
-        emitter.out.add(emitter.syntax.declare(name, kind, value, constant=False))
-
-
-def store_scalars(kernel: Kernel, emitter: Emitter, pointer: str) -> None:
-    """... and stored at the end."""
-    for a in kernel.arrays:
-        if a.is_scalar and a.intent in ("out", "inout"):
-            value = emitter.syntax.stored(Text(emitter.name(a.name)), computed(a.type), a)
-            emitter.out.add(emitter.syntax.end(f"{pointer.format(f'{a.name}_out')} = {value.text}"))
 
 
 def _python(kernel: Kernel, syntax: PythonSyntax, emitter: Emitter, function: str, parallel: bool) -> str:
@@ -212,19 +145,3 @@ def _c(kernel: Kernel, syntax: CSyntax, emitter: Emitter, function: str, paralle
 
 
 _MATH = ("sqrt", "exp", "log", "tanh", "sin", "cos", "fabs")
-
-
-def signature(kernel: Kernel, syntax: CLike, names: Mapping[str, str]) -> list[str]:
-    """The arguments as C and CUDA declare them."""
-    found = []
-    types = {a.name: a for a in kernel.arrays}
-    for a in arguments(kernel):
-        name = names.get(a.name, a.name)
-        if a.role == "parameter":
-            found.append(f"{syntax.integer_type} {name}")
-        elif a.role == "scalar_in":
-            found.append(f"{syntax.names[computed(types[a.name].type)]} {name}")
-        else:
-            shown = name if a.role == "array" else f"{a.name}_out"
-            found.append(syntax.pointer(types[a.name].type, shown, a.written))
-    return found

@@ -52,6 +52,41 @@ _C: dict[str, str] = {
 }}""",
 }
 
+_CUDA = {
+    "abs": "{q} {R} abs_{k}({T} x) {{ return hypot{f}(x.re, x.im); }}",
+    "real": "{q} {R} real_{k}({T} x) {{ return x.re; }}",
+    "imag": "{q} {R} imag_{k}({T} x) {{ return x.im; }}",
+    "conj": "{q} {T} conj_{k}({T} x) {{ return {T}(x.re, -x.im); }}",
+}
+
+COMPLEX = """template <typename T> struct complex_of {
+    T re, im;
+    complex_of() = default;
+    __device__ complex_of(T re, T im = 0) : re(re), im(im) {}
+    __device__ friend complex_of operator-(complex_of a) { return complex_of(-a.re, -a.im); }
+    __device__ friend complex_of operator+(complex_of a, complex_of b) { return complex_of(a.re + b.re, a.im + b.im); }
+    __device__ friend complex_of operator-(complex_of a, complex_of b) { return complex_of(a.re - b.re, a.im - b.im); }
+    __device__ friend complex_of operator*(T a, complex_of b) { return complex_of(a * b.re, a * b.im); }
+    __device__ friend complex_of operator*(complex_of a, T b) { return complex_of(a.re * b, a.im * b); }
+    __device__ friend complex_of operator*(complex_of a, complex_of b) {
+        return complex_of(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+    }
+    __device__ friend complex_of operator/(complex_of a, T b) { return complex_of(a.re / b, a.im / b); }
+    __device__ friend complex_of operator/(complex_of a, complex_of b) {
+        const T size = b.re * b.re + b.im * b.im;
+        return complex_of((a.re * b.re + a.im * b.im) / size, (a.im * b.re - a.re * b.im) / size);
+    }
+    __device__ friend bool operator==(complex_of a, complex_of b) { return a.re == b.re && a.im == b.im; }
+    __device__ friend bool operator!=(complex_of a, complex_of b) { return !(a == b); }
+    __device__ complex_of &operator+=(complex_of b) { return *this = *this + b; }
+    __device__ complex_of &operator-=(complex_of b) { return *this = *this - b; }
+    __device__ complex_of &operator*=(complex_of b) { return *this = *this * b; }
+    __device__ complex_of &operator/=(complex_of b) { return *this = *this / b; }
+};
+typedef complex_of<float> complex64;
+typedef complex_of<double> complex128;"""
+"""Complex numbers in CUDA, as plain pairs, so that they can lie in shared memory."""
+
 _PYTHON: dict[str, str] = {
     "quotient": """def quotient(a, b):  # truncated, as in C
     q = abs(a) // abs(b)
@@ -128,7 +163,8 @@ def c_helpers(names: list[str], types: Mapping[str, str], integer: str, qualifie
             space = " " if body else ""
             texts.append(f"{qualifier} {types[kind]} {name}({types[kind]} x) {{ {body}{space}return {result}; }}")
             continue
-        text = _C[name] if name in _C else _C[base]
+        known_texts = _C | _CUDA if qualifier.startswith("__device__") else _C
+        text = known_texts[name] if name in known_texts else known_texts[base]
         single = kind in ("f32", "c64")
         real = {"c64": types["f32"], "c128": types["f64"]}.get(kind, "")
         known = {"T": types.get(kind, ""), "R": real, "k": kind, "f": "f" if single else ""}

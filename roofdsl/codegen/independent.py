@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import Affine, affine
 from roofdsl.loops.integers import Sym
-from roofdsl.loops.model import Assign, Element, For, If, Let, Node, ScalarRef
+from roofdsl.loops.model import Array, Assign, Element, For, If, Let, Node, ScalarRef
 
 
 def independent(loop: For) -> bool:
@@ -53,7 +54,7 @@ def single_update(loop: For) -> Assign | None:
         return None
     if isinstance(last.target, ScalarRef):
         name = last.target.array.name
-        return None if any(_mentions(node.value, name) for node in _statements(loop.body)) else last
+        return None if any(name in mentioned(node.value) for node in _statements(loop.body)) else last
     if any(loop.var in s.symbols() for s in last.target.subscripts):
         return None
     array = last.target.array.name
@@ -62,15 +63,16 @@ def single_update(loop: For) -> Assign | None:
     )
 
 
-def _mentions(value: object, name: str) -> bool:
-    """Whether a scalar occurs in a value."""
-    if isinstance(value, ScalarRef):
-        return value.array.name == name
-    if isinstance(value, tuple):
-        return any(_mentions(v, name) for v in value)
-    fields = getattr(value, "__match_args__", ())
-    skipped = isinstance(value, Element)
-    return not skipped and any(_mentions(getattr(value, f), name) for f in fields)
+def mentioned(part: object) -> Iterator[str]:
+    """The scalars that occur in a value, or in the statements of a tuple."""
+    if isinstance(part, ScalarRef):
+        yield part.array.name
+    elif type(part) is tuple:
+        for p in part:
+            yield from mentioned(p)
+    elif isinstance(part, Record) and not isinstance(part, Array):
+        for name in part.__match_args__:
+            yield from mentioned(getattr(part, name))
 
 
 def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:

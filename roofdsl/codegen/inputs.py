@@ -50,7 +50,7 @@ def random_inputs(
 ) -> dict[str, NDArray[Any]]:
     """An array for every array and scalar of a kernel, as it is stored (`storage`), scalars with shape (1,).
 
-    What is read holds random values between -1 and 1 (integers: -8 to 8); what a kernel divides by, or takes the root
+    What is read holds random values between -1 and 1 (integers: 1 to 9); what a kernel divides by, or takes the root
     or logarithm of, is positive, or has a large diagonal where it is divided by at equal subscripts (so that a
     triangular system or a factorization is well conditioned). Reduced types, and all with `exact`, get few bits, so
     that sums of products of them are exact and a missing term shows. `out` and `temp` are poisoned.
@@ -97,7 +97,7 @@ def _numbers(
     array: Array, shape: tuple[int, ...], rng: np.random.Generator, special: str | None, few: bool
 ) -> NDArray[Any]:
     if array.type.kind == "int":
-        return rng.integers(1, 9, shape) if special == "positive" else rng.integers(-8, 9, shape)
+        return rng.integers(1, 10, shape)
     if few:
         choices = [0.5, 1.0, 2.0] if special == "positive" else [-1.0, -0.5, 0.5, 1.0]
         return rng.choice(np.array(choices), shape)

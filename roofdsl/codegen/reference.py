@@ -318,8 +318,9 @@ class _Run:
             return balls.rounded(ball, type_.name)
         ball = ball if np.asarray(ball.value).dtype.kind in "iu" else balls.to_integer(ball)
         bits = type_.bytes * 8
-        wrapped = np.asarray(ball.value, np.int64).astype(f"int{bits}").astype(np.int64)
-        return Ball(wrapped, ball.error)
+        value = np.asarray(ball.value, np.int64)
+        held = value.astype(f"int{bits}").astype(np.int64)
+        return Ball(held, np.where(held == value, ball.error, np.inf))  # what overflows is anything
 
     # ---- statements ----
 

@@ -1,0 +1,280 @@
+"""CUDA as a target: `__global__` functions for NVRTC or nvcc, and the launches that make up a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from roofdsl.codegen.clike import KEYWORDS, LIBRARY, CLike
+from roofdsl.codegen.compute import Computed
+from roofdsl.codegen.emitter import Emitter, LoopHeader
+from roofdsl.codegen.generated import Call, Generated, HostIf, HostLoop, Step, Variant
+from roofdsl.codegen.helpers import COMPLEX, c_helpers
+from roofdsl.codegen.kernels import arguments, described, heading, load_scalars, positions, signature, store_scalars
+from roofdsl.codegen.names import renamed
+from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text, words
+from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
+from roofdsl.lang.types import ElementType
+from roofdsl.loops.model import Assign, For, If, Kernel, Let, Node
+
+_REDUCED = {"f16": "__half", "bf16": "__nv_bfloat16", "f8": "__nv_fp8_e4m3"}
+_HEADERS = {"f16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "f8": "cuda_fp8.h"}
+_WIDEN = {"f16": "__half2float({})", "bf16": "__bfloat162float({})", "f8": "(float)({})"}
+_NARROW = {"f16": "__float2half_rn({})", "bf16": "__float2bfloat16_rn({})", "f8": "__nv_fp8_e4m3({})"}
+_OWN = "blockIdx threadIdx blockDim gridDim warpSize index_t complex64 complex128 thread_x thread_y thread_z threads_x "
+_OWN += "threads_y threads_z tex1D __half __nv_bfloat16 __nv_fp8_e4m3 assert uint ushort ulong uchar thread threads"
+
+
+class CudaSyntax(CLike):
+    """CUDA C++."""
+
+    integer_type: ClassVar[str] = "index_t"
+    reserved: ClassVar[frozenset[str]] = KEYWORDS | LIBRARY | words(_OWN)
+    names: ClassVar[dict[str, str]] = {
+        "f64": "double", "f32": "float", "i64": "long long", "i32": "int", "c128": "complex128", "c64": "complex64",
+    }  # fmt: skip
+    storage: ClassVar[dict[str, str]] = {**names, **_REDUCED, "tf32": "float", "i16": "short", "i8": "signed char"}
+
+    def widen(self, stored: Text, type_: ElementType) -> Text:
+        return Text(_WIDEN[type_.name].format(stored.text))
+
+    def narrow(self, value: Text, type_: ElementType) -> Text:
+        return Text(_NARROW[type_.name].format(value.text))
+
+    def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
+        if function == "rsqrt":
+            return Text(f"rsqrt{'f' if kind == 'f32' else ''}({args[0].text})")
+        return super().call(function, args, kind)
+
+    def _extremum(self, function: str, kind: Computed) -> str:
+        if kind in ("f64", "f32"):
+            return f"f{function}{'f' if kind == 'f32' else ''}"
+        return super()._extremum(function, kind)
+
+    def convert(self, value: Text, source: Computed, to: Computed) -> Text:
+        if source != to and to in ("c64", "c128"):
+            return Text(f"{self.names[to]}({value.text})")
+        return super().convert(value, source, to)
+
+    def pointer(self, type_: ElementType, name: str, written: bool) -> str:
+        return f"{'' if written else 'const '}{self.storage[type_.name]} *__restrict__ {name}"
+
+
+def header_of(spread: Spread, syntax: CudaSyntax) -> LoopHeader:
+    """Opens a loop whose iterations are dealt out to threads, to blocks, or to the threads of one block."""
+    axis = "xyz"[spread.dimension]
+    rank, size = {
+        "grid": (f"thread_{axis}", f"threads_{axis}"),
+        "blocks": (f"blockIdx.{axis}", f"gridDim.{axis}"),
+        "threads": (f"threadIdx.{axis}", f"blockDim.{axis}"),
+    }[spread.level]
+
+    def opened(out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+        mine, stride = rank, size
+        if step.text != "1":
+            whole = "" if spread.level == "grid" else "(index_t)"
+            factor = step.at(PRODUCT + 1)
+            mine, stride = f"{whole}{rank} * {factor}", f"{whole}{size} * {factor}"
+        first = mine if start.text == "0" else f"{start.at(SUM)} + {mine}"
+        syntax.open(out, f"for (index_t {var} = {first}; {var} < {stop.at(SUM)}; {var} += {stride})")
+
+    return opened
+
+
+def generate_cuda(kernel: Kernel, variant: Variant, free: Mapping[LoopId, int], sizes: Mapping[str, int]) -> Generated:
+    """CUDA for a kernel whose directives are applied. Raises CommandError where `tiled` does not apply."""
+    if variant == "tiled":
+        from roofdsl.codegen.tiled import generate_tiled
+
+        return generate_tiled(kernel, free, sizes)
+    builder = _Builder(kernel, free)
+    steps = builder.steps(kernel.body, (), ())
+    calls = list(_calls(steps))
+    what = f"CUDA, variant naive, {len(calls)} launch{'' if len(calls) == 1 else 'es'}"
+    looped = any(isinstance(s, HostLoop) for s in steps)
+    what += " in each iteration of what the host loops over" if looped else ""
+    source = finish(kernel, builder.syntax, what, builder.functions)
+    spread = tuple(dict.fromkeys(v for call in calls for v in call.parallel))
+    return Generated(
+        kernel.name, "cuda", "naive", source, calls[0].function if calls else "", arguments(kernel, temp=True), spread,
+        steps, (), tuple(builder.notes),
+    )  # fmt: skip
+
+
+def _calls(steps: Sequence[Step]) -> Iterator[Call]:
+    for step in steps:
+        match step:
+            case Call():
+                yield step
+            case HostLoop(body=body):
+                yield from _calls(body)
+            case HostIf(_, then, orelse):
+                yield from _calls(then)
+                yield from _calls(orelse)
+
+
+def finish(kernel: Kernel, syntax: CudaSyntax, what: str, functions: Sequence[Sequence[str]]) -> str:
+    """The whole text: headers for the types used, helpers, functions."""
+    body = "\n\n".join("\n".join(lines) for lines in functions)
+    lines = heading(kernel, syntax, what)
+    lines += [f"// {described(array)}" for array in kernel.arrays]
+    types = {a.type.name for a in kernel.arrays}
+    lines += [f"#include <{_HEADERS[t]}>" for t in ("f16", "bf16", "f8") if t in types]
+    lines += ["", "typedef long long index_t;  // 64 bits wherever it runs", ""]
+    if "complex" in body:
+        lines += [COMPLEX, ""]
+    helpers = c_helpers(list(syntax.helpers), syntax.names, syntax.integer_type, "__device__ static inline")
+    lines += [*helpers, *([""] if helpers else [])]
+    return "\n".join(lines) + "\n" + body + "\n"
+
+
+class _Builder:
+    """Splits a kernel into functions and into what the host does between them."""
+
+    def __init__(self, kernel: Kernel, free: Mapping[LoopId, int]) -> None:
+        self.kernel = kernel
+        self.free = free
+        self.place_of = {id(loop): position for position, loop in positions(kernel.body)}
+        self.syntax = CudaSyntax()
+        self.names = renamed(kernel, self.syntax)
+        self.functions: list[list[str]] = []
+        self.notes: list[str] = []
+        self.several = self._count(kernel.body) > 1
+
+    def steps(self, nodes: Sequence[Node], variables: tuple[str, ...], outer: LoopId) -> tuple[Step, ...]:
+        """What the host does for a block; `variables` are those of the loops it runs around it."""
+        steps: list[Step] = []
+        pending: list[Node] = []
+
+        def flush() -> None:
+            if any(not _is_nothing(node) for node in pending):
+                steps.append(self._alone(tuple(pending), variables))
+            pending.clear()
+
+        for node in nodes:
+            if not self._is_launched(nodes, node):
+                pending.append(node)
+                continue
+            flush()
+            if isinstance(node, If):
+                then, orelse = self.steps(node.then, variables, outer), self.steps(node.orelse, variables, outer)
+                steps.append(HostIf(node.condition, then, orelse))
+            elif isinstance(node, For):
+                nest = plan_nest(self.kernel, node, self.place_of[id(node)], self.free)
+                if nest is not None:
+                    steps.append(self._spread(nest, variables))
+                else:
+                    body = self.steps(node.body, (*variables, node.var), self.place_of[id(node)])
+                    steps.append(HostLoop(node.var, node.start, node.stop, node.step, body))
+        flush()
+        return tuple(steps)
+
+    def _is_launched(self, block: Sequence[Node], node: Node) -> bool:
+        """Whether a node is more than work for one thread. A `let` in its block keeps all of it in one thread."""
+        if any(isinstance(other, Let) for other in block):
+            return False
+        if isinstance(node, For):
+            return self._is_free(node) or any(self._is_launched(node.body, inner) for inner in node.body)
+        if isinstance(node, If):
+            return any(self._is_launched(part, inner) for part in (node.then, node.orelse) for inner in part)
+        return False
+
+    def _is_free(self, node: For) -> bool:
+        return plan_nest(self.kernel, node, self.place_of[id(node)], self.free) is not None
+
+    def _count(self, nodes: Sequence[Node]) -> int:
+        """How many functions a block becomes."""
+        count, pending = 0, False
+        for node in nodes:
+            launched = self._is_launched(nodes, node)
+            count += pending and launched
+            pending = not launched and (pending or not _is_nothing(node))
+            if isinstance(node, If) and launched:
+                count += self._count(node.then) + self._count(node.orelse)
+            elif isinstance(node, For) and launched:
+                count += 1 if self._is_free(node) else self._count(node.body)
+        return count + pending
+
+    def _function(self) -> str:
+        name = self.names.get(self.kernel.name, self.kernel.name)
+        return f"{name}_{len(self.functions) + 1}" if self.several else name
+
+    def _alone(self, nodes: tuple[Node, ...], variables: tuple[str, ...]) -> Call:
+        """A function for one thread."""
+        name = self._function()
+        lines = ["// One thread: the iterations of these loops depend on each other."] if _has_loop(nodes) else []
+        self._write(name, variables, nodes, comments=lines)
+        if _has_loop(nodes):
+            self.notes.append(f"{name} runs on one thread")
+        return Call(name, variables, (), ())
+
+    def _spread(self, nest: Nest, variables: tuple[str, ...]) -> Call:
+        name = self._function()
+        headers = {id(s.loop): header_of(s, self.syntax) for s in nest.spread}
+        ranks = []
+        for s in sorted(nest.spread, key=lambda s: s.dimension):
+            if s.level == "grid":
+                a = "xyz"[s.dimension]
+                ranks.append(f"const index_t thread_{a} = (index_t)blockIdx.{a} * blockDim.{a} + threadIdx.{a};")
+                ranks.append(f"const index_t threads_{a} = (index_t)gridDim.{a} * blockDim.{a};")
+        self._write(name, variables, (nest.root,), headers=headers, ranks=ranks)
+        return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread))
+
+    def _write(
+        self,
+        name: str,
+        variables: tuple[str, ...],
+        nodes: tuple[Node, ...],
+        *,
+        comments: Sequence[str] = (),
+        headers: Mapping[int, LoopHeader] | None = None,
+        ranks: Sequence[str] = (),
+    ) -> None:
+        out = Lines(list(comments))
+        parameters = [p.name for p in self.kernel.parameters]
+        emitter = Emitter(self.syntax, out, self.names, self.kernel.source, parameters)
+        emitter.headers = dict(headers or {})
+        extra = [f"index_t {emitter.name(v)}" for v in variables]
+        arguments_ = ", ".join([*signature(self.kernel, self.syntax, self.names, temp=True), *extra])
+        out.add(f'extern "C" __global__ void {name}({arguments_})')
+        out.add("{")
+        out.depth += 1
+        for rank in ranks:
+            out.add(rank)
+        used, assigned = scalars(nodes)
+        load_scalars(self.kernel, emitter, "*{}", used, temp=True)
+        emitter.block(nodes)
+        store_scalars(self.kernel, emitter, "*{}", assigned, temp=True)
+        out.depth -= 1
+        out.add("}")
+        self.functions.append(out.lines)
+
+
+def scalars(nodes: Sequence[Node]) -> tuple[set[str], set[str]]:
+    """(used, assigned): the declared scalars of a block."""
+    from roofdsl.codegen.independent import mentioned
+    from roofdsl.loops.model import ScalarRef
+
+    used, assigned = set(mentioned(tuple(nodes))), set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        match node:
+            case For(body=body):
+                pending += body
+            case If(_, then, orelse):
+                pending += [*then, *orelse]
+            case Assign(ScalarRef(array)):
+                assigned.add(array.name)
+    return used | assigned, assigned
+
+
+def _is_nothing(node: Node) -> bool:
+    """A `count`, which takes no code."""
+    from roofdsl.loops.model import Count
+
+    return isinstance(node, Count)
+
+
+def _has_loop(nodes: Sequence[Node]) -> bool:
+    return any(isinstance(n, For) or (isinstance(n, If) and (_has_loop(n.then) or _has_loop(n.orelse))) for n in nodes)

@@ -1,0 +1,115 @@
+"""What the emitters of all targets need of a kernel: its loops by place, arguments, comments on top, scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import PurePath
+
+from roofdsl.codegen.clike import CLike
+from roofdsl.codegen.compute import component, computed
+from roofdsl.codegen.emitter import Emitter, plain
+from roofdsl.codegen.generated import Argument
+from roofdsl.codegen.syntax import Syntax, Text
+from roofdsl.loops.model import Array, For, If, Kernel, Node
+
+LoopId = tuple[int, ...]
+"""A loop of the kernel with its directives applied: the places among siblings down to it (accesses.PlacedStatement)."""
+
+
+def positions(
+    nodes: Sequence[Node], outer: LoopId = (), place: list[int] | None = None
+) -> Iterator[tuple[LoopId, For]]:
+    """Every loop with its place; the branches of an `if` are counted in line, the else after the then."""
+    place = [0] if place is None else place
+    for node in nodes:
+        if isinstance(node, If):
+            yield from positions(node.then, outer, place)
+            yield from positions(node.orelse, outer, place)
+            continue
+        here = (*outer, place[0])
+        place[0] += 1
+        if isinstance(node, For):
+            yield here, node
+            yield from positions(node.body, here)
+
+
+def arguments(kernel: Kernel, temp: bool = False) -> tuple[Argument, ...]:
+    """The arguments: arrays and scalars as declared, `temp` arrays as work space among them, then the parameters.
+
+    temp: `temp` scalars are arguments too, since they live longer than one function.
+    """
+    found = []
+    for a in kernel.arrays:
+        written = a.intent != "in"
+        if not a.is_scalar:
+            found.append(Argument(a.name, "array", a.type, a.dims, a.column_major, written))
+        elif a.intent == "in":
+            found.append(Argument(a.name, "scalar_in", a.type))
+        elif temp or a.intent != "temp":
+            found.append(Argument(a.name, "scalar_out", a.type, written=True))
+    return (*found, *(Argument(p.name, "parameter") for p in kernel.parameters))
+
+
+def heading(kernel: Kernel, syntax: Syntax, what: str) -> list[str]:
+    """Comments on top: where the code is from, and what the sizes have to meet."""
+    start = syntax.comment
+    file = plain(PurePath(kernel.source.name).name)
+    lines = [f"{start} Kernel {kernel.name} of {file}: {what}."]
+    fixed = [f"{name} = {value}" for name, value in kernel.constants]
+    if fixed:
+        lines.append(f"{start} With {', '.join(fixed)}.")
+    if kernel.assumptions:
+        lines.append(f"{start} Assumes {', '.join(map(str, kernel.assumptions))}.")
+    return lines
+
+
+def described(array: Array) -> str:
+    """`A: f64[n, m], in`."""
+    dims = f"[{', '.join(map(str, array.dims))}]" if array.dims else ""
+    order = " col" if array.column_major else ""
+    return f"{array.name}: {array.type}{dims}{order}, {array.intent}"
+
+
+def load_scalars(
+    kernel: Kernel, emitter: Emitter, pointer: str, only: Collection[str] | None = None, temp: bool = False
+) -> None:
+    """Scalars that are written live in registers: declared, and loaded, a `temp` where it is an argument.
+
+    only: those that a function uses.
+    """
+    for a in kernel.arrays:
+        if not a.is_scalar or a.intent == "in" or (only is not None and a.name not in only):
+            continue
+        name, kind = emitter.name(a.name), computed(a.type)
+        if a.intent == "temp" and not temp:
+            value = emitter.syntax.convert(emitter.syntax.literal(0, component(kind)), component(kind), kind)
+        else:
+            value = emitter.loaded(Text(pointer.format(f"{a.name}_out")), a)
+        emitter.out.add(emitter.syntax.declare(name, kind, value, constant=False))
+
+
+def store_scalars(
+    kernel: Kernel, emitter: Emitter, pointer: str, only: Collection[str] | None = None, temp: bool = False
+) -> None:
+    """... and stored at the end."""
+    for a in kernel.arrays:
+        kept = a.intent in ("out", "inout") or (temp and a.intent == "temp")
+        if a.is_scalar and kept and (only is None or a.name in only):
+            value = emitter.syntax.stored(Text(emitter.name(a.name)), computed(a.type), a)
+            emitter.out.add(emitter.syntax.end(f"{pointer.format(f'{a.name}_out')} = {value.text}"))
+
+
+def signature(kernel: Kernel, syntax: CLike, names: Mapping[str, str], temp: bool = False) -> list[str]:
+    """The arguments as C and CUDA declare them."""
+    found = []
+    types = {a.name: a for a in kernel.arrays}
+    for a in arguments(kernel, temp):
+        name = names.get(a.name, a.name)
+        if a.role == "parameter":
+            found.append(f"{syntax.integer_type} {name}")
+        elif a.role == "scalar_in":
+            found.append(f"{syntax.names[computed(types[a.name].type)]} {name}")
+        else:
+            shown = name if a.role == "array" else f"{a.name}_out"
+            found.append(syntax.pointer(types[a.name].type, shown, a.written))
+    return found

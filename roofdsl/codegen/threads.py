@@ -1,0 +1,157 @@
+"""Which loops of a nest become the threads of a CUDA launch, and how the nest is written for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from roofdsl.codegen.emitter import chain_of
+from roofdsl.codegen.generated import Grid
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.accesses import elements
+from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
+from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
+from roofdsl.loops.model import Assign, Element, For, If, Kernel, Let, Node
+
+LoopId = tuple[int, ...]
+_THREADS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
+"""Threads of a block by the number of dimensions, x first: whole warps along x."""
+
+UNKNOWN = 1 << 20
+"""Iterations that are planned for where the bounds of a loop give no number before the launch."""
+
+
+class Spread(Record):
+    """A loop over threads: along dimension 0, 1 or 2 (x, y, z) of `level` grid (all threads), blocks or threads."""
+
+    loop: For
+    dimension: int
+    level: str
+
+
+class Nest(Record):
+    """A nest for one thread: `root` begins with the loops over threads, outermost; `dims` are those of the launch."""
+
+    root: For
+    spread: tuple[Spread, ...]
+    dims: tuple[Grid, ...]
+
+
+def plan_nest(kernel: Kernel, root: For, position: LoopId, free: Mapping[LoopId, int]) -> Nest | None:
+    """The nest that begins with `root` (at `position`) spread over threads; None where no loop of it may be.
+
+    Loops whose iterations are independent however the other loops of the nest run are moved outside the others; where
+    their bounds depend on those, they run over all that may be needed, and a condition inside keeps to the bounds.
+    """
+    chain = list(chain_of(root))
+    outside = len(position) - 1
+    parallel = [loop for d, loop in enumerate(chain) if free.get((*position, *(0,) * d), len(position) + d) <= outside]
+    hoisted: list[For] = []
+    guards: list[Condition] = []
+    serial: list[For] = []
+    ranges: dict[str, Range] = {}
+    for loop in chain:
+        moved = _hoisted(loop, ranges) if any(loop is p for p in parallel) else None
+        if moved is None:
+            serial.append(loop)
+            ranges[loop.var] = Range(loop.start, loop.stop)
+            continue
+        hoisted.append(moved)
+        if (moved.start, moved.stop) != (loop.start, loop.stop):
+            guards += [Compare("<=", loop.start, Sym(loop.var)), Compare("<", Sym(loop.var), loop.stop)]
+    if not hoisted:
+        return None
+    body: tuple[Node, ...] = chain[-1].body
+    if guards:
+        body = (If(And(tuple(guards)), body, (), chain[-1].span),)
+    for loop in reversed(serial):
+        body = (replace(loop, body=body),)
+    chosen = _dimensions(kernel, hoisted, chain[-1].body)
+    nest: list[For] = []
+    for loop in reversed(hoisted):
+        nest.insert(0, replace(loop, body=body))
+        body = (nest[0],)
+    spread = tuple(Spread(nest[hoisted.index(s.loop)], s.dimension, s.level) for s in chosen)
+    return Nest(nest[0], spread, _grids(chosen, hoisted + serial))
+
+
+def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
+    """The loop with bounds that hold for all values of the serial loops `ranges`; None where that cannot be said."""
+    needed = (loop.start.symbols() | loop.stop.symbols() | loop.step.symbols()) & ranges.keys()
+    if not needed:
+        return loop
+    if loop.step != Const(1):
+        return None
+    try:
+        return replace(loop, start=at_least(loop.start, ranges), stop=at_most(loop.stop, ranges))
+    except NotAffineError:
+        return None
+
+
+def _dimensions(kernel: Kernel, loops: Sequence[For], body: Sequence[Node]) -> list[Spread]:
+    """Dimensions for at most three loops, x for the one along which most elements are neighbours.
+
+    Of a loop over tiles and the loop inside its tile, the first goes to the blocks, the other to their threads.
+    """
+    tile_of: dict[str, For] = {}
+    for loop in loops:
+        over = [t for t in loops if t.step != Const(1) and t.var in loop.start.symbols()]
+        if len(over) == 1 and loop.step == Const(1):
+            tile_of.setdefault(loop.var, over[0])
+    tiles = {t.var for t in tile_of.values()}
+    points = [loop for loop in loops if loop.var not in tiles]
+    near = neighbours(body)
+    fastest = max(reversed(points), key=lambda loop: near.get(loop.var, 0))
+    ordered = [fastest, *(loop for loop in reversed(points) if loop is not fastest)]
+    spread = []
+    used: set[str] = set()
+    for dimension, loop in enumerate(ordered[:3]):
+        tile = tile_of.get(loop.var)
+        if tile is None or tile.var in used:
+            spread.append(Spread(loop, dimension, "grid"))
+            continue
+        used.add(tile.var)
+        spread += [Spread(tile, dimension, "blocks"), Spread(loop, dimension, "threads")]
+    return spread
+
+
+def neighbours(body: Sequence[Node]) -> dict[str, int]:
+    """For each variable, in how many elements one more of it is the next element in memory."""
+    found: dict[str, int] = {}
+    for e in _elements(body):
+        form = affine(e.subscripts[0 if e.array.column_major else -1])
+        for name, coefficient in form.coefficients().items():
+            if abs(coefficient) == 1:
+                found[name] = found.get(name, 0) + 1
+    return found
+
+
+def _elements(body: Sequence[Node]) -> Iterator[Element]:
+    for node in body:
+        match node:
+            case For(body=inner):
+                yield from _elements(inner)
+            case If(_, then, orelse):
+                yield from _elements(then)
+                yield from _elements(orelse)
+            case Let(value=value):
+                yield from elements(value)
+            case Assign(target, _, value):
+                yield from elements(value)
+                if isinstance(target, Element):
+                    yield target
+
+
+def _grids(spread: Sequence[Spread], loops: Sequence[For]) -> tuple[Grid, ...]:
+    """The dimensions of the launch, from bounds without loop variables."""
+    ranges = {loop.var: Range(loop.start, loop.stop) for loop in loops}
+    used = [s for s in spread if s.level != "threads"]
+    sizes = _THREADS[len(used)]
+    found = []
+    for s in sorted(used, key=lambda s: s.dimension):
+        others = {v: r for v, r in ranges.items() if v != s.loop.var}
+        try:
+            start, stop = at_least(s.loop.start, others), at_most(s.loop.stop, others)
+        except NotAffineError:
+            start, stop = Const(0), Const(UNKNOWN)
+        found.append(Grid(start, stop, s.loop.step, sizes[s.dimension], s.level == "blocks"))
+    return tuple(found)

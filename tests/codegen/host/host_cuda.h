@@ -1,0 +1,64 @@
+// Runs CUDA functions on the host: the threads of a block are threads of the system, blocks follow one another.
+// `__shared__` variables are static, so that the threads of a block share them.
+#pragma once
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(n)
+
+struct uint3 {
+    unsigned x, y, z;
+};
+static thread_local uint3 threadIdx, blockIdx;
+static thread_local long barriers;  // passed by this thread in this block
+static uint3 blockDim, gridDim;
+static pthread_barrier_t barrier;
+__attribute__((aligned(16))) unsigned char shared[227 * 1024];
+
+static inline void __syncthreads() {
+    ++barriers;
+    pthread_barrier_wait(&barrier);
+}
+static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+static inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+
+// Runs `body` for every thread of the grid. Returns 1 where threads of a block passed different numbers of barriers.
+static inline int run_on_host(uint3 grid, uint3 block, const std::function<void()> &body) {
+    const unsigned count = block.x * block.y * block.z;
+    std::vector<long> passed(count);
+    std::atomic<int> uneven(0);
+    blockDim = block;
+    gridDim = grid;
+    pthread_barrier_init(&barrier, nullptr, count);
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < count; ++t) {
+        threads.emplace_back([&, t] {
+            threadIdx = uint3{t % block.x, t / block.x % block.y, t / block.x / block.y};
+            for (unsigned z = 0; z < grid.z; ++z)
+                for (unsigned y = 0; y < grid.y; ++y)
+                    for (unsigned x = 0; x < grid.x; ++x) {
+                        blockIdx = uint3{x, y, z};
+                        barriers = 0;
+                        body();
+                        passed[t] = barriers;
+                        pthread_barrier_wait(&barrier);
+                        if (passed[t] != passed[0]) uneven = 1;
+                        pthread_barrier_wait(&barrier);
+                    }
+        });
+    }
+    for (auto &thread : threads) thread.join();
+    pthread_barrier_destroy(&barrier);
+    return uneven;
+}

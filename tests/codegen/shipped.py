@@ -1,0 +1,40 @@
+"""The shipped kernels, and sizes that are multiples of nothing."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.loops.load import kernels, load_file
+from roofdsl.loops.model import Kernel
+
+FOLDER = Path(__file__).parents[2] / "models" / "kernels"
+RAGGED = {"n": 13, "b": 5, "m": 11, "k": 9, "steps": 3, "batch": 2, "h": 9, "w": 11, "c": 3, "f": 5, "r": 3}
+
+
+@cache
+def shipped() -> dict[str, Kernel]:
+    """Every shipped kernel by name."""
+    found: dict[str, Kernel] = {}
+    for path in sorted(FOLDER.glob("*.roof")):
+        found |= kernels(load_file(path))
+    return found
+
+
+def ragged(kernel: Kernel) -> dict[str, int]:
+    """Sizes that are prime or odd, as far as the kernel's assumptions allow."""
+    sizes = {p.name: RAGGED.get(p.name, 7) for p in kernel.parameters}
+    rng = Random(1)
+    for _ in range(100_000):
+        if all(c.holds(sizes) for c in kernel.assumptions):
+            return sizes
+        sizes = {p.name: rng.choice((3, 5, 7, 9, 11, 15, 2, 4, 6, 8, 10, 12)) for p in kernel.parameters}
+    raise AssertionError(f"no small sizes meet the assumptions of {kernel.name}")
+
+
+@cache
+def free(name: str) -> dict[tuple[int, ...], int]:
+    """Which loops of a shipped kernel have independent iterations."""
+    return parallel_loops(shipped()[name])

@@ -1,0 +1,83 @@
+"""Every shipped kernel in every variant that applies computes what the reference says, at ragged sizes."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from roofdsl.codegen.c import FLAGS
+from roofdsl.codegen.generate import generate
+from roofdsl.codegen.generated import Generated, TargetName, Variant
+from roofdsl.lang.diagnostics import CommandError
+from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
+from tests.codegen.shipped import free, ragged, shipped
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc to compile generated C with")
+needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
+TILED = {"matmul_blocked", "matmul_tiled", "minplus_blocked"}
+
+
+@cache
+def case(name: str) -> Case:
+    kernel = shipped()[name]
+    return Case(kernel, ragged(kernel))
+
+
+@cache
+def generated(name: str, target: TargetName, variant: Variant) -> Generated | None:
+    kernel = shipped()[name]
+    try:
+        return generate(kernel, target, variant, free=free(name), sizes=ragged(kernel))
+    except CommandError:
+        return None
+
+
+def every(target: TargetName, variant: Variant) -> list[Generated]:
+    return [g for name in shipped() if (g := generated(name, target, variant)) is not None]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("generated")
+
+
+@needs_gcc
+@pytest.mark.parametrize("variant", ["loops", "parallel"])
+def test_c(variant: Variant, tmp_path: Path) -> None:
+    codes = every("c", variant)
+    library = CLibrary(codes, tmp_path, [f for f in FLAGS if f not in ("-O3", "-march=native")] + ["-O1"])
+    for code in codes:
+        case(code.kernel).check(library, code)
+    assert len(codes) == len(shipped()) if variant == "loops" else len(codes) > 25
+
+
+@needs_gxx
+@pytest.mark.parametrize("variant", ["naive", "tiled"])
+def test_cuda(variant: Variant, tmp_path: Path) -> None:
+    codes = every("cuda", variant)
+    library = CudaLibrary(codes, tmp_path)
+    for code in codes:
+        case(code.kernel).check(library, code)
+    assert {c.kernel for c in codes} == (set(shipped()) if variant == "naive" else TILED)
+
+
+@pytest.mark.parametrize("variant", ["loops", "parallel"])
+def test_python(variant: Variant) -> None:
+    for code in every("python", variant):
+        case(code.kernel).check(Interpreted(), code)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        ("gemv", "loops"), ("matmul_bf16", "loops"), ("dot", "loops"), ("zaxpy", "loops"), ("cholesky", "loops"),
+        ("floyd_warshall", "loops"), ("minplus_blocked", "parallel"), ("jacobi2d_time", "parallel"),
+    ],
+)  # fmt: skip
+def test_numba(name: str, variant: Variant) -> None:
+    code = generated(name, "python", variant)
+    assert code is not None
+    case(name).check(Interpreted(compiled=True), code)
