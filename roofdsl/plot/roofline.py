@@ -30,9 +30,7 @@ def save_roofline(
 
     Raises CommandError for another ending, for no machine with a roof, and where the file cannot be written.
     """
-    kind = path.suffix.lstrip(".").lower()
-    if kind not in FORMATS:
-        raise CommandError(f"`{path}` is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
+    kind = check_format(path)
     shown = [m for m in machines if m.roofs]
     if not shown:
         raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
@@ -45,6 +43,14 @@ def save_roofline(
             figure.savefig(path, format=kind, dpi=2 * _DPI, metadata=metadata)
         except OSError as error:
             raise CommandError(f"`{path}` cannot be written: {error.strerror or error}") from None
+
+
+def check_format(path: Path) -> str:
+    """The format that the ending names. Raises CommandError for another than svg, png and pdf."""
+    kind = path.suffix.lstrip(".").lower()
+    if kind not in FORMATS:
+        raise CommandError(f"`{path}` is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
+    return kind
 
 
 def draw_roofline(machines: Sequence[MachineRoofs], points: Sequence[Point] = (), title: str | None = None) -> Any:

@@ -1,0 +1,137 @@
+"""`roofdsl validate`: predictions beside measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import (
+    choose,
+    json_option,
+    kernels_of,
+    parse_settings,
+    set_option,
+    show_json,
+    traffic_option,
+    warn,
+)
+from roofdsl.cli.progress import progress_bar
+from roofdsl.cli.validate_text import table, to_json
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.measure.atomic import check_writable
+from roofdsl.measure.results import Measurement, load, save
+from roofdsl.plot.content import overlay, roofs_of
+from roofdsl.plot.roofline import check_format, save_roofline
+from roofdsl.predict.kernel import Options
+from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
+from roofdsl.validate.run import Backend, How, Run, compare_all, measure_runs, stale
+
+VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
+@set_option
+@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One run per size (repeatable).")
+@click.option("--results", multiple=True, metavar="RESULT.json", help="Stored measurements, in place of new ones.")
+@click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="As in `roofdsl measure` (repeatable).")
+@click.option("--compiler", type=click.Choice(["numba", "cc"]), default="numba", show_default=True, help="On the CPU.")
+@click.option("--cold/--warm", default=None, help="By default cold where the data could stay in the caches.")
+@click.option("--budget", type=click.FloatRange(0.01, 3600), default=10.0, show_default=True, metavar="SECONDS")
+@traffic_option
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1),
+    default=DEFAULTS.tolerance,
+    show_default=True,
+    help="How far below the prediction a measurement may stay.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1),
+    default=DEFAULTS.margin,
+    show_default=True,
+    help="How far above it is taken for noise.",
+)
+@click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the measured points on the predicted ones.")
+@click.option("-o", "--output", metavar="RESULT.json", help="Keep the new measurements.")
+@json_option
+def validate(
+    *,
+    files: tuple[str, ...],
+    machine_names: tuple[str, ...],
+    settings: dict[str, int],
+    sizes: tuple[str, ...],
+    results: tuple[str, ...],
+    backend: Backend,
+    variants: tuple[str, ...],
+    compiler: str,
+    cold: bool | None,
+    budget: float,
+    traffic: Traffic | None,
+    tolerance: float,
+    margin: float,
+    plot: str | None,
+    output: str | None,
+    as_json: bool,
+) -> int:
+    """Measure the kernels of FILEs on this computer, and compare with what a machine predicts.
+
+    The exit status is 1 where a measurement is above the roof, which the model says cannot be, or slower than
+    predicted by more than the tolerance.
+    """
+    for name in variants:
+        if name not in VARIANTS[backend]:
+            message = f"there is no `{name}` on the {backend}; it has {', '.join(VARIANTS[backend])}"
+            raise click.BadParameter(message, param_hint="--variant")
+    if plot is not None:
+        check_format(Path(plot))
+    for path in (plot, output):
+        if path is not None:
+            check_writable(Path(path))
+    machines = [load_machine(name) for name in machine_names]
+    every = [parse_settings(s) for s in sizes]
+    pairs = [pair for at in every or [{}] for pair in _pairs(files, settings | at)]
+    kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
+    stored = [m for path in results for m in load(Path(path))]
+    found: list[Measurement] = stored
+    if not results:
+        runs = [Run(kernel, own, v) for kernel, own in pairs for v in variants or VARIANTS[backend][:1]]
+        with progress_bar("validate") as tell:
+            found = measure_runs(runs, machines[0], How(backend, compiler, cold, budget), tell)
+        if output is not None:
+            save(Path(output), found)
+    limits, options = Limits(tolerance, margin), Options(traffic)
+    compared: list[Comparison] = []
+    for machine in machines:
+        for at in every or [{}]:
+            wanted = settings | at if results else at
+            some = compare_all(kernels, found, machine, sizes=wanted, options=options, limits=limits)
+            compared += [c for c in some if c not in compared]
+    if as_json:
+        show_json(to_json(compared))
+    else:
+        click.echo(table(compared))
+    if plot is not None:
+        types = tuple(dict.fromkeys(c.prediction.type for c in compared if c.prediction.type is not None))
+        points = [p for c in compared for p in overlay(c)]
+        save_roofline(Path(plot), [roofs_of(m, types) for m in machines], points)
+    for message in [*stale(kernels, stored), *(w for m in found for w in m.warnings)]:
+        warn(message)
+    return 0 if all(c.verdict == "as predicted" for c in compared) else 1
+
+
+def _pairs(files: tuple[str, ...], settings: dict[str, int]) -> list[tuple[Kernel, dict[str, int]]]:
+    found = []
+    for file in files:
+        chosen = choose(file)
+        if chosen.programs:
+            some = ", ".join(chosen.checked.kernels)
+            raise CommandError(f"`{file}` is a program, and kernels are measured", f"pick one: {some}")
+        found += kernels_of(chosen, settings)
+    return found

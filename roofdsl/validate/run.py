@@ -1,0 +1,124 @@
+"""Measure kernels at their sizes, and set every measurement, fresh or stored, beside its prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.measure.results import Measurement
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare
+
+Backend = Literal["cpu", "gpu"]
+
+ROOM = 4
+"""A working set this many times the last cache is measured warm: what stays from call to call is too little to see."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One kernel at one size in one variant of the back end."""
+
+    kernel: Kernel
+    sizes: Mapping[str, int]
+    variant: str
+
+
+@dataclass(frozen=True)
+class How:
+    """How runs are measured.
+
+    cold: whether the caches are emptied before each sample. The model starts cold (rule 9), so by default, None,
+    they are where the data could stay in them, below ROOM times the last cache. budget_s: seconds of samples for
+    each run, at most about that.
+    """
+
+    backend: Backend = "cpu"
+    compiler: str = "numba"
+    cold: bool | None = None
+    budget_s: float = 10.0
+    repeats: int = 20
+
+
+def measure_runs(
+    runs: Sequence[Run], machine: Machine, how: How | None = None, tell: Callable[[float, str], None] | None = None
+) -> list[Measurement]:
+    """Every run, verified and timed on this computer, which `machine` describes.
+
+    `tell` gets the part that is done and what is being done. Raises what the back ends raise; a kernel whose
+    results are wrong raises, and is no measurement.
+    """
+    found = []
+    for number, run in enumerate(runs):
+        label = f"{run.kernel.name} {', '.join(f'{n}={v}' for n, v in run.sizes.items())}"
+
+        def say(what: str, number: int = number, label: str = label) -> None:
+            if tell is not None:
+                tell(number / len(runs), f"{label}: {what}")
+
+        found.append(_measure(run, machine, how or How(), say))
+    return found
+
+
+def _measure(run: Run, machine: Machine, how: How, say: Callable[[str], None]) -> Measurement:
+    from roofdsl.measure.timing import Plan
+
+    plan = Plan(repeats=how.repeats, budget_s=how.budget_s)
+    cold = starts_cold(run, machine) if how.cold is None else how.cold
+    if how.backend == "gpu":
+        from roofdsl.measure.gpu import GpuOptions, measure_gpu
+
+        return measure_gpu(run.kernel, run.sizes, GpuOptions(run.variant, plan, cold), say)
+    from roofdsl.measure.cpu import CpuOptions, measure_cpu
+
+    return measure_cpu(run.kernel, run.sizes, CpuOptions(run.variant, how.compiler, plan, cold), say)
+
+
+def starts_cold(run: Run, machine: Machine) -> bool:
+    """Whether the data could stay in the machine's caches between calls, which then are to be emptied."""
+    from roofdsl.analysis.at import footprint_at
+
+    last = machine.last_cache
+    return last is not None and footprint_at(run.kernel, run.sizes) < ROOM * last.size_bytes * last.copies
+
+
+def compare_all(
+    kernels: Sequence[Kernel],
+    measurements: Sequence[Measurement],
+    machine: Machine,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    options: Options | None = None,
+    limits: Limits = DEFAULTS,
+) -> list[Comparison]:
+    """The measurements of these kernels, at these sizes where some are given, beside their predictions on `machine`.
+
+    Raises CommandError where there is none, and what prediction raises.
+    """
+    found = []
+    for m in measurements:
+        kernel = next((k for k in kernels if k.name == m.kernel), None)
+        at = dict(m.parameters)
+        if kernel is None or any(at.get(n, v) != v for n, v in (sizes or {}).items()):
+            continue
+        own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
+        found.append(compare(predict(kernel, own, machine, options or Options()), m, machine, limits))
+    if not found:
+        names = ", ".join(dict.fromkeys(k.name for k in kernels))
+        held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
+        raise CommandError(f"the results hold no measurement of {names} at these sizes", f"they hold {held}")
+    return found
+
+
+def stale(kernels: Sequence[Kernel], measurements: Sequence[Measurement]) -> list[str]:
+    """What to say of measurements whose kernel's text is another now."""
+    by_name = {k.name: k for k in kernels}
+    return [
+        f"{m.kernel} was measured on {m.when}, and its text is another now: measure it again"
+        for m in measurements
+        if m.kernel in by_name and m.is_stale(by_name[m.kernel])
+    ]
