@@ -202,7 +202,7 @@ def _run_caches(  # noqa: PLR0917
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
     levels, words, newest = sets[0], sets[1], sets[3]
     top = levels[0]
-    row = not top[RING] and top[POLICY] != PLRU
+    listed, ring = top[POLICY] != PLRU, top[RING]  # under a tree no slot tells that it was the last
     base, ways, link = top[FIRST_SLOT], top[WAYS], top[FIRST_LINK]
     line_shift, sector_shift, sectors, through = top[LINE], top[SECTOR], top[SECTORS], top[THROUGH]
     accesses = touched = steps = hits = 0
@@ -236,8 +236,8 @@ def _run_caches(  # noqa: PLR0917
                         where = set_of(top, line)
                         bit = 1 << ((block[r] >> sector_shift) & (sectors - 1))
                         # a hit in the newest of a row or a ring leaves it where it is
-                        slot = base + where * ways if row else newest[link + where] if top[RING] else base
-                        if words[slot] >> TAG != line or not words[slot] & bit or not (row or top[RING]):
+                        slot = newest[link + where] if ring else base + where * ways
+                        if not listed or words[slot] >> TAG != line or not words[slot] & bit:
                             slot = find(top, line, where, sets)
                             slot = promote(top, slot, where, sets) if slot >= 0 and words[slot] & bit else -1
                         if slot >= 0:

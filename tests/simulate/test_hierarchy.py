@@ -1,0 +1,220 @@
+"""The hierarchy of caches against the plain simulator of the oracle, to the last unit, and its errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.transform import apply
+from roofdsl.simulate.hierarchy import simulate
+from roofdsl.simulate.levels import CacheLevel
+from roofdsl.simulate.lru import simulate_lru
+from tests.oracle import caches as oracle
+from tests.oracle.families import Family, families
+from tests.oracle.loading import kernel_of
+from tests.oracle.random_kernels import random_kernel
+
+COUNTS = ("hits", "misses", "loads", "stores", "passed", "passed_bytes")
+SEEN: Counter[str] = Counter()
+
+
+def agree(kernel: Kernel, size: dict[str, int], levels: list[CacheLevel]) -> None:
+    got = simulate(kernel, size, levels)
+    accesses, want = oracle.simulate(kernel, size, levels)
+    assert got.accesses == accesses
+    for found, cache in zip(got.levels, want, strict=True):
+        shown = f"{kernel.source.text}{size} {levels}"
+        assert [getattr(found, c) for c in COUNTS] == [getattr(cache, c) for c in COUNTS], shown
+
+
+def random_levels(rng: Random, element: int) -> list[CacheLevel]:
+    """One to three small caches of every kind that may stand together."""
+    depth = rng.choice((1, 2, 2, 3, 3))
+    line = element * rng.choice((1, 2, 4))
+    sector = max(element, line // rng.choice((1, 1, 2, 4)))
+    convention = rng.choice(("allocate", "allocate", "claim", "around"))
+    levels: list[CacheLevel] = []
+    for k in range(depth):
+        last = k == depth - 1 and depth > 1
+        policy = rng.choice(("lru", "lru", "fifo", "plru"))
+        ways = rng.choice((1, 2, 4) if policy == "plru" else (1, 2, 3, 4))
+        sets = rng.choice((1, 1, 2, 3, 4)) * (k + 1)
+        inclusion = (
+            rng.choice(("free", "inclusive", "exclusive")) if last else rng.choice(("free", "free", "inclusive"))
+        )
+        write_miss = rng.choice(("allocate", "claim", "around")) if rng.random() < 0.3 else convention
+        if k and inclusion == "exclusive" and levels[-1].sector != levels[-1].line_bytes:
+            inclusion = "free"
+        if k == 0 or (inclusion == "inclusive" and any(level.write_miss == "claim" for level in levels)):
+            inclusion = "free"
+        if k and inclusion != "exclusive" and rng.random() < 0.4:
+            line = line * 2
+            sector = max(sector * rng.choice((1, 2)), line // 8)
+        whole = rng.random() < 0.3  # fully associative
+        levels.append(
+            CacheLevel(
+                f"L{k + 1}",
+                sets * ways * line if not whole else line * (ways * 2 if policy == "plru" else rng.randint(1, 9)),
+                line,
+                None if whole else ways,
+                policy,  # type: ignore[arg-type]
+                rng.choice(("back", "back", "through")),  # type: ignore[arg-type]
+                write_miss,  # type: ignore[arg-type]
+                inclusion,  # type: ignore[arg-type]
+                None if sector == line and rng.random() < 0.5 else sector,
+            )
+        )
+    return levels
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_kernels_and_levels(seed: int) -> None:
+    case = random_kernel(seed)
+    kernel = kernel_of(case.text)
+    rng = Random(seed)
+    element = max((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=8)
+    for _ in range(4):
+        levels = random_levels(rng, element)
+        agree(kernel, rng.choice(case.sizes), levels)
+        for level in levels:
+            SEEN.update([level.policy, level.write, level.write_miss, level.inclusion, f"depth {len(levels)}"])
+            SEEN.update(["sectors"] * (level.sector < level.line_bytes))
+
+
+def test_every_kind_was_met() -> None:
+    if SEEN:
+        kinds = ["lru", "fifo", "plru", "back", "through", "allocate", "claim", "around", "free", "inclusive"]
+        assert all(SEEN[k] > 100 for k in (*kinds, "exclusive", "sectors", "depth 1", "depth 3")), SEEN
+
+
+@pytest.mark.parametrize("policy", ["lru", "fifo", "plru"])
+@pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
+def test_families_in_caches_of_many_ways(family: Family, policy: str) -> None:
+    """Sets of more than 32 ways are kept in another way; sizes are those at which they evict."""
+    kernel = kernel_of(family.text)
+    element = max(a.type.bytes for a in kernel.arrays if not a.is_scalar)
+    for size in family.sizes:
+        first = CacheLevel("L1", 8 * element, element, 2, policy)  # type: ignore[arg-type]
+        many = CacheLevel("L2", 64 * element, element, None, policy)  # type: ignore[arg-type]
+        sets = CacheLevel("L3", 128 * element, element, 64, policy, inclusion="inclusive")  # type: ignore[arg-type]
+        agree(kernel, size, [many])
+        agree(kernel, size, [first, many])
+        agree(kernel, size, [first, sets])
+        victim = CacheLevel("L2", 64 * element, element, 64, policy, inclusion="exclusive")  # type: ignore[arg-type]
+        agree(kernel, size, [first, victim])
+
+
+@pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
+def test_fully_associative_is_the_language_s_cache(family: Family) -> None:
+    """Bytes loaded and stored are those of Q(Z), in both conventions."""
+    kernel = apply(kernel_of(family.text))
+    line = 4 * max(a.type.bytes for a in kernel.arrays if not a.is_scalar)
+    for size in family.sizes:
+        for lines in (1, 3, 8, 40, 1000):
+            exact = simulate_lru(kernel, size, lines * line + 5, line)
+            for convention, write_miss in (("load_store", "claim"), ("write_allocate", "allocate")):
+                level = CacheLevel("Z", lines * line + 5, line, write_miss=write_miss)  # type: ignore[arg-type]
+                got = simulate(kernel, size, [level])
+                assert (got.load_bytes(0), got.store_bytes(0)) == (exact.loads(convention), exact.stores(convention))  # type: ignore[arg-type]
+
+
+def test_levels_ask_only_for_what_the_one_above_misses() -> None:
+    kernel = kernel_of(next(f.text for f in families() if f.name == "matmul_ijk"))
+    levels = [CacheLevel(f"L{k}", 1024 << 3 * k, 64, 8) for k in range(3)]
+    got = simulate(kernel, {"n": 40}, levels)
+    assert got.levels[0].hits + got.levels[0].misses == got.accesses == 4 * 40**3
+    assert got.register_bytes == 8 * got.accesses
+    for upper, lower in pairwise(got.levels):
+        assert upper.loads == lower.hits + lower.misses
+        assert upper.loads > lower.loads > 0
+
+
+SKYLAKE = [
+    CacheLevel("L1", 32 << 10, 64, 8),
+    CacheLevel("L2", 1 << 20, 64, 16),
+    CacheLevel("L3", 55 << 19, 64, 11),
+]
+STAR2D = """kernel star(n, m):
+    in A: f64[m, n]
+    out B: f64[m, n]
+    for i in range(1, m - 1), j in range(1, n - 1):
+        B[i, j] = 0.2 * (A[i, j] + A[i, j - 1] + A[i, j + 1] + A[i + 1, j] + A[i - 1, j])
+"""
+
+
+@pytest.mark.parametrize(("n", "m", "l1", "l2"), [(4000, 600, (32, 8), (16, 8)), (10000, 300, (32, 8), (16, 8))])
+def test_layer_conditions_of_a_stencil(n: int, m: int, l1: tuple[int, int], l2: tuple[int, int]) -> None:
+    """Three rows of n = 4000 do not fit 32 KiB and fit 1 MiB: bytes per inner iteration as layer conditions say."""
+    got = simulate(kernel_of(STAR2D), {"n": n, "m": m}, SKYLAKE)
+    inner = (n - 2) * (m - 2)
+    for level, want in ((0, l1), (1, l2), (2, l2)):
+        found = got.levels[level]
+        # rows at the top and bottom, and the ends of rows, are what the layer conditions leave out
+        assert abs(found.load_bytes / inner - want[0]) < 32 / m + 0.05
+        assert abs(found.store_bytes / inner - want[1]) < 16 / m + 0.05
+
+
+GEMV = "kernel gemv(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n    for i in range(n), j in range(n):\n        y[i] += A[i, j] * x[j]\n"  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        ([], "no cache to simulate"),
+        ([CacheLevel("L1", 32, 64)], "cannot hold a line"),
+        ([CacheLevel("L1", 4096, 48)], "power of two"),
+        ([CacheLevel("L1", 4096, 4)], "no whole number of elements of A"),
+        ([CacheLevel("L1", 4096, 64, 5)], "no whole number of sets of 5 ways"),
+        ([CacheLevel("L1", 4096, 64, 0)], "has 0 ways"),
+        ([CacheLevel("L1", 3 * 4096, 64, None, "plru")], "power of two of ways"),
+        ([CacheLevel("L1", 4096, 64, 4, sector_bytes=128)], "does not fit"),
+        ([CacheLevel("L1", 4096, 64, 4, inclusion="inclusive")], "first level"),
+        ([CacheLevel("L1", 4096, 64), CacheLevel("L2", 8192, 32)], "may not become smaller"),
+        (
+            [CacheLevel("L1", 4096, 64, write_miss="claim"), CacheLevel("L2", 8192, 64, inclusion="inclusive")],
+            "cannot be inclusive",
+        ),
+        ([CacheLevel("L1", 4096, 64), CacheLevel("L2", 8192, 128, inclusion="exclusive")], "holds what L1 evicts"),
+        (
+            [
+                CacheLevel("L1", 4096, 64),
+                CacheLevel("L2", 8192, 64, inclusion="exclusive"),
+                CacheLevel("L3", 8192, 64),
+            ],
+            "not the last level",
+        ),
+    ],
+)
+def test_levels_that_cannot_be(levels: list[CacheLevel], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        simulate(kernel_of(GEMV), {"n": 4}, levels)
+
+
+def test_other_errors() -> None:
+    level = CacheLevel("L1", 4096, 64, 4)
+    with pytest.raises(CommandError, match="needs a value for n"):
+        simulate(kernel_of(GEMV), {}, [level])
+    with pytest.raises(CommandError, match="too large"):
+        simulate(kernel_of(GEMV), {"n": 2**40}, [level])
+    with pytest.raises(CommandError, match="takes .* of memory"):
+        simulate(kernel_of(GEMV), {"n": 10**6}, [CacheLevel("L1", 1 << 42, 64)])
+    outside = "kernel k(n):\n    out y: f64[n]\n    for i in range(n):\n        y[i + n] = 0.0\n"
+    with pytest.raises(CommandError, match="outside array y"):
+        simulate(kernel_of(outside), {"n": 3}, [level])
+
+
+def test_it_can_be_stopped() -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(accesses: int) -> None:
+        if accesses > 10**7:
+            raise Enough
+
+    with pytest.raises(Enough):
+        simulate(kernel_of(GEMV), {"n": 20000}, [CacheLevel("L1", 4096, 64, 4)], progress=stop)
