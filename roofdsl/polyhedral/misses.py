@@ -193,13 +193,14 @@ def affine_text(value: Quasi) -> str | None:
 
 def residencies(reuse: ArrayReuse, rule: Rule) -> Residencies:
     """The residencies of one array under a rule. Raises CannotCount where write-backs are out of reach."""
-    begun = _missing(reuse.cold, reuse.distances, rule)
+    begun = missing(reuse.cold, reuse.distances, rule)
     reading = begun if reuse.reading.is_equal(reuse.all) else begun.within(reuse.reading)
     stored = () if reuse.writes.is_empty() else _stored(reuse, rule, begun)
     return Residencies(reuse.name, reuse.bytes, begun, reading, stored)
 
 
-def _missing(start: Any, distances: tuple[tuple[Any, Quasi], ...], rule: Rule) -> Part:
+def missing(start: Any, distances: tuple[tuple[Any, Quasi], ...], rule: Rule) -> Part:
+    """`start` and the parts of the pieces of `distances` that miss under `rule`."""
     flat = start
     curved = []
     for domain, value in distances:
@@ -232,7 +233,7 @@ def _stored(reuse: ArrayReuse, rule: Rule, begun: Part) -> tuple[Part, ...]:
     if any(not c.domain.intersect(tail.range()).is_empty() for c in begun.curved):
         raise CannotCount(f"write-backs of {reuse.name} depend on distances that are not affine")
     evicted = tail.intersect_range(begun.flat).domain()
-    at_end = _missing(isl.Set.empty(written.get_space()), reuse.end_distances, rule)
+    at_end = missing(isl.Set.empty(written.get_space()), reuse.end_distances, rule)
     if at_end.curved:
         raise CannotCount(f"write-backs of {reuse.name} depend on distances that are not affine")
     parts.append(Part(evicted.union(at_end.flat.intersect(written)).coalesce()))

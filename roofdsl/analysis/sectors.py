@@ -1,0 +1,186 @@
+"""Traffic at given sizes through a cache that transfers sectors, and the shortcut of a cache that holds all.
+
+A line is held as a whole and filled sector by sector: a missing sector costs a sector. Without sectors this is
+`traffic_at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.analysis.at import (
+    LONGEST_SIMULATION,
+    QUICK_OPERATIONS,
+    SHORT,
+    ArrayLines,
+    NoAnswer,
+    TrafficAt,
+    access_count,
+    convention_totals,
+    lines_by_sets,
+    lines_by_simulation,
+    scalar_bytes,
+    traffic_at,
+)
+from roofdsl.analysis.setting import check_cache, numbers
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.loops.accesses import accesses
+from roofdsl.loops.model import Assign, Kernel, Let, Traffic
+from roofdsl.loops.transform import apply
+
+
+class Transfers(Record):
+    """What a cache holds and moves, in bytes.
+
+    cache_bytes None: without bound; line_bytes None: each array's line is its element; sector_bytes None: lines are
+    moved as a whole.
+    """
+
+    cache_bytes: int | None
+    line_bytes: int | None
+    sector_bytes: int | None = None
+
+    @property
+    def moved_bytes(self) -> int | None:
+        """Bytes moved at a time; None for one element."""
+        return self.sector_bytes or self.line_bytes
+
+
+def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, int]:
+    """(loaded, stored) bytes between registers and nearest cache: every access at its element's size (rule 10).
+
+    Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or illegal sizes.
+    """
+    from roofdsl.polyhedral.count import number
+    from roofdsl.polyhedral.library import cardinality
+    from roofdsl.polyhedral.stream import build
+
+    plain = apply(kernel)
+    loaded, stored = scalar_bytes(plain)
+    for domain in build(plain, numbers(kernel, params), None).domains:
+        statement = domain.placed.statement
+        if isinstance(statement, (Assign, Let)):
+            times = number(cardinality(domain.executions))
+            for access in accesses(statement):
+                size = access.element.array.type.bytes * times
+                loaded, stored = (loaded, stored + size) if access.is_write else (loaded + size, stored)
+    return loaded, stored
+
+
+def transfers_at(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    where: Transfers,
+    convention: Traffic,
+    longest: int = LONGEST_SIMULATION,
+) -> TrafficAt:
+    """Loads, stores and bytes across the boundary behind the cache `where`, exact.
+
+    A cache that holds every line touched has the compulsory traffic, which needs no reuse distances. Beyond `longest`
+    accesses nothing is simulated. Raises CommandError as `traffic_at`, for a sector that is no part of the line, and
+    where no way to the number is short enough.
+    """
+    values = numbers(kernel, params)
+    check_cache(kernel, where.cache_bytes, where.line_bytes)
+    line, sector = where.line_bytes, where.moved_bytes
+    if line is not None and sector is not None:
+        check_cache(kernel, None, sector)
+        if line % sector:
+            raise CommandError(f"a line of {line} B is no whole number of sectors of {sector} B")
+    plain = apply(kernel)
+    executed = access_count(plain, values)
+    if where.cache_bytes is not None and _held(plain, values, line, where.cache_bytes):
+        lines = lines_by_sets(plain, values, None, sector, QUICK_OPERATIONS)
+        return TrafficAt(*convention_totals(plain, lines, convention), executed, "integer sets")
+    if line == sector and longest == LONGEST_SIMULATION:
+        return traffic_at(kernel, params, where.cache_bytes, line, convention)
+    return _found(plain, values, where, convention, (executed, longest))
+
+
+def _held(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None, cache_bytes: int) -> bool:
+    """Whether all lines touched fit; False also where that is not found out quickly."""
+    from roofdsl.polyhedral.library import TooHard
+
+    try:
+        lines = lines_by_sets(kernel, values, None, line_bytes, QUICK_OPERATIONS)
+    except (NoAnswer, TooHard):
+        return False
+    return sum(a.begun * a.line_bytes for a in lines) <= cache_bytes
+
+
+def _found(
+    kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic, length: tuple[int, int]
+) -> TrafficAt:
+    """By sets or by simulation, whichever is the quicker exact answer; length: accesses, and how many are too many."""
+    from roofdsl.polyhedral.library import MAX_OPERATIONS, TooHard
+
+    executed, longest = length
+    simulate_before = 0 if executed <= SHORT and where.cache_bytes is not None else 1
+    reason = "the integer sets take too long"
+    for k, operations in enumerate((QUICK_OPERATIONS, MAX_OPERATIONS)):
+        if k == simulate_before and executed <= longest:
+            return TrafficAt(*_simulated(kernel, values, where, convention), executed, "simulation")
+        if k and longest < LONGEST_SIMULATION:
+            break
+        try:
+            lines = _lines(kernel, values, where, operations)
+        except (NoAnswer, TooHard) as error:
+            reason = str(error)
+            continue
+        return TrafficAt(*convention_totals(kernel, lines, convention), executed, "integer sets")
+    raise CommandError(
+        f"the exact traffic of kernel {kernel.name} at these sizes is out of reach: {reason}",
+        f"{executed:,} accesses are too many to simulate (limit {longest:,}); use smaller sizes",
+    )
+
+
+def _lines(kernel: Kernel, values: Mapping[str, int], where: Transfers, operations: int) -> tuple[ArrayLines, ...]:
+    """Sectors by integer sets. Raises NoAnswer, TooHard."""
+    from roofdsl.polyhedral.count import count_number
+    from roofdsl.polyhedral.library import LibraryFailure, limited
+    from roofdsl.polyhedral.misses import CannotCount, Fresh, exceeding
+    from roofdsl.polyhedral.quasi import Quasi
+    from roofdsl.polyhedral.reuse import NotCertified
+    from roofdsl.polyhedral.sectors import sector_residencies
+    from roofdsl.polyhedral.sizes import NotAffine
+    from roofdsl.polyhedral.stream import build
+
+    if where.cache_bytes is None or where.line_bytes == where.moved_bytes:
+        return lines_by_sets(kernel, values, where.cache_bytes, where.moved_bytes, operations)
+    try:
+        with limited(f"kernel {kernel.name}", operations):
+            rule = exceeding(Quasi.constant(where.cache_bytes), Fresh())
+            lines, sectors = (build(kernel, values, b) for b in (where.line_bytes, where.sector_bytes))
+            return tuple(
+                ArrayLines(
+                    r.array, r.bytes, count_number([r.begun]), count_number([r.begun_by_read]), count_number(r.stored)
+                )
+                for r in sector_residencies(lines, sectors, rule)
+            )
+    except (CannotCount, LibraryFailure, NotCertified, NotAffine) as error:
+        raise NoAnswer(str(error)) from error
+
+
+def _simulated(
+    kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic
+) -> tuple[int | None, int | None, int]:
+    """(loads, stores, both) in bytes by simulating every access; in `once` a stored sector is not counted again."""
+    from roofdsl.simulate.hierarchy import simulate
+    from roofdsl.simulate.levels import CacheLevel
+
+    if where.cache_bytes is None or where.line_bytes is None or where.line_bytes == where.moved_bytes:
+        lines = lines_by_simulation(kernel, values, where.cache_bytes, where.line_bytes)
+        return convention_totals(kernel, lines, convention)
+    level = CacheLevel(
+        "cache",
+        where.cache_bytes,
+        where.line_bytes,
+        write_miss="claim" if convention == "load_store" else "allocate",
+        sector_bytes=where.sector_bytes,
+    )
+    found = simulate(kernel, values, [level])
+    if convention == "once":
+        return None, None, found.levels[0].load_bytes + found.scalar_store_bytes
+    loads, stores = found.load_bytes(0), found.store_bytes(0)
+    return loads, stores, loads + stores
