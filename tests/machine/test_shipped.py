@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.format import format_source
 from roofdsl.loops.load import read_source
@@ -136,7 +135,7 @@ def test_shipped_files_are_right_and_laid_out(kind: str) -> None:
     assert shipped(kind)
     for path in shipped(kind).values():
         source = read_source(path)
-        assert check(source).warnings == ()
+        assert checked_file(str(path)).warnings == ()
         assert format_source(source) == source.text, path
 
 
