@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 
 from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.record import replace
@@ -25,6 +26,15 @@ def apply(kernel: Kernel) -> Kernel:
 
 
 Change = Callable[[list[For]], list[For]]
+
+
+def repeated(kernel: Kernel, times: int) -> Kernel:
+    """The kernel with its directives applied and its body run `times` over, as one launch: caches keep what they hold."""
+    plain = apply(kernel)
+    taken = {*(p.name for p in kernel.parameters), *_names(plain.body)}
+    name = next(n for n in (f"again{k}" for k in count()) if n not in taken)
+    outer = For(name, Const(0), Const(times), Const(1), False, plain.body, kernel.span)
+    return replace(plain, body=(outer,))
 
 
 def _in_nest(kernel: Kernel, directive: Tile | Order, change: Change) -> tuple[Node, ...]:
