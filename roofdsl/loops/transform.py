@@ -29,7 +29,7 @@ Change = Callable[[list[For]], list[For]]
 
 
 def repeated(kernel: Kernel, times: int) -> Kernel:
-    """The kernel with its directives applied and its body run `times` over, as one launch: caches keep what they hold."""
+    """The kernel, directives applied, with its body run `times` over as one launch: caches keep what they hold."""
     plain = apply(kernel)
     taken = {*(p.name for p in kernel.parameters), *_names(plain.body)}
     name = next(n for n in (f"again{k}" for k in count()) if n not in taken)
