@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from roofdsl.loops.model import Kernel
 from roofdsl.simulate.levels import CacheLevel
@@ -206,7 +207,7 @@ def simulate(kernel: Kernel, params: Mapping[str, int], levels: Sequence[CacheLe
     caches: list[Cache] = []
     for level in levels:
         caches.append(Cache(level, list(caches)))
-    for upper, lower in zip(caches, caches[1:], strict=False):
+    for upper, lower in pairwise(caches):
         upper.below = lower
     arrays = {a.name: a for a in kernel.arrays if not a.is_scalar}
     longest = max(level.line_bytes for level in levels)

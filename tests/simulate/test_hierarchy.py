@@ -201,7 +201,7 @@ def test_other_errors() -> None:
         simulate(kernel_of(GEMV), {}, [level])
     with pytest.raises(CommandError, match="too large"):
         simulate(kernel_of(GEMV), {"n": 2**40}, [level])
-    with pytest.raises(CommandError, match="takes .* of memory"):
+    with pytest.raises(CommandError, match="of memory"):
         simulate(kernel_of(GEMV), {"n": 10**6}, [CacheLevel("L1", 1 << 42, 64)])
     outside = "kernel k(n):\n    out y: f64[n]\n    for i in range(n):\n        y[i + n] = 0.0\n"
     with pytest.raises(CommandError, match="outside array y"):

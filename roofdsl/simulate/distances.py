@@ -1,0 +1,182 @@
+"""Q(Z) of every fully associative LRU cache at once: the histogram of stack distances, by one pass over a kernel.
+
+Reads and writes have their distances (Mattson, Gecsei, Slutz, Traiger, "Evaluation techniques for storage
+hierarchies", IBM Systems Journal 9(2), 1970), write-backs theirs (`stack.py`), so that loads and stores are exact at
+every Z, for lines of different sizes too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.simulate.hierarchy import Progress
+from roofdsl.simulate.lru import DEFAULT_MEMORY_BYTES, check_inside
+from roofdsl.simulate.program import compile_kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CHUNK = 1 << 20
+BYTES_PER_LINE = 80
+
+
+@dataclass(frozen=True)
+class MissCurve:
+    """How accesses, loads and stores fall with the size of the cache.
+
+    `distance_bytes`, ascending: the cache sizes from which accesses hit that missed before. Each of the other arrays
+    says how much it is with distances up to there: accesses (a count), bytes of lines read first, of lines written
+    first, of lines stored (`stored_bytes`: the drop in stores at that size). What misses in every cache is apart,
+    in the `cold_` numbers. Of `temp` arrays, `dropped_bytes` at a size are the lines that from there on are dirty
+    in the cache at the end, and dropped.
+    """
+
+    accesses: int
+    line_bytes: int | None
+    smallest_bytes: int
+    distance_bytes: NDArray[np.int64]
+    count: NDArray[np.int64]
+    read_bytes: NDArray[np.int64]
+    written_bytes: NDArray[np.int64]
+    stored_bytes: NDArray[np.int64]
+    dropped_bytes: NDArray[np.int64]
+    cold: tuple[int, int, int, int]
+    scalar_load_bytes: int
+    scalar_store_bytes: int
+
+    def misses(self, cache_bytes: int | None) -> int:
+        """Accesses that miss in a cache of that size (None: without bound)."""
+        return self.cold[0] + self._beyond(self.count, cache_bytes)
+
+    def loads(self, cache_bytes: int | None, convention: Traffic) -> int | None:
+        """Bytes loaded, as in `lru.SimulatedTraffic`; None in `once`."""
+        if convention == "once":
+            return None
+        first_written = convention == "write_allocate"
+        read = self.cold[1] + self._beyond(self.read_bytes, cache_bytes)
+        written = self.cold[2] + self._beyond(self.written_bytes, cache_bytes)
+        return read + (written if first_written else 0) + self.scalar_load_bytes
+
+    def stores(self, cache_bytes: int | None, convention: Traffic) -> int | None:
+        """Bytes stored; None in `once`."""
+        if convention == "once":
+            return None
+        kept = self._beyond(self.dropped_bytes, cache_bytes) - int(self.dropped_bytes.sum())
+        return self.cold[3] + self._beyond(self.stored_bytes, cache_bytes) + kept + self.scalar_store_bytes
+
+    def bytes(self, cache_bytes: int | None, convention: Traffic) -> int:
+        """Q(Z) in bytes."""
+        loads, stores = self.loads(cache_bytes, convention), self.stores(cache_bytes, convention)
+        if loads is None or stores is None:
+            first = self._beyond(self.read_bytes + self.written_bytes, cache_bytes)
+            return self.cold[1] + self.cold[2] + first + self.scalar_store_bytes
+        return loads + stores
+
+    def steps(self, convention: Traffic) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(sizes in bytes, Q from each size up to the next): every step of Q(Z), from the smallest cache on."""
+        import numpy as np
+
+        change = self.read_bytes.copy()
+        if convention != "load_store":
+            change += self.written_bytes
+        if convention != "once":
+            change += self.stored_bytes + self.dropped_bytes
+        start = self.bytes(self.smallest_bytes, convention)
+        inside = (self.distance_bytes > self.smallest_bytes) & (change != 0)
+        sizes = np.concatenate([[self.smallest_bytes], self.distance_bytes[inside]]).astype(np.int64)
+        values = start - np.concatenate([[0], np.cumsum(change[inside])]).astype(np.int64)
+        return sizes, values
+
+    def _beyond(self, column: NDArray[np.int64], cache_bytes: int | None) -> int:
+        if cache_bytes is None:
+            return 0
+        if cache_bytes < self.smallest_bytes:
+            raise CommandError(f"a cache of {cache_bytes} B is smaller than a line of {self.smallest_bytes} B")
+        import numpy as np
+
+        return int(column[np.searchsorted(self.distance_bytes, cache_bytes, side="right") :].sum())
+
+
+def miss_curve(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    line_bytes: int | None = None,
+    *,
+    progress: Progress | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> MissCurve:
+    """One pass over `kernel`, its directives applied, at `params`; lines of an element each where `line_bytes` is None.
+
+    `progress` is called with the accesses made so far, and an exception such as KeyboardInterrupt ends the run then.
+    Raises CommandError for what `lru.simulate_lru` does, and where the tables (of all lines) pass `memory_bytes`.
+    """
+    import numpy as np
+
+    from roofdsl.simulate.stack import HELD, NEVER, NOW, run_distances
+    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
+
+    program = compile_kernel(kernel, params, line_bytes)
+    for condition in kernel.assumptions:
+        if not condition.holds(params):
+            raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
+    layouts, lines = program.layouts, program.lines
+    unit = gcd(*(a.line_bytes for a in layouts)) or 1
+    weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)
+    whole = sum(a.count * a.line_bytes // unit for a in layouts)
+    needed = lines * BYTES_PER_LINE + whole * 32
+    if needed > memory_bytes:
+        raise CommandError(
+            f"the stack distances of kernel {kernel.name} at these sizes need {needed:,} B for {lines:,} lines",
+            f"the limit is {memory_bytes:,} B; use smaller sizes or longer lines",
+        )
+    owner = np.repeat(np.arange(len(layouts), dtype=np.int64), [a.count for a in layouts])
+    tree = np.zeros(2 * lines + 66, dtype=np.int64)
+    at = np.full(len(tree), -1, dtype=np.int64)
+    last = np.zeros(lines, dtype=np.int64)
+    written = np.full(lines, NEVER, dtype=np.int64)
+    histogram = np.zeros((whole + 2, 4), dtype=np.int64)
+    clock = np.zeros(2, dtype=np.int64)
+    tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
+    cursor = cursor_of(program)
+    accesses = 0
+    while cursor[-1][STATUS] == RUNNING:
+        made, _ = run_distances(tables, cursor, CHUNK, weights, owner, tree, at, last, written, histogram, clock)
+        accesses += made
+        if progress is not None:
+            progress(accesses)
+    check_inside(cursor, program, kernel.name)
+
+    dropped = np.zeros(whole + 2, dtype=np.int64)
+    present = at[1 : int(clock[NOW]) + 1]
+    times = np.arange(1, len(present) + 1)
+    stack = np.where((present >= 0) & (last[np.maximum(present, 0)] == times), present, -1)
+    stack = stack[stack >= 0][::-1]  # the latest first
+    depth = np.cumsum(weights[owner[stack]])
+    assert len(stack) == 0 or depth[-1] == clock[HELD]
+    for k, a in enumerate(layouts):
+        if a.array.intent == "temp":
+            own = (owner[stack] == k) & (written[stack] != NEVER)
+            np.add.at(dropped, np.maximum(depth[own], written[stack[own]]), weights[k])
+    some = np.nonzero(histogram[:-1].any(axis=1) | (dropped[:-1] != 0))[0]
+    cold = [int(histogram[-1, c]) * (unit if c else 1) for c in range(4)]
+    scalars = [a for a in kernel.arrays if a.is_scalar]
+    return MissCurve(
+        accesses,
+        line_bytes,
+        max((a.line_bytes for a in layouts), default=1),
+        some * unit,
+        histogram[some, 0],
+        histogram[some, 1] * unit,
+        histogram[some, 2] * unit,
+        histogram[some, 3] * unit,
+        dropped[some] * unit,
+        (cold[0], cold[1], cold[2], cold[3]),
+        sum(a.type.bytes for a in scalars if a.intent == "inout"),
+        sum(a.type.bytes for a in scalars if a.intent in ("out", "inout")),
+    )

@@ -1,0 +1,162 @@
+"""Stack distances of a kernel's accesses, compiled and walked by its own loops. Imports numba.
+
+The stack is all lines touched so far, the latest on top; the distance of an access is the size of the stack from its
+top down to the line, so that an LRU cache that holds so much hits. A line stands in a Fenwick tree at the time of its
+last access (Olken, "Efficient methods for calculating the success function of fixed space replacement policies",
+LBL-12370, 1981); when the times are used up, the lines are given new ones in the same order.
+
+A residency is written back once: charge it to its first write. A write is the first of its residency in all caches
+that missed the line at some access since the last write, this one included: those smaller than the largest distance
+among these accesses. That is the distance by which stores are counted.
+"""
+
+from __future__ import annotations
+
+from roofdsl.simulate.walk import (
+    COUNT,
+    FIRST,
+    REMAINING,
+    RUNNING,
+    STATUS,
+    Cursor,
+    Ints,
+    Tables,
+    advance,
+    compiled,
+    inlined,
+    stays,
+)
+
+NOW, HELD = range(2)  # of the clock: the last time given, the size of the whole stack
+ACCESSES, READS, WRITES, STORES = range(4)  # columns of the histogram
+NEVER = -1  # written, of a line
+
+
+def _sum_to(tree: Ints, time: int) -> int:
+    total = 0
+    while time > 0:
+        total += tree[time]
+        time &= time - 1
+    return total
+
+
+sum_to = inlined(_sum_to)
+
+
+def _change(tree: Ints, time: int, amount: int) -> None:
+    while time < tree.shape[0]:
+        tree[time] += amount
+        time += time & -time
+
+
+change = inlined(_change)
+
+
+def _give_new_times(tree: Ints, at: Ints, last: Ints, weights: Ints, owner: Ints) -> int:
+    """The lines' times anew, from 1 on in the same order; the last one given."""
+    now = 0
+    for time in range(1, at.shape[0]):
+        line = at[time]
+        if line >= 0 and last[line] == time:
+            now += 1
+            last[line] = now
+            at[now] = line
+    for time in range(1, at.shape[0]):
+        tree[time] = weights[owner[at[time]]] if time <= now else 0
+        if time > now:
+            at[time] = -1
+    for time in range(1, at.shape[0]):
+        above = time + (time & -time)
+        if above < at.shape[0]:
+            tree[above] += tree[time]
+    return now
+
+
+give_new_times = compiled(_give_new_times)
+
+
+def _run_distances(  # noqa: PLR0917
+    tables: Tables,
+    cursor: Cursor,
+    budget: int,
+    weights: Ints,
+    owner: Ints,
+    tree: Ints,
+    at: Ints,
+    last: Ints,
+    written: Ints,
+    histogram: Ints,
+    clock: Ints,
+) -> tuple[int, int]:
+    """Go on for about `budget` accesses or steps of the walk: (accesses, steps).
+
+    `weights[owner[line]]` is a line's size; `last[line]` its time, 0 before the first access; `written[line]` the
+    largest distance since its last write, or NEVER. The histogram's rows are distances, its last one is infinite; it
+    counts accesses, and the sizes of lines read, written, and stored.
+    """
+    references, places = tables[4], tables[5]
+    flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
+    infinite = histogram.shape[0] - 1
+    accesses = steps = 0
+    while accesses + steps < budget and control[STATUS] == RUNNING:
+        if control[REMAINING] == 0:
+            steps += advance(tables, cursor)
+            if control[REMAINING] == 0:
+                continue
+        first, count = control[FIRST], control[COUNT]
+        n = min(control[REMAINING], (budget - accesses) // count + 1)
+        for r in range(count):
+            left[r] = 0
+        done = 0
+        while done < n:
+            same = n - done
+            for r in range(count):
+                if left[r] == 0:
+                    a = references[first + r, 1]
+                    per, shift = places[a, 1], places[a, 2]
+                    block[r] = places[a, 0] + (flat[r] >> shift if shift >= 0 else flat[r] // per)
+                    left[r] = stays(flat[r], stride[r], per, shift)
+                same = min(same, left[r])
+            # from the second iteration over the same lines on, all are alike
+            for again in range(min(same, 2)):
+                times = same - 1 if again else 1
+                for r in range(count):
+                    line, write = block[r], references[first + r, 2]
+                    weight = weights[owner[line]]
+                    before = last[line]
+                    if before == clock[NOW] and before > 0:
+                        distance = weight
+                    else:
+                        if before == 0:
+                            distance = infinite
+                            clock[HELD] += weight
+                        else:
+                            distance = clock[HELD] - sum_to(tree, before) + weight
+                            change(tree, before, -weight)
+                            last[line] = 0
+                        if clock[NOW] == at.shape[0] - 1:
+                            clock[NOW] = give_new_times(tree, at, last, weights, owner)
+                        clock[NOW] += 1
+                        change(tree, clock[NOW], weight)
+                        at[clock[NOW]] = line
+                        last[line] = clock[NOW]
+                    histogram[distance, ACCESSES] += times
+                    if write:
+                        histogram[distance, WRITES] += times * weight
+                        since = written[line]
+                        histogram[infinite if since == NEVER else max(since, distance), STORES] += times * weight
+                        written[line] = 0
+                    else:
+                        histogram[distance, READS] += times * weight
+                        if written[line] != NEVER:
+                            written[line] = max(written[line], distance)
+            for r in range(count):
+                flat[r] += stride[r] * same
+                left[r] -= same
+            done += same
+        accesses += n * count
+        control[REMAINING] -= n
+    return accesses, steps
+
+
+run_distances = compiled(_run_distances)
