@@ -54,7 +54,7 @@ def characterize(
     if backend == "gpu":
         from roofdsl.cli.characterize_gpu import run
 
-        run(Path(output), plot and Path(plot), quick, name)
+        run(Path(output), Path(plot) if plot is not None else None, quick, name)
         return
     if cores is not None and cores > len(usable_cores()):
         raise CommandError(f"{cores} cores are asked for, and this process can use {len(usable_cores())}")

@@ -122,7 +122,7 @@ def _one(how: _How, kernel: Kernel, own: dict[str, int], variant: str, say: Call
     if how.backend == "gpu":
         from roofdsl.measure.gpu import GpuOptions, measure_gpu
 
-        return measure_gpu(kernel, own, GpuOptions(variant, how.plan, how.cold, how.math_mode), say)
+        return measure_gpu(kernel, own, GpuOptions(variant, how.plan, True, how.math_mode), say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
     return measure_cpu(kernel, own, CpuOptions(variant, how.compiler, how.plan, how.cold), say)

@@ -225,13 +225,14 @@ def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tu
     notes = []
     caches: list[_Found] = []
     for cache in cpu.caches:
-        found = _match(cache, seen)
+        found = _match(cache, seen, trusted=not _noise(alone))
         caches.append(found)
         kib = f"L{cache.level}: {cache.size_bytes >> 10} KiB reported"
         if found.seen_bytes is None:
             notes.append(f"{kib}, and no step of the curve there")
         elif not found.agrees:
-            notes.append(f"{kib}, {found.seen_bytes >> 10} KiB read off the curve, which is taken")
+            taken = "which is taken" if found.capacity_bytes != cache.size_bytes else "too noisy to be taken"
+            notes.append(f"{kib}, {found.seen_bytes >> 10} KiB read off the curve, {taken}")
     if not cpu.caches:
         notes.append("the system reports no caches; levels are those of the curve")
         for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
@@ -264,11 +265,11 @@ class _Found:
     copies: int
 
 
-def _match(cache: ReportedCache, seen: Sequence[Plateau]) -> _Found:
+def _match(cache: ReportedCache, seen: Sequence[Plateau], trusted: bool) -> _Found:
     """The step of the curve that this cache explains, or the one next to it within a factor of four.
 
     Where a step is so far from the reported size that the cache does not explain it (a share of a cache in a virtual
-    machine), the curve's capacity is taken.
+    machine), the curve's capacity is taken, unless the machine was too busy for its curve to be `trusted`.
     """
     name = f"L{cache.level}"
     steps = [p for p in seen if p.capacity_bytes and 1 / 4 <= p.capacity_bytes / cache.size_bytes <= 4]
@@ -277,6 +278,8 @@ def _match(cache: ReportedCache, seen: Sequence[Plateau]) -> _Found:
         return _Found(name, cache, cache.size_bytes, None, None, cache.copies)
     if near.could_end_at(cache.size_bytes):
         return _Found(name, cache, cache.size_bytes, near.capacity_bytes, True, cache.copies)
+    if not trusted:
+        return _Found(name, cache, cache.size_bytes, near.capacity_bytes, False, cache.copies)
     line = cache.line_bytes or 64
     return _Found(name, cache, near.capacity_bytes // line * line, near.capacity_bytes, False, cache.copies)
 

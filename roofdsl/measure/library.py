@@ -246,7 +246,7 @@ def described(found: Contraction) -> str:
     return f"{found.target.array.name} {sign} {factor}matmul({a}, {b}){work}"
 
 
-def _scale(found: Contraction, arrays: Mapping[str, Any]) -> Any:
+def scale_of(found: Contraction, arrays: Mapping[str, Any]) -> Any:
     """The product of the scalar factors; None without any."""
     scale = None
     for a in found.scalars:
@@ -259,7 +259,7 @@ def _product(found: Contraction, arrays: Mapping[str, NDArray[Any]], params: Map
     import numpy as np
 
     a, b, target = matrix_views(found, arrays, params)
-    scale = _scale(found, arrays)
+    scale = scale_of(found, arrays)
     if not found.accumulate and scale is None and target.size and target.flags.c_contiguous:
         return lambda: np.matmul(a, b, out=target)
     work = np.empty(target.shape, target.dtype)
@@ -284,7 +284,7 @@ def _axpy(found: Contraction, arrays: Mapping[str, NDArray[Any]], params: Mappin
     to = arrays[target.array.name][tuple(bounds[v] for v in target.letters)]
     part = arrays[operand.array.name][tuple(bounds[v] for v in operand.letters)]
     part = part.transpose([operand.letters.index(v) for v in target.letters])
-    scale = _scale(found, arrays)
+    scale = scale_of(found, arrays)
     work = np.empty(to.shape, to.dtype)
 
     def run() -> None:

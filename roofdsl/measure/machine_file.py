@@ -33,11 +33,11 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "#",
         "# Peaks: the median rate of loops on independent accumulators, the better of two numbers of them.",
         "# Bandwidths: the best working set inside each level of the median rates of load, copy and triad in f64, the",
-        "# fastest of the three. `no_write_allocate`: the three agree when loads and stores alone are counted, and",
-        "# `write_allocate`: they agree when the line of a store is loaded first.",
+        "# fastest of the three. `no_write_allocate`: loads and stores alone are counted, since the three then agree;",
+        "# `write_allocate`: the line of a store is loaded first and counted, since copy and triad are slower by that.",
         *(f"# Note: {note}." for note in found.notes),
         "",
-        f'machine {name} "{_text(cpu.name)}, {_cores(found.cores)}, measured":',
+        f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
         f'    source "roofdsl characterize, {found.when}"',
     ]
     lines += [f"    {line}" for line in (*_peaks(found), *_reduced(found), *_levels(found), *_ceilings(found))]
@@ -68,7 +68,7 @@ def _cores(count: int) -> str:
     return f"{count} core{'s' if count > 1 else ''}"
 
 
-def _text(words: str) -> str:
+def plain_text(words: str) -> str:
     """What may stand between double quotes."""
     return " ".join(words.replace('"', "'").split())
 
@@ -78,7 +78,7 @@ def _peaks(found: Characterization) -> Iterator[str]:
         unit = "FLOP" if type_name.startswith("f") else "OP"
         for peak in found.peaks:
             if peak.type == type_name and peak.cls in _PEAKS:
-                yield _peak(type_name, _PEAKS[peak.cls], peak.all_cores.per_s, unit, _note(peak))
+                yield peak_line(type_name, _PEAKS[peak.cls], peak.all_cores.per_s, unit, _note(peak))
             elif peak.type == type_name and peak.cls == "add":
                 yield _unfused(found, peak, unit)
 
@@ -90,7 +90,7 @@ def _reduced(found: Characterization) -> Iterator[str]:
             peak = found.peak("f32", cls)
             if peak is not None:
                 note = "computed in f32, whose rate this is; conversions come on top"
-                yield _peak(type_name, "" if cls == "add" else cls, peak.all_cores.per_s, "FLOP", note)
+                yield peak_line(type_name, "" if cls == "add" else cls, peak.all_cores.per_s, "FLOP", note)
 
 
 def _unfused(found: Characterization, add: Peak, unit: str) -> str:
@@ -98,16 +98,18 @@ def _unfused(found: Characterization, add: Peak, unit: str) -> str:
     mul, both = found.peak(add.type, "mul"), found.peak(add.type, "add and mul")
     better = mul if mul and mul.all_cores.per_s > add.all_cores.per_s else add
     parts = [f"{p.cls} {show_rate(p.all_cores.per_s, unit)}" for p in (add, mul, both) if p]
-    return _peak(add.type, "", better.all_cores.per_s, unit, _text(f"alone, {_core(better)}: {', '.join(parts)}"))
+    return peak_line(
+        add.type, "", better.all_cores.per_s, unit, plain_text(f"alone, {_core(better)}: {', '.join(parts)}")
+    )
 
 
-def _peak(type_name: str, cls: str, per_s: float, unit: str, note: str) -> str:
+def peak_line(type_name: str, cls: str, per_s: float, unit: str, note: str) -> str:
     return f'peak {type_name}{f" {cls}" if cls else ""} {show_rate(per_s, unit)} source "{note}"'
 
 
 def _note(peak: Peak) -> str:
     words = {"sqrt": "sqrt, "}.get(peak.cls, "")
-    return _text(f"{words}{_core(peak)}")
+    return plain_text(f"{words}{_core(peak)}")
 
 
 def _core(peak: Peak) -> str:
@@ -126,11 +128,11 @@ def _levels(found: Characterization) -> Iterator[str]:
             options += f", copies {copies}" if copies > 1 else ""
         options += ", write_allocate" if behind.write_allocate else ", no_write_allocate"
         head = f"cache {level.name} {show_size(level.capacity_bytes)}, {show_bandwidth(level.all_cores.bytes_per_s)}"
-        yield f'{head}{options} source "{_text(_capacity(level))}; {_about(level.all_cores)}"'
+        yield f'{head}{options} source "{plain_text(_capacity(level))}; {about_bandwidth(level.all_cores)}"'
     memory = found.levels[-1]
     line = f", line {found.cpu.line_bytes} B" if found.cpu.line_bytes else ""
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
-    yield f'memory DRAM {show_size(memory.capacity_bytes)}, {rate}{line} source "{_about(memory.all_cores)}"'
+    yield f'memory DRAM {show_size(memory.capacity_bytes)}, {rate}{line} source "{about_bandwidth(memory.all_cores)}"'
 
 
 def _capacity(level: Level) -> str:
@@ -148,7 +150,7 @@ def approximate_size(size: int) -> str:
     return show_size(size >> 10 << 10) if size < 1 << 20 else f"{size / (1 << 20):.1f} MiB"
 
 
-def _about(width: Bandwidth) -> str:
+def about_bandwidth(width: Bandwidth) -> str:
     """Which pattern it is, the others, and updates in place where they go beyond it."""
     parts = [f"{name} {show_bandwidth(rate)}" for name, rate in width.by_pattern]
     if width.duplex and width.update_bytes_per_s is not None:

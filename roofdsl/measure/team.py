@@ -13,10 +13,15 @@ from roofdsl.measure.timing import LEAST_REPEATS, MOST, median, pin, pinned, qua
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a characterization takes its time: samples of each number, and seconds that one lasts."""
+    """How long a characterization takes its time: samples of each number, and seconds that one lasts.
+
+    most_s: after so many seconds no more rounds of one number are made, and no more than LEAST samples of a round, so
+    that a busy machine is characterized in bounded time (and noted as noisy).
+    """
 
     samples: int
     sample_s: float
+    most_s: float
 
 
 ROUNDS = 4
@@ -27,8 +32,10 @@ CALM = 0.1
 SKEW = 0.15
 """A sample counts where cores begin and end within this part of it: else they did not run together."""
 
-FULL = Effort(9, 4e-3)
-QUICK = Effort(LEAST_REPEATS, 2e-3)
+LEAST = 3
+
+FULL = Effort(9, 4e-3, 0.25)
+QUICK = Effort(LEAST_REPEATS, 2e-3, 0.1)
 
 
 @dataclass(frozen=True)
@@ -55,42 +62,49 @@ def rate(
     loop(*arguments[0], 1)
     count = _count(loop, arguments[0], cores[0], effort.sample_s)
     best = Rate(0.0, 0.0)
+    deadline = time.perf_counter() + effort.most_s
     for _ in range(ROUNDS):
-        seconds = _samples(loop, arguments, count, cores, effort.samples)
+        seconds = _samples(lambda: _together(loop, arguments, count, cores), effort.samples, deadline)
         per_s = [amount * count / s for s in seconds]
         middle = median(per_s)
         found = Rate(middle, (quantile(per_s, 0.9) - quantile(per_s, 0.1)) / middle)
         best = max(best, found, key=lambda r: r.per_s)
-        if found.spread <= CALM:
+        if found.spread <= CALM or time.perf_counter() > deadline:
             break
     return best
 
 
-def _samples(
-    loop: Callable[..., object], arguments: Sequence[tuple[Any, ...]], count: int, cores: Sequence[int], wanted: int
-) -> list[float]:
+def _samples(take: Callable[[], tuple[float, bool]], wanted: int, deadline: float) -> list[float]:
     """Seconds of so many samples during which no core was taken away; all of them where that happens too often."""
     calm: list[float] = []
     every: list[float] = []
     while len(calm) < wanted and len(every) < MOST * wanted:
         before = switches()
-        taken, together = _together(loop, arguments, count, cores)
+        taken, together = take()
         every.append(taken)
         if together and switches() == before:
             calm.append(taken)
-    return calm if 2 * len(calm) >= wanted else every
+        if len(every) >= LEAST and time.perf_counter() > deadline:
+            break
+    return calm if 2 * len(calm) >= min(wanted, len(every)) else every
 
 
 def _count(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, wanted_s: float) -> int:
+    """How often the loop has to run to last so long. Of three runs the shortest counts: one in which the core was
+    taken away would give samples far too short, in which stores have not left the core when the clock is read."""
     count = 1
     with pinned([core]):
         while True:
-            start = time.perf_counter()
-            loop(*arguments, count)
-            taken = time.perf_counter() - start
+            taken = min(_seconds(loop, arguments, count) for _ in range(3))
             if taken >= wanted_s / 8 or count >= 1 << 40:
                 return max(1, round(count * wanted_s / max(taken, 1e-9)))
             count *= 2 if taken > wanted_s / 64 else 8
+
+
+def _seconds(loop: Callable[..., object], arguments: tuple[Any, ...], count: int) -> float:
+    start = time.perf_counter()
+    loop(*arguments, count)
+    return time.perf_counter() - start
 
 
 def _together(
@@ -99,9 +113,7 @@ def _together(
     """Seconds of one sample, and whether all cores began and ended at about the same time."""
     if len(arguments) == 1:
         with pinned([cores[0]]):
-            start = time.perf_counter()
-            loop(*arguments[0], count)
-            return time.perf_counter() - start, True
+            return _seconds(loop, arguments[0], count), True
     barrier = threading.Barrier(len(arguments))
     spans: list[tuple[float, float]] = []
     failures: list[BaseException] = []

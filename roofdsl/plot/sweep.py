@@ -11,6 +11,7 @@ from typing import Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_bandwidth, show_size
 from roofdsl.measure.characterize_cpu import Characterization
+from roofdsl.measure.characterize_gpu import GpuCharacterization
 from roofdsl.measure.sweep import STREAMS
 from roofdsl.plot.labels import stack
 from roofdsl.plot.roofline import FORMATS, INK, OKABE_ITO, PAPER
@@ -66,6 +67,19 @@ def sweep_figure(found: Characterization) -> SweepFigure:
     marks[-1] = Mark(found.levels[-1].name, None, found.levels[-1].all_cores.bytes_per_s)
     per = "Working set per core" if found.cores > 1 else "Working set"
     return SweepFigure(f"{found.cpu.name}, {found.when[:10]}", per, tuple(curves), tuple(marks))
+
+
+def gpu_sweep_figure(found: GpuCharacterization) -> SweepFigure:
+    """The same of a GPU, whose working sets are those of all multiprocessors together."""
+    curves = [
+        Curve(p.name, tuple((float(x.working_set_bytes), x.bytes_per_s) for x in found.sweep.of(p))) for p in STREAMS
+    ]
+    cache, memory = found.levels
+    marks = (
+        Mark(f"{cache.name} {show_size(cache.capacity_bytes)}", cache.capacity_bytes, cache.bandwidth.bytes_per_s),
+        Mark(memory.name, None, memory.bandwidth.bytes_per_s),
+    )
+    return SweepFigure(f"{found.name}, {found.when[:10]}", "Working set", tuple(curves), marks)
 
 
 def save_sweep(path: Path, figure: SweepFigure) -> None:

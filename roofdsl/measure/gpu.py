@@ -1,0 +1,255 @@
+"""Measuring a kernel on a GPU: generated CUDA or the vendor's library, verified, timed by events, buffers in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from numpy.typing import NDArray
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
+from roofdsl.measure.results import Measurement, now, source_hash, text_hash
+from roofdsl.measure.timing import DEFAULT, LEAST_REPEATS, Plan, Times
+
+VARIANTS = ("naive", "tiled", "library")
+_COPIES = 64
+_LONGEST_SAMPLE = 2000  # launches in a sample: more would wait in the queue and time the host
+
+
+@dataclass(frozen=True)
+class GpuOptions:
+    """How a kernel is run. rotate: as many copies of the arrays in turn as exceed twice the L2 cache; math_mode: of the
+    library, one of MATH_MODES.
+    """
+
+    variant: str = "naive"
+    plan: Plan = DEFAULT
+    rotate: bool = True
+    math_mode: str = "default"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class GpuCode:
+    """bind(arrays on the device, sizes) gives a call that starts all launches. `details` are the record's."""
+
+    text: str
+    compiler: str
+    bind: Callable[[Mapping[str, Any], Mapping[str, int]], Call]
+    details: Callable[[Mapping[str, int]], dict[str, Any]]
+
+
+def measure_gpu(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    options: GpuOptions | None = None,
+    tell: Callable[[str], None] | None = None,
+    driver: Driver | None = None,
+) -> Measurement:
+    """Times one execution of `kernel` at `params` on the GPU, after its results were compared with the reference.
+
+    Time is between two events around the launches, several executions in a sample where one is short. Raises
+    InputError for an illegal kernel, CommandError where there is no GPU or no such code, WrongResult for wrong results.
+    """
+    from roofdsl.analysis.at import work_at
+    from roofdsl.analysis.counters import counters_at, has_counters
+    from roofdsl.analysis.deep import require_legal
+    from roofdsl.analysis.setting import numbers
+    from roofdsl.codegen.inputs import random_inputs
+    from roofdsl.measure.buffers import total_bytes
+    from roofdsl.measure.device import software
+    from roofdsl.measure.verify import verify
+
+    options = options or GpuOptions()
+    say = tell or (lambda what: None)
+    require_legal(kernel)
+    values = numbers(kernel, params)
+    device = driver or find_driver()
+    about = device.describe()
+    say("compiling")
+    code = build_gpu(kernel, options, device, values)
+
+    def run(arrays: dict[str, NDArray[Any]], sizes: Mapping[str, int]) -> None:
+        there = {name: device.put(array) for name, array in arrays.items()}
+        device.elapsed([code.bind(there, sizes)])
+        for name, array in there.items():
+            arrays[name][...] = device.get(array)
+
+    say("verifying")
+    compute = "tf32" if options.variant == "library" and options.math_mode == "tf32" else None
+    verified = verify(kernel, run, values, f"the variant `{options.variant}` on the GPU", compute)
+    say("preparing")
+    host = random_inputs(kernel, values, options.seed)
+    size = total_bytes(host)
+    copies = _copies(size, int(about["l2_bytes"])) if options.rotate else 1
+    sets = [{name: device.put(array) for name, array in host.items()} for _ in range(copies)]
+    updated = [a.name for a in kernel.arrays if a.intent == "inout"]
+    before = {name: device.put(host[name]) for name in updated}
+
+    def restore() -> None:
+        for arrays in sets:
+            for name in updated:
+                device.copy(arrays[name], before[name])
+
+    say("timing")
+    times = time_launches(device, [code.bind(arrays, values) for arrays in sets], options.plan, restore)
+    work = work_at(kernel, values)
+    noise = times.warning()
+    by_type = work.by_type
+    return Measurement(
+        kernel=kernel.name,
+        parameters=(*kernel.constants, *values.items()),
+        backend="gpu",
+        variant=options.variant,
+        device=about,
+        software={**software(), **device.software()},
+        when=now(),
+        times_s=times.seconds,
+        calls_per_repeat=times.calls,
+        state="rotated" if copies > 1 else "warm",
+        threads=1,
+        pinned=False,
+        compiler=code.compiler,
+        work=work.total,
+        operation="OP" if by_type and all(t.startswith("i") for t in by_type) else "FLOP",
+        footprint_bytes=size,
+        verified=verified,
+        source=kernel.source.name,
+        source_sha256=source_hash(kernel),
+        generated_sha256=text_hash(code.text),
+        counters=tuple(counters_at(kernel, values).items()) if has_counters(kernel.body) else (),
+        warnings=(noise,) if noise else (),
+        details={**code.details(values), "copies": copies},
+    )
+
+
+def _copies(size: int, l2_bytes: int) -> int:
+    """How many copies of the arrays are used in turn, so that none is still in the L2 cache when its turn comes."""
+    if size >= 2 * l2_bytes or size == 0:
+        return 1
+    return min(_COPIES, ceil(2 * l2_bytes / size) + 1)
+
+
+def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Call) -> Times:
+    """As timing.time_calls, by the device's own events: `runs` in turn, `prepare` before each sample."""
+    prepare()
+    spent = taken = 0.0
+    made = 0
+    while made < max(3, len(runs)) or (spent < plan.warm_s and made < _LONGEST_SAMPLE):
+        taken = driver.elapsed([runs[made % len(runs)]])
+        spent += taken
+        made += 1
+    calls = max(1, min(_LONGEST_SAMPLE, ceil(plan.sample_s / max(taken, 1e-7))))
+    seconds: list[float] = []
+    spent, turn = 0.0, 0
+    while len(seconds) < plan.repeats and (spent < plan.budget_s or len(seconds) < min(LEAST_REPEATS, plan.repeats)):
+        prepare()
+        sample = driver.elapsed([runs[(turn + k) % len(runs)] for k in range(calls)])
+        turn += calls
+        seconds.append(sample / calls)
+        spent += sample
+    return Times(tuple(seconds), calls)
+
+
+def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mapping[str, int]) -> GpuCode:
+    """The code of a variant. Raises CommandError where there is none."""
+    if options.variant not in VARIANTS:
+        raise CommandError(f"there is no variant `{options.variant}` on the GPU", f"it has {', '.join(VARIANTS)}")
+    if options.math_mode not in MATH_MODES:
+        raise CommandError(f"there is no math mode `{options.math_mode}`", f"there are {', '.join(MATH_MODES)}")
+    if options.variant == "library":
+        return _library(kernel, options, driver)
+    return _generated(kernel, options.variant, driver, values)
+
+
+def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str, int]) -> GpuCode:
+    """CUDA of codegen. The text of `tiled` holds tile sizes; where a verification has others it is made anew."""
+    from roofdsl.analysis.parallel import parallel_loops
+    from roofdsl.codegen.generate import generate
+    from roofdsl.codegen.generated import Generated
+
+    free = parallel_loops(kernel)
+    compiled: dict[str, Callable[[str], Any]] = {}
+
+    def at(sizes: Mapping[str, int]) -> tuple[Generated, Callable[[str], Any]]:
+        found = generate(kernel, "cuda", variant, free=free, sizes=sizes)  # type: ignore[arg-type]
+        if found.source not in compiled:
+            compiled[found.source] = driver.compile(found.source)
+        return found, compiled[found.source]
+
+    def bind(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Call:
+        found, function = at(sizes)
+        fixed = [_value(a, arrays, sizes, driver) for a in found.arguments]
+        launches = [(function(x.function), x, [*fixed, *_integers(x.values)]) for x in found.launches(sizes)]
+
+        def run() -> None:
+            for kernel_function, x, passed in launches:
+                driver.launch(kernel_function, x.grid, x.block, x.shared_bytes, passed)
+
+        return run
+
+    def details(sizes: Mapping[str, int]) -> dict[str, Any]:
+        found = at(sizes)[0]
+        launches = list(found.launches(sizes))
+        shapes = {(x.function, x.grid, x.block, x.shared_bytes) for x in launches[:1000]}
+        shown = [dict(zip(("function", "grid", "block", "shared_bytes"), s, strict=True)) for s in sorted(shapes)[:16]]
+        known = {"launches": len(launches), "shapes": shown, "parallel_loops": list(found.parallel)}
+        return {**known, "sizes": dict(found.sizes), "notes": list(found.notes)}
+
+    return GpuCode(at(values)[0].source, f"nvrtc {driver.software().get('nvrtc', '')}".strip(), bind, details)
+
+
+def _value(argument: Any, arrays: Mapping[str, Any], sizes: Mapping[str, int], driver: Driver) -> Any:
+    """What is passed for an argument: an array on the device, a scalar by value, a size in 64 bits."""
+    import numpy as np
+
+    from roofdsl.measure.by_numba import by_value
+
+    if argument.role == "parameter":
+        return np.int64(sizes[argument.name])
+    if argument.role == "scalar_in":
+        value = by_value(argument, driver.get(arrays[argument.name]))
+        return np.int32(value) if isinstance(value, (np.int8, np.int16)) else value
+    return arrays[argument.name]
+
+
+def _integers(values: Sequence[int]) -> list[Any]:
+    import numpy as np
+
+    return [np.int64(v) for v in values]
+
+
+def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
+    """cuBLAS through cupy, for what library.recognize knows."""
+    from roofdsl.measure.library import described, matrix_views, recognize, scale_of
+
+    found = recognize(kernel)
+    if found.kind == "axpy":
+        raise CommandError(
+            f"kernel {kernel.name} is a scaled addition, which cupy does not hand to a library",
+            "take the variant `naive`",
+        )
+
+    def bind(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Call:
+        a, b, target = matrix_views(found, arrays, sizes)
+        scale = scale_of(found, {s.name: driver.get(arrays[s.name]) for s in found.scalars})
+
+        def run() -> None:
+            with driver.library(options.math_mode) as cupy:
+                product = cupy.matmul(a, b)
+                if scale is not None:
+                    product *= scale
+                if found.accumulate:
+                    target[...] += product
+                else:
+                    target[...] = product
+
+        return run
+
+    details = {"operation": found.kind, "as": described(found), "math_mode": options.math_mode}
+    text = f"{found.kind}: {described(found)}"
+    return GpuCode(text, f"cupy {driver.software().get('cupy', '')}".strip(), bind, lambda sizes: dict(details))

@@ -1,0 +1,178 @@
+"""The GPU as measurements see it: compile, copy, launch, and seconds between two events. cupy does it.
+
+`Driver` is all that gpu.py and characterize_gpu.py use, so that the tests run them without a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from roofdsl.lang.diagnostics import CommandError
+
+Call = Callable[[], object]
+MATH_MODES = ("default", "tf32", "pedantic")
+
+
+class Driver(Protocol):
+    """What a GPU can be asked for. Arrays on the device are opaque but for `library`, which takes views of them."""
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values for a result file: name, compute capability, memory, L2 cache, multiprocessors, clocks."""
+        ...
+
+    def software(self) -> dict[str, str]:
+        """Versions of driver, runtime, compiler and cupy."""
+        ...
+
+    def compile(self, source: str) -> Callable[[str], Any]:
+        """Compiles CUDA C++; gives functions by name. Raises CommandError where the compiler refuses."""
+        ...
+
+    def put(self, array: NDArray[Any]) -> Any:
+        """A copy on the device, in the same order of elements."""
+        ...
+
+    def get(self, array: Any) -> NDArray[Any]:
+        """A copy on the host."""
+        ...
+
+    def copy(self, to: Any, source: Any) -> None:
+        """Copies between two arrays on the device."""
+        ...
+
+    def launch(
+        self, function: Any, grid: Sequence[int], block: Sequence[int], shared_bytes: int, values: Sequence[Any]
+    ) -> None:
+        """Starts a function; it may still run when this returns."""
+        ...
+
+    def elapsed(self, calls: Sequence[Call]) -> float:
+        """Seconds on the device from before the first call to after the last, by events around them."""
+        ...
+
+    def library(self, math_mode: str) -> Any:
+        """The array library with its BLAS (cupy), as a context in which that mode of multiplication holds."""
+        ...
+
+
+def find_driver() -> Driver:
+    """The first CUDA device through cupy. Raises CommandError where there is no cupy, no device or no driver."""
+    try:
+        cupy = import_module("cupy")
+    except ImportError:
+        help = "install it with `pip install roofdsl[gpu12]` or `roofdsl[gpu13]`, or take `--backend cpu`"
+        raise CommandError("cupy, through which the GPU is used, is not installed", help) from None
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise CommandError(f"no GPU can be used: {error}", "take `--backend cpu`") from None
+    if count == 0:
+        raise CommandError("there is no GPU on this machine", "take `--backend cpu`")
+    return CupyDriver(cupy)
+
+
+class CupyDriver:
+    """cupy's current device."""
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+        self.device = cupy.cuda.Device()
+
+    def describe(self) -> dict[str, Any]:
+        properties = self.cupy.cuda.runtime.getDeviceProperties(self.device.id)
+        attributes = self.device.attributes
+        return {
+            "kind": "gpu",
+            "name": properties["name"].decode(),
+            "compute_capability": self.device.compute_capability,
+            "memory_bytes": int(properties["totalGlobalMem"]),
+            "l2_bytes": int(properties["l2CacheSize"]),
+            "multiprocessors": int(properties["multiProcessorCount"]),
+            "clock_hz": 1000 * int(attributes.get("ClockRate", 0)) or None,
+            "memory_clock_hz": 1000 * int(attributes.get("MemoryClockRate", 0)) or None,
+            "memory_bus_bits": int(attributes.get("GlobalMemoryBusWidth", 0)) or None,
+            "shared_bytes_per_block": int(attributes.get("MaxSharedMemoryPerBlockOptin", 0)) or None,
+            "ecc": bool(properties.get("ECCEnabled", 0)),
+        }
+
+    def software(self) -> dict[str, str]:
+        import contextlib
+        import io
+
+        runtime = self.cupy.cuda.runtime
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            self.cupy.show_config()
+        return {
+            "cupy": str(self.cupy.__version__),
+            "cuda_driver": str(runtime.driverGetVersion()),
+            "cuda_runtime": str(runtime.runtimeGetVersion()),
+            "nvrtc": ".".join(map(str, self.cupy.cuda.nvrtc.getVersion())),
+            "cupy_config": shown.getvalue(),
+        }
+
+    def compile(self, source: str) -> Callable[[str], Any]:
+        try:
+            module = self.cupy.RawModule(code=source, options=("--std=c++17",), backend="nvrtc")
+            module.compile()
+        except self.cupy.cuda.compiler.CompileException as error:
+            first = next((line for line in str(error).splitlines() if "error" in line), str(error)[:200])
+            raise CommandError(f"NVRTC does not compile the generated CUDA: {first}") from None
+
+        def function(name: str) -> Any:
+            return module.get_function(name)
+
+        return function
+
+    def put(self, array: NDArray[Any]) -> Any:
+        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        try:
+            return self.cupy.asarray(array, order=order)
+        except self.cupy.cuda.memory.OutOfMemoryError as error:
+            raise CommandError(f"the arrays do not fit into the GPU's memory: {error}", "take smaller sizes") from None
+
+    def get(self, array: Any) -> NDArray[Any]:
+        copied: NDArray[Any] = self.cupy.asnumpy(array, order="A")
+        return copied
+
+    def copy(self, to: Any, source: Any) -> None:
+        self.cupy.copyto(to, source)
+
+    def launch(
+        self, function: Any, grid: Sequence[int], block: Sequence[int], shared_bytes: int, values: Sequence[Any]
+    ) -> None:
+        if shared_bytes > 48 << 10:  # more than is given without being asked for
+            function.max_dynamic_shared_size_bytes = shared_bytes
+        function(tuple(grid), tuple(block), tuple(values), shared_mem=shared_bytes)
+
+    def elapsed(self, calls: Sequence[Call]) -> float:
+        stream = self.cupy.cuda.get_current_stream()
+        start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+        stream.synchronize()
+        start.record(stream)
+        for call in calls:
+            call()
+        end.record(stream)
+        end.synchronize()
+        return float(self.cupy.cuda.get_elapsed_time(start, end)) / 1e3
+
+    @contextmanager
+    def library(self, math_mode: str) -> Iterator[Any]:
+        cublas = self.cupy.cuda.cublas
+        handle = self.device.cublas_handle
+        before = cublas.getMathMode(handle)
+        modes = {
+            "default": cublas.CUBLAS_DEFAULT_MATH,
+            "tf32": cublas.CUBLAS_TF32_TENSOR_OP_MATH,
+            "pedantic": getattr(cublas, "CUBLAS_PEDANTIC_MATH", 2),  # 2 in cublas_api.h
+        }
+        cublas.setMathMode(handle, modes[math_mode])
+        try:
+            yield self.cupy
+        finally:
+            cublas.setMathMode(handle, before)

@@ -1,0 +1,67 @@
+"""A characterized GPU as a `.roof` machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+from roofdsl.measure.characterize_gpu import GpuCharacterization, GpuPeak
+from roofdsl.measure.machine_file import about_bandwidth, approximate_size, peak_line, plain_text
+
+_PEAKS = {"fma": "fma", "min": "min", "div": "div", "sqrt": "special", "add": "", "tensor": "tensor"}
+_LINE = 128  # bytes of a line of every NVIDIA L2 cache since 2010, in sectors of 32
+
+
+def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str:
+    """The text of a file with one machine, in canonical layout; it ends in a newline."""
+    versions = ", ".join(f"{k} {v}" for k, v in found.software.items() if "\n" not in v and v != "unknown")
+    lines = [
+        f"# Measured by `roofdsl characterize --backend gpu` on {found.when}{', quickly' if found.quick else ''}.",
+        f"# {versions}.",
+        "# L2: lines of 128 B in sectors of 32 B, as in every NVIDIA GPU of today; not measured.",
+        *(f"# Note: {note}." for note in found.notes),
+        "",
+        f'machine {name or gpu_machine_name(found)} "{plain_text(found.name)}, measured":',
+        f'    source "roofdsl characterize, {found.when}"',
+    ]
+    cache, memory = found.levels
+    seen = "no step of the curve"
+    if cache.seen_bytes is not None:
+        seen = f"the curve falls at {approximate_size(cache.seen_bytes)}"
+    for peak in _stated(found):
+        operation = "OP" if peak.type.startswith("i") else "FLOP"
+        note = f"{peak.how}, spread {peak.rate.spread:.0%}"
+        note = f"sqrt, {note}" if peak.cls == "sqrt" else note
+        lines.append("    " + peak_line(peak.type, _PEAKS[peak.cls], peak.rate.per_s, operation, note))
+    lines += [
+        f"    cache L2 {show_size(cache.capacity_bytes)}, {show_bandwidth(cache.bandwidth.bytes_per_s)}, line {_LINE} B, "
+        f'sector 32 B, no_write_allocate source "{seen}; {about_bandwidth(cache.bandwidth)}"',
+        f"    memory {memory.name} {show_size(memory.capacity_bytes)}, {show_bandwidth(memory.bandwidth.bytes_per_s)}, "
+        f'line {_LINE} B source "{about_bandwidth(memory.bandwidth)}"',
+    ]
+    for type_name in ("f64", "f32"):
+        exponential = next((p for p in found.peaks if (p.type, p.cls) == (type_name, "exp")), None)
+        if exponential is not None:
+            rate = show_rate(exponential.rate.per_s)
+            lines.append(f'    ceiling "exp, {type_name}" {type_name} special {rate}')
+    lines.append(f'    launch {show_time(found.launch_s)} source "one of many empty launches in a row"')
+    lines.append(f"    units {found.device['multiprocessors']}")
+    return "\n".join(lines) + "\n"
+
+
+def gpu_machine_name(found: GpuCharacterization) -> str:
+    """`nvidia_h200`."""
+    stem = re.sub(r"[^a-z0-9]+", "_", found.name.lower()).strip("_") or "gpu"
+    return f"{'' if stem[0].isalpha() else 'gpu_'}{stem}_measured"
+
+
+def _stated(found: GpuCharacterization) -> Iterator[GpuPeak]:
+    """The peaks that the language has a place for: of additions and multiplications the faster."""
+    for peak in found.peaks:
+        if peak.cls == "add":
+            mul = next((p for p in found.peaks if (p.type, p.cls) == (peak.type, "mul")), peak)
+            faster = max(peak, mul, key=lambda p: p.rate.per_s)
+            yield GpuPeak(peak.type, "add", faster.rate, f"{faster.cls} alone, {faster.how}")
+        elif peak.cls in _PEAKS:
+            yield peak
