@@ -23,10 +23,19 @@ FUNCTION_UNITS = 8.0
 
 @dataclass(frozen=True)
 class Ball:
-    """`value` (broadcastable numpy arrays or scalars), and `error`, not negative, infinite where nothing is known."""
+    """`value` (broadcastable numpy arrays or scalars), and `error`, not negative, infinite where nothing is known.
+
+    summands: where the value is a sum, the sum of their sizes, since compilers may add them in another order.
+    """
 
     value: Any
     error: Any
+    summands: Any = None
+
+    @property
+    def size(self) -> Any:
+        """The size of the value, or of what it is the sum of."""
+        return np.abs(self.value) if self.summands is None else self.summands
 
 
 def rounded(ball: Ball, type_name: str, units: float = 1.0, size: Any = None) -> Ball:
@@ -65,7 +74,7 @@ def arithmetic(op: str, a: Ball, b: Ball, type_name: str) -> Ball:
         size_a, size_b = np.abs(a.value), np.abs(b.value)
         size = None
         if op in "+-":
-            size = size_a + size_b
+            size = a.size + b.size
             value, error = (a.value + b.value if op == "+" else a.value - b.value), a.error + b.error
         elif op == "*":
             value = a.value * b.value
@@ -78,7 +87,8 @@ def arithmetic(op: str, a: Ball, b: Ball, type_name: str) -> Ball:
             error = np.where(room > 0, (a.error + _zero_wins(np.abs(value), b.error)) / room, np.inf)
     # complex products and quotients round several times
     units = 4.0 if type_name in ("c64", "c128") and op in "*/" else 1.0
-    return rounded(Ball(value, _number(error)), type_name, units, size)
+    result = rounded(Ball(value, _number(error)), type_name, units, size)
+    return Ball(result.value, result.error, size)
 
 
 def _zero_wins(a: Any, b: Any) -> Any:
@@ -154,7 +164,7 @@ def summed(start: Ball, terms: Ball, axis: int, compute: str, stored: str) -> Ba
         given = np.asarray(start.error + np.sum(terms.error, axis=axis, keepdims=True))
         clean = np.asarray(start.error + np.cumsum(terms.error, axis=axis))
         before = np.concatenate([np.asarray(start.value + 0 * np.take(sums, [0], axis=axis)), sums], axis=axis)
-        size = np.abs(np.take(before, range(sums.shape[axis]), axis=axis)) + np.abs(terms.value)
+        size = np.abs(np.take(before, range(sums.shape[axis]), axis=axis)) + terms.size
         each = rounded(rounded(Ball(sums, clean), compute, 1.0, size), stored)
         error = given + np.sum(each.error - clean, axis=axis, keepdims=True)
     last = np.take(sums, [-1], axis=axis)

@@ -63,6 +63,7 @@ COMPLEX = """template <typename T> struct complex_of {
     T re, im;
     complex_of() = default;
     __device__ complex_of(T re, T im = 0) : re(re), im(im) {}
+    template <typename U> __device__ explicit complex_of(complex_of<U> a) : re((T)a.re), im((T)a.im) {}
     __device__ friend complex_of operator-(complex_of a) { return complex_of(-a.re, -a.im); }
     __device__ friend complex_of operator+(complex_of a, complex_of b) { return complex_of(a.re + b.re, a.im + b.im); }
     __device__ friend complex_of operator-(complex_of a, complex_of b) { return complex_of(a.re - b.re, a.im - b.im); }

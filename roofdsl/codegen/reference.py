@@ -135,7 +135,7 @@ class _Grid:
         def pick(a: Any) -> Any:
             return np.broadcast_to(a, self.shape)[full].reshape(shape) if np.ndim(a) else a
 
-        lets = {name: Ball(pick(b.value), pick(b.error)) for name, b in self.lets.items()}
+        lets = {name: Ball(pick(b.value), pick(b.error), pick(b.summands)) for name, b in self.lets.items()}
         return _Grid(shape, {name: pick(v) for name, v in self.env.items()}, lets)
 
 
@@ -245,7 +245,7 @@ class _Run:
                 return balls.rounded(self._plain(e, grid), name)
             case Unary(_, operand):
                 ball = self.value(operand, grid, self._side(operand, kind))
-                return Ball(-ball.value, ball.error)
+                return Ball(-ball.value, ball.error, ball.summands)
             case Binary("**", left, Number(exponent)):
                 return self._power(self.value(left, grid, kind), int(exponent), name)
             case Binary(op, left, right):
@@ -443,11 +443,11 @@ class _Run:
                 inner.lets[statement.name] = self.value(statement.value, inner, computed(statement.type))
         terms = self.value(update.value, inner, self._side(update.value, kind))
         full = tuple(inner.shape)
-        value, error = np.broadcast_to(terms.value, full), np.broadcast_to(terms.error, full)
+        value, error, size = (np.broadcast_to(x, full) for x in (terms.value, terms.error, terms.size))
         memory = self.memory[array.name]
         held = Ball(_as_grid(memory.value[index], grid), _as_grid(memory.error[index], grid))
         if update.op in ("+=", "-="):
-            signed = Ball(value if update.op == "+=" else -value, error)
+            signed = Ball(value if update.op == "+=" else -value, error, size)
             ball = balls.summed(held, signed, along, self.renamed.get(kind, kind), array.type.name)
         else:
             pick = np.minimum if update.op == "min=" else np.maximum

@@ -98,7 +98,17 @@ class CLibrary:
             files.append(folder / f"kernel_{k}.c")
             files[-1].write_text(g.source, encoding="utf-8")
         library = folder / "kernels.so"
-        command = [compiler, *flags, "-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Werror", "-shared", "-fPIC"]
+        command = [
+            compiler,
+            *flags,
+            "-Wall",
+            "-Wno-unused",
+            "-Wno-unknown-pragmas",
+            "-Wno-tautological-compare",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+        ]
         _compile([*command, *map(str, files), "-o", str(library), "-lm"])
         self.library = ctypes.CDLL(str(library))
 
@@ -128,7 +138,16 @@ class CudaLibrary:
             parts.append("}")
         source, library = folder / "kernels.cpp", folder / "kernels_cuda.so"
         source.write_text("\n".join(parts), encoding="utf-8")
-        flags = ["-std=c++17", "-O1", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Werror", "-Wno-sign-compare"]
+        flags = [
+            "-std=c++17",
+            "-O1",
+            "-Wall",
+            "-Wno-unused",
+            "-Wno-unknown-pragmas",
+            "-Wno-tautological-compare",
+            "-Werror",
+            "-Wno-sign-compare",
+        ]
         _compile(["g++", *flags, f"-I{HOST}", "-shared", "-fPIC", "-pthread", str(source), "-o", str(library)])
         self.library = ctypes.CDLL(str(library))
 

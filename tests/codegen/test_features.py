@@ -1,0 +1,82 @@
+"""Every part of the language, in every target, against the reference."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.codegen.c import FLAGS
+from roofdsl.codegen.generate import generate
+from roofdsl.codegen.generated import Generated, TargetName, Variant
+from roofdsl.lang.diagnostics import CommandError
+from tests.codegen.features import FEATURES, TILED
+from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
+from tests.oracle.loading import kernel_of
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc to compile generated C with")
+needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
+ALL = FEATURES | TILED
+CHECKED = [f for f in FLAGS if f not in ("-O3", "-march=native")] + ["-O1"]
+
+
+@cache
+def case(name: str) -> Case:
+    text, sizes = ALL[name]
+    return Case(kernel_of(text), sizes)
+
+
+def code(name: str, target: TargetName, variant: Variant) -> Generated:
+    kernel = case(name).kernel
+    return generate(kernel, target, variant, free=parallel_loops(kernel), sizes=case(name).params)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_python(name: str) -> None:
+    result = case(name).check(Interpreted(), code(name, "python", "loops"))
+    assert result.unverified == 0
+
+
+@pytest.mark.parametrize("name", ["functions", "whole", "complex", "reduced", "scalars", "names"])
+def test_numba(name: str) -> None:
+    case(name).check(Interpreted(compiled=True), code(name, "python", "loops"))
+
+
+@needs_gcc
+@pytest.mark.parametrize("variant", ["loops", "parallel"])
+def test_c(variant: Variant, tmp_path: Path) -> None:
+    codes = []
+    for name in ALL:
+        try:
+            codes.append((name, code(name, "c", variant)))
+        except CommandError:
+            assert variant == "parallel"
+    library = CLibrary([c for _, c in codes], tmp_path, CHECKED)
+    for name, c in codes:
+        case(name).check(library, c)
+
+
+@needs_gxx
+def test_cuda(tmp_path: Path) -> None:
+    codes = {name: code(name, "cuda", "naive") for name in ALL}
+    library = CudaLibrary(list(codes.values()), tmp_path)
+    for name, c in codes.items():
+        case(name).check(library, c)
+    assert set(codes["moved"].parallel) == {"i", "j"}
+    assert set(codes["triangle"].parallel) == {"ii", "jj", "i", "j"}
+
+
+@needs_gxx
+def test_cuda_tiled(tmp_path: Path) -> None:
+    codes = {name: code(name, "cuda", "tiled") for name in TILED}
+    library = CudaLibrary(list(codes.values()), tmp_path)
+    for name, c in codes.items():
+        case(name).check(library, c)
+        assert "__shared__" in c.source
+    launch = next(codes["large"].launches(case("large").params))
+    assert launch.shared_bytes == 2 * 64 * 64 * 8
+    assert launch.block == (16, 16, 1)
+    assert launch.grid == (2, 2, 1)
