@@ -35,9 +35,10 @@ def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str
         note = f"sqrt, {note}" if peak.cls == "sqrt" else note
         lines.append("    " + peak_line(peak.type, _PEAKS[peak.cls], peak.rate.per_s, operation, note))
     lines += [
-        f"    cache L2 {show_size(cache.capacity_bytes)}, {show_bandwidth(cache.bandwidth.bytes_per_s)}, line {_LINE} B, "
-        f'sector 32 B, no_write_allocate source "{seen}; {about_bandwidth(cache.bandwidth)}"',
-        f"    memory {memory.name} {show_size(memory.capacity_bytes)}, {show_bandwidth(memory.bandwidth.bytes_per_s)}, "
+        f"    cache L2 {show_size(cache.capacity_bytes)}, {show_bandwidth(cache.bandwidth.bytes_per_s)}, "
+        f'line {_LINE} B, sector 32 B, no_write_allocate source "{seen}; {about_bandwidth(cache.bandwidth)}"',
+        f"    memory {memory.name} {show_size(memory.capacity_bytes)}, "
+        f"{show_bandwidth(memory.bandwidth.bytes_per_s)}, "
         f'line {_LINE} B source "{about_bandwidth(memory.bandwidth)}"',
     ]
     for type_name in ("f64", "f32"):

@@ -1,0 +1,101 @@
+"""A GPU made up of Python: launches do what they should, and take the time that a known machine would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.measure.gpu_microkernels import ARITHMETIC, ILP, THREADS
+from roofdsl.measure.sweep import PATTERNS
+
+L2_BYTES, UNITS = 32 << 20, 100
+RATES = {"stream": (3e12, 1e12), "launch": 2e-6, "tensor": 5e14}
+"""Bytes per second from L2 and from memory, whatever a stream does; seconds of a launch; FLOP/s of a product."""
+
+
+def peak_of(type_name: str, cls: str) -> float:
+    """Operations per second of this machine: every type and class has its own."""
+    return 1e12 * (1 + [f"{a.type} {a.cls}" for a in ARITHMETIC].index(f"{type_name} {cls}"))
+
+
+class FakeGpu:
+    """Implements gpu_driver.Driver. `effect(function, values)` is what a launch of other functions does."""
+
+    def __init__(self, effect: Callable[[str, Sequence[Any]], None] | None = None) -> None:
+        self.effect = effect
+        self.clock = 0.0
+        self.launched: list[tuple[str, tuple[int, ...], tuple[int, ...], int]] = []
+        self.sources: list[str] = []
+        self.modes: list[str] = []
+
+    def describe(self) -> dict[str, Any]:
+        memory = {"memory_bytes": 1 << 30, "memory_bus_bits": 5120}
+        return {"kind": "gpu", "name": "Made-up 100", "l2_bytes": L2_BYTES, "multiprocessors": UNITS, **memory}
+
+    def software(self) -> dict[str, str]:
+        return {"cupy": "0", "nvrtc": "13.0", "cupy_config": "several\nlines"}
+
+    def compile(self, source: str) -> Callable[[str], Any]:
+        self.sources.append(source)
+
+        def function(name: str) -> str:
+            assert f" {name}(" in source
+            return name
+
+        return function
+
+    def put(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array.copy(order="K")
+
+    def get(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array.copy(order="K")
+
+    def copy(self, to: NDArray[Any], source: NDArray[Any]) -> None:
+        np.copyto(to, source)
+
+    def launch(
+        self, function: str, grid: Sequence[int], block: Sequence[int], shared_bytes: int, values: Sequence[Any]
+    ) -> None:
+        self.launched.append((function, tuple(grid), tuple(block), shared_bytes))
+        self.clock += RATES["launch"]
+        kind, _, rest = function.partition("_")
+        if kind == "peak":
+            type_name, _, cls = rest.partition("_")
+            step = next(a.operations for a in ARITHMETIC if a.function == function)
+            self.clock += int(values[-1]) * ILP * step * grid[0] * THREADS / peak_of(type_name, cls)
+        elif kind == "stream":
+            pattern = next(p for p in PATTERNS if p.name == rest)
+            moved = 16 * int(values[3]) * pattern.elements(False) * int(values[5])
+            held = 16 * int(values[3]) * pattern.arrays
+            self.clock += moved / RATES["stream"][held > L2_BYTES]
+        elif self.effect is not None:
+            self.effect(function, values)
+
+    def elapsed(self, calls: Sequence[Callable[[], object]]) -> float:
+        before = self.clock
+        for call in calls:
+            call()
+        return self.clock - before
+
+    @contextmanager
+    def library(self, math_mode: str) -> Iterator[Any]:
+        self.modes.append(math_mode)
+        yield _Library(self)
+
+
+class _Library:
+    def __init__(self, gpu: FakeGpu) -> None:
+        self.gpu = gpu
+
+    def matmul(self, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        self.gpu.clock += 2.0 * a.shape[-2] * a.shape[-1] * b.shape[-1] / RATES["tensor"]
+        if a.dtype == np.float64 and a.shape[-1] > 2000:
+            raise CommandError("no f64 here")
+        if a.shape[-1] > 2000:
+            return a  # nobody looks at the result, and it would take long
+        return np.matmul(a, b, out=out)

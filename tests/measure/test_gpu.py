@@ -1,0 +1,144 @@
+"""The GPU's back end without one: a made-up device that does what launches should, in known times."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.format import format_source
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import machine_of
+from roofdsl.measure import gpu_driver
+from roofdsl.measure.characterize_gpu import characterize_gpu
+from roofdsl.measure.cpu import CpuOptions, build
+from roofdsl.measure.gpu import GpuOptions, measure_gpu
+from roofdsl.measure.gpu_machine import gpu_machine_text
+from roofdsl.measure.gpu_microkernels import ARITHMETIC, arithmetic_source, stream_source
+from roofdsl.measure.results import load, save
+from roofdsl.measure.timing import Plan
+from roofdsl.measure.verify import WrongResult
+from tests.measure.fake_gpu import L2_BYTES, RATES, UNITS, FakeGpu, peak_of
+
+MODELS = Path(__file__).parents[2] / "models" / "kernels"
+BRIEF = Plan(repeats=5, budget_s=1, sample_s=1e-4, warm_s=0)
+
+
+def shipped(name: str) -> Kernel:
+    file, _, own = name.partition(":")
+    return kernel(load_file(MODELS / f"{file}.roof"), own or file)
+
+
+def by_loops(kernel_: Kernel) -> Callable[[str, Sequence[Any]], None]:
+    """What a launch should do, done by the processor's own code for the kernel."""
+    runner = build(kernel_, CpuOptions())
+    arrays = [a.name for a in kernel_.arrays]
+
+    def effect(function: str, values: Sequence[Any]) -> None:
+        given = dict(zip(arrays, values, strict=False))
+        sizes = {p.name: int(v) for p, v in zip(kernel_.parameters, values[len(arrays) :], strict=False)}
+        assert all(isinstance(v, np.int64) for v in values[len(arrays) :])
+        runner.run({n: np.asarray(v).reshape(-1) if np.ndim(v) == 0 else v for n, v in given.items()}, sizes)
+
+    return effect
+
+
+def test_generated_code_is_verified_timed_and_recorded(tmp_path: Path) -> None:
+    found = shipped("stream:triad")
+    device = FakeGpu(by_loops(found))
+    measured = measure_gpu(found, {"n": 1000}, GpuOptions(plan=BRIEF), driver=device)
+    assert (measured.backend, measured.variant, measured.state) == ("gpu", "naive", "rotated")
+    assert measured.median_s == pytest.approx(RATES["launch"])
+    assert measured.details["copies"] == 64 and measured.details["launches"] == 1
+    (shape,) = measured.details["shapes"]
+    assert shape["grid"][0] * shape["block"][0] >= 1000
+    assert "__global__" in device.sources[0] and measured.compiler == "nvrtc 13.0"
+    save(tmp_path / "r.json", [measured])
+    assert load(tmp_path / "r.json")[0].times_s == measured.times_s
+
+
+def test_large_arrays_are_not_copied_and_wrong_results_are_errors() -> None:
+    found = shipped("stream:copy")
+    device = FakeGpu(by_loops(found))
+    measured = measure_gpu(found, {"n": L2_BYTES // 8}, GpuOptions(plan=BRIEF), driver=device)
+    assert measured.details["copies"] == 1 and measured.state == "warm"
+    with pytest.raises(WrongResult, match="on the GPU"):
+        measure_gpu(found, {"n": 100}, GpuOptions(plan=BRIEF), driver=FakeGpu(lambda function, values: None))
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("gemv", {"n": 20}), ("batched_gemm", {"batch": 3, "n": 6})])
+def test_the_library(name: str, sizes: Mapping[str, int]) -> None:
+    device = FakeGpu()
+    measured = measure_gpu(shipped(name), sizes, GpuOptions("library", BRIEF, math_mode="pedantic"), driver=device)
+    assert set(device.modes) == {"pedantic"} and measured.details["math_mode"] == "pedantic"
+    assert measured.details["operation"] in ("gemv", "batched gemm")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("gemv", GpuOptions("loops"), "no variant `loops` on the GPU"),
+        ("gemv", GpuOptions("library", math_mode="fast"), "no math mode `fast`"),
+        ("daxpy", GpuOptions("library"), "a scaled addition"),
+        ("minplus", GpuOptions("library"), "no product that a library has"),
+    ],
+)
+def test_what_cannot_be_measured(name: str, options: GpuOptions, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        measure_gpu(shipped(name), {"n": 8}, options, driver=FakeGpu())
+
+
+def test_without_cupy_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(gpu_driver, "import_module", missing)
+    with pytest.raises(CommandError, match="cupy, through which the GPU is used, is not installed"):
+        measure_gpu(shipped("gemv"), {"n": 8})
+
+
+def test_a_known_gpu_is_characterized() -> None:
+    steps: list[float] = []
+    found = characterize_gpu(quick=True, progress=lambda part, what: steps.append(part), driver=FakeGpu())
+    for peak in found.peaks:
+        expected = RATES["tensor"] if peak.cls == "tensor" else peak_of(peak.type, peak.cls)
+        assert peak.rate.per_s == pytest.approx(expected, rel=0.01)
+    assert {p.type for p in found.peaks if p.cls == "tensor"} == {"f16", "tf32"}
+    assert any("no matrix product in f64: no f64 here" in note for note in found.notes)
+    cache, memory = found.levels
+    assert cache.bandwidth.bytes_per_s == pytest.approx(RATES["stream"][0], rel=0.01)
+    assert memory.bandwidth.bytes_per_s == pytest.approx(RATES["stream"][1], rel=0.01)
+    assert cache.seen_bytes is not None and 0.7 < cache.seen_bytes / L2_BYTES < 1.5
+    assert found.launch_s == pytest.approx(RATES["launch"])
+    assert steps == sorted(steps) and steps[0] >= 0 and steps[-1] <= 1
+    text = gpu_machine_text(found)
+    assert format_source(Source("x.roof", text)) == text
+    machine = machine_of(load_file(Source("x.roof", text)), None)
+    assert machine.name == "made_up_100_measured" and machine.units == UNITS
+    assert float(machine.rate("f32", "fma").per_s) == pytest.approx(peak_of("f32", "fma"), rel=0.01)
+    assert float(machine.rate("tf32", "tensor").per_s) == pytest.approx(RATES["tensor"], rel=0.01)
+    assert machine.main_memory.name == "HBM" and machine.launch_s is not None
+
+
+def test_the_cuda_of_the_characterization_compiles(tmp_path: Path) -> None:
+    if shutil.which("nvcc") is None:
+        pytest.skip("there is no nvcc")
+    text = stream_source() + "".join(
+        arithmetic_source(a).replace("from(", f"from_{k}(").replace("never(", f"never_{k}(")
+        for k, a in enumerate(ARITHMETIC)
+    )
+    (tmp_path / "k.cu").write_text(text)
+    command = ["nvcc", "-arch=sm_90", "-ptx", "-o", str(tmp_path / "k.ptx"), str(tmp_path / "k.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = (tmp_path / "k.ptx").read_text()
+    for instruction in ("fma.rn.f32", "fma.rn.f64", "min.f32", "ld.global.cg.v2.f64", "fma.rn.f16x2", "sqrt.rn.f64"):
+        assert instruction in made
