@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from roofdsl.cli.options import (
@@ -29,6 +31,8 @@ from roofdsl.predict.program import predict_program
 @traffic_option
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run a contraction on matrix units.")
 @click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
+@click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
+@click.option("--data", metavar="MEMORY", help="The further memory in which all data lie, reached over links.")
 @json_option
 def predict(
     *,
@@ -38,12 +42,14 @@ def predict(
     traffic: Traffic | None,
     unit: str | None,
     ceilings: tuple[str, ...],
+    levels: Literal["all", "memory"],
+    data: str | None,
     as_json: bool,
 ) -> None:
     """Predict the time of the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name) on a machine."""
     machine = load_machine(machine_name)
     chosen = choose(file)
-    options = Options(traffic, unit, ceilings)
+    options = Options(traffic, unit, ceilings, levels, data)
     predictions = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
     predictions += [predict_program(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:

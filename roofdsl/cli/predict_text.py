@@ -43,7 +43,21 @@ def _counts(p: Prediction) -> list[tuple[str, str]]:
         rows.append(("intensity I", _per_byte(p.intensity, p)))
     if p.ridge is not None:
         rows.append(("balance", _per_byte(p.ridge, p)))
+    if p.peak_per_s is not None and p.peak_fraction is not None and len(p.parts) > 1:
+        share = show_number(100 * p.peak_fraction, 3)
+        rows.append(("ceiling", f"{show_rate(p.peak_per_s, p.operation)}, {share} % of the {p.type} peak"))
+        rows.append(("mix", _mix(p)))
     return rows
+
+
+def _mix(p: Prediction) -> str:
+    """`75 % fma, 25 % add; 60 % of instructions fused`, by the operations of each class."""
+    several = len({part.type for part in p.parts}) > 1
+    shares = ", ".join(
+        f"{show_number(Fraction(100 * part.operations, p.work), 3)} % {part.type + ' ' if several else ''}{part.cls}"
+        for part in p.parts
+    )
+    return shares + (f"; {show_number(100 * p.fma_fraction, 3)} % of instructions fused" if p.fma_fraction else "")
 
 
 def _per_byte(value: Fraction, p: Prediction) -> str:

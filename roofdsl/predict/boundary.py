@@ -1,18 +1,19 @@
-"""At which boundary a prediction takes its bytes: cache capacity, line and traffic convention (rule 11)."""
+"""At which boundary a prediction takes its bytes: cache capacity, line, sector and traffic convention (rule 11)."""
 
 from __future__ import annotations
 
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Cache, Machine
 
 
 class Boundary(Record):
-    """The memory boundary of a machine as traffic sees it.
+    """One boundary of a machine as traffic sees it: what lies behind a cache.
 
-    cache_bytes: capacity of the last cache, None on a machine without caches (then Q is compulsory).
+    cache_bytes: capacity of that cache, None on a machine without caches (then Q is compulsory).
     line_bytes: its line, None where not stated (then each array's line is its own element).
     convention: how bytes are counted, and in `because` who says so.
+    moved_bytes: bytes moved at a time, a sector of the line or the whole; None for one element.
     """
 
     cache_bytes: int | None
@@ -20,11 +21,17 @@ class Boundary(Record):
     convention: Traffic
     because: str
     assumptions: tuple[str, ...] = ()
+    moved_bytes: int | None = None
 
 
 def memory_boundary(kernel: Kernel, machine: Machine, traffic: Traffic | None = None) -> Boundary:
     """The boundary of `machine`'s memory; `traffic` is the command line's choice, which goes before all others."""
-    cache = machine.last_cache
+    return boundary_behind(kernel, machine, len(machine.caches) - 1, traffic)
+
+
+def boundary_behind(kernel: Kernel, machine: Machine, place: int, traffic: Traffic | None = None) -> Boundary:
+    """The boundary behind cache number `place` (0 is nearest to the registers; -1 is the machine without caches)."""
+    cache = machine.caches[place] if place >= 0 else None
     convention: Traffic
     if traffic is not None:
         convention, because = traffic, "asked for"
@@ -40,4 +47,19 @@ def memory_boundary(kernel: Kernel, machine: Machine, traffic: Traffic | None = 
     notes: tuple[str, ...] = ()
     if cache.copies > 1:
         notes = (f"{cache.name}: Q is that of one copy of the {cache.copies} serving the whole kernel",)
-    return Boundary(cache.size_bytes, cache.line_bytes, convention, because, notes)
+    moved = moved_behind(cache, machine.main_memory.line_bytes if place == len(machine.caches) - 1 else None)
+    return Boundary(cache.size_bytes, cache.line_bytes, convention, because, notes, moved)
+
+
+def moved_behind(cache: Cache, memory_line: int | None) -> int | None:
+    """Bytes that `cache` moves at a time across its far side; `memory_line` is the memory's, where that lies behind.
+
+    A sector where the cache has sectors, else its line. A memory whose own line is longer than the sector moves that,
+    as long as it is a part of the cache's line.
+    """
+    if cache.line_bytes is None:
+        return None
+    unit = cache.sector_bytes or cache.line_bytes
+    if memory_line is not None and memory_line > unit:
+        unit = memory_line if cache.line_bytes % memory_line == 0 else cache.line_bytes
+    return unit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Literal
 
 from roofdsl.analysis.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
@@ -23,11 +24,14 @@ class Options(Record):
 
     traffic: the convention, before what file and machine say (rule 11). unit: "tensor" or "tensor_sparse" (rule
     14), before what the kernel asks for. ceilings: names of ceilings of the machine that the code cannot pass.
+    levels: "all", or "memory" for the memory alone. data: the further memory in which all data lie at first.
     """
 
     traffic: Traffic | None = None
     unit: str | None = None
     ceilings: tuple[str, ...] = ()
+    levels: Literal["all", "memory"] = "all"
+    data: str | None = None
 
 
 DEFAULTS = Options()
@@ -41,14 +45,17 @@ def predict(
 ) -> Prediction:
     """One launch of `kernel` at `parameters` (defaults of the file filled in) on `machine`.
 
-    Q is taken at the memory boundary: behind the machine's last cache, compulsory where it has none.
+    Bytes are taken across every boundary of the machine's hierarchy; Q is those of the memory: behind the machine's
+    last cache, compulsory where it has none.
     Raises InputError for a kernel that leaves its arrays, breaks its intents or has an illegal directive,
     CommandError for a missing parameter, a type or ceiling the machine lacks, and what the analyses raise.
     """
-    from roofdsl.analysis.at import footprint_at, traffic_at, work_at
+    from roofdsl.analysis.at import footprint_at, work_at
     from roofdsl.analysis.counters import counters_at, has_counters
     from roofdsl.analysis.deep import require_legal
+    from roofdsl.analysis.sectors import Transfers, transfers_at
     from roofdsl.analysis.setting import numbers
+    from roofdsl.predict.levels import Hierarchy, link_level, nearer_levels
 
     require_legal(kernel)
     unit = options.unit or kernel.unit
@@ -56,7 +63,10 @@ def predict(
     values = numbers(kernel, parameters)
     boundary = memory_boundary(kernel, machine, options.traffic)
     work = work_at(kernel, values)
-    moved = traffic_at(kernel, values, boundary.cache_bytes, boundary.line_bytes, boundary.convention)
+    where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
+    moved = transfers_at(kernel, values, where, boundary.convention)
+    nearer = nearer_levels(kernel, values, machine, options.traffic) if options.levels == "all" else Hierarchy(())
+    beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
     prediction = predict_counts(
         kernel.name,
         dict(kernel.constants) | values,
@@ -66,11 +76,20 @@ def predict(
         unit=unit,
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
+        nearer=nearer.levels,
+        beyond=beyond,
     )
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
     memory = machine.main_memory
-    warnings = prediction.warnings
+    warnings = prediction.warnings + nearer.warnings
+    memory_time = replace(
+        prediction.memory,
+        nearer=machine.caches[-1].name if machine.caches else "registers",
+        loads_bytes=moved.loads_bytes,
+        stores_bytes=moved.stores_bytes,
+        moved_bytes=boundary.moved_bytes,
+    )
     if footprint > memory.size_bytes:
         warnings = (
             *warnings,
@@ -79,12 +98,13 @@ def predict(
         )
     return replace(
         prediction,
+        levels=tuple(memory_time if level.kind == "memory" else level for level in prediction.levels),
         traffic=boundary.convention,
         cache_bytes=boundary.cache_bytes,
         line_bytes=boundary.line_bytes,
         footprint_bytes=footprint,
         counters=tuple(counted.items()),
-        assumptions=prediction.assumptions + boundary.assumptions,
+        assumptions=tuple(dict.fromkeys(prediction.assumptions + nearer.assumptions + boundary.assumptions)),
         warnings=warnings,
     )
 
@@ -100,19 +120,21 @@ def predict_counts(
     costs: Mapping[str, Fraction] | None = None,
     ceilings: tuple[str, ...] = (),
     launches: int = 1,
+    nearer: tuple[LevelTime, ...] = (),
+    beyond: tuple[LevelTime, ...] = (),
 ) -> Prediction:
     """The prediction for given counts: `bytes_moved` is Q at the memory boundary, of all `launches` together.
 
-    Time is max(T_comp, T_memory, T_launch), without overlap their sum (rule 15). Raises CommandError for a type
-    the machine lacks or a ceiling it does not name.
+    `nearer` and `beyond` are the levels on both sides of the memory. Time is max(T_comp, all T_level, T_launch),
+    without overlap their sum (rule 15). Raises CommandError for a type the machine lacks or a ceiling it does not name.
     """
-    compute_caps, bandwidth_caps, warnings = _ceilings(machine, ceilings, work)
-    compute = compute_time(work, machine, unit=unit, costs=costs, ceilings=compute_caps)
     memory = machine.main_memory
-    bandwidth = min([memory.bandwidth_bytes_per_s, *(c.bandwidth_bytes_per_s for c in bandwidth_caps)])
-    level = LevelTime(memory.name, bytes_moved, bandwidth)
+    levels = (*nearer, LevelTime(memory.name, bytes_moved, memory.bandwidth_bytes_per_s), *beyond)
+    compute_caps, bandwidth_caps, warnings = _ceilings(machine, ceilings, work, {level.name for level in levels})
+    compute = compute_time(work, machine, unit=unit, costs=costs, ceilings=compute_caps)
+    levels = tuple(_capped(level, bandwidth_caps) for level in levels)
     launch_s = launches * (machine.launch_s or Fraction(0))
-    terms = (compute.time_s, level.time_s, launch_s)
+    terms = (compute.time_s, *(level.time_s for level in levels), launch_s)
     return Prediction(
         kernel=name,
         machine=machine.name,
@@ -120,7 +142,7 @@ def predict_counts(
         work=work.total,
         type=compute.type,
         compute_s=compute.time_s,
-        levels=(level,),
+        levels=levels,
         launches=launches,
         launch_s=launch_s,
         expected_s=max(terms),
@@ -129,13 +151,19 @@ def predict_counts(
         unit=unit,
         assumptions=(*compute.assumptions, *(f'under the ceiling "{name}"' for name in ceilings)),
         warnings=warnings,
+        parts=compute.parts,
     )
 
 
+def _capped(level: LevelTime, ceilings: tuple[BandwidthCeiling, ...]) -> LevelTime:
+    rates = [c.bandwidth_bytes_per_s for c in ceilings if c.level == level.name]
+    return replace(level, bandwidth_bytes_per_s=min([level.bandwidth_bytes_per_s, *rates]))
+
+
 def _ceilings(
-    machine: Machine, names: tuple[str, ...], work: WorkAt
+    machine: Machine, names: tuple[str, ...], work: WorkAt, shown: set[str]
 ) -> tuple[tuple[ComputeCeiling, ...], tuple[BandwidthCeiling, ...], tuple[str, ...]]:
-    """The machine's ceilings of these names, those on compute and those on memory, and what to warn of."""
+    """The machine's ceilings of these names, those on compute and those on levels shown, and what to warn of."""
     compute: list[ComputeCeiling] = []
     bandwidth: list[BandwidthCeiling] = []
     warnings = []
@@ -144,9 +172,9 @@ def _ceilings(
         if not found:
             raise _no_ceiling(machine, name)
         caps = [c for c in found if isinstance(c, ComputeCeiling) and work.by_type.get(c.type)]
-        levels = [c for c in found if isinstance(c, BandwidthCeiling) and c.level == machine.main_memory.name]
+        levels = [c for c in found if isinstance(c, BandwidthCeiling) and c.level in shown]
         if not caps and not levels:
-            warnings.append(f'ceiling "{name}" of {machine.name} touches neither a type of this kernel nor its memory')
+            warnings.append(f'ceiling "{name}" of {machine.name} touches neither a type of this kernel nor a level')
         compute += caps
         bandwidth += levels
     return tuple(compute), tuple(bandwidth), tuple(warnings)

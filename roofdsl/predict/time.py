@@ -7,16 +7,27 @@ from typing import Any
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
+from roofdsl.predict.compute import ComputePart
 
 _SAME = Fraction(9, 10)  # terms within 10 % of the largest are named with it
 
 
 class LevelTime(Record):
-    """Bytes across the boundary of one memory level, and what they take at its bandwidth."""
+    """Bytes that one level delivers to the nearer one and takes back, and what they take at its bandwidth.
+
+    kind: "cache", "memory", or "link" for a further memory that is reached over links. nearer: the nearer level.
+    loads_bytes, stores_bytes: the two directions, where the convention tells them apart. moved_bytes: bytes moved at
+    a time, None for single elements.
+    """
 
     name: str
     bytes: int
     bandwidth_bytes_per_s: Fraction
+    kind: str = "memory"
+    nearer: str = ""
+    loads_bytes: int | None = None
+    stores_bytes: int | None = None
+    moved_bytes: int | None = None
 
     @property
     def time_s(self) -> Fraction:
@@ -26,6 +37,26 @@ class LevelTime(Record):
         """W over this level's bytes, in operations per byte; None where either is 0."""
         return Fraction(work, self.bytes) if work and self.bytes else None
 
+    def __add__(self, other: LevelTime) -> LevelTime:
+        return replace(
+            self,
+            bytes=self.bytes + other.bytes,
+            loads_bytes=_both(self.loads_bytes, other.loads_bytes),
+            stores_bytes=_both(self.stores_bytes, other.stores_bytes),
+        )
+
+    def __mul__(self, times: int) -> LevelTime:
+        return replace(
+            self,
+            bytes=self.bytes * times,
+            loads_bytes=None if self.loads_bytes is None else self.loads_bytes * times,
+            stores_bytes=None if self.stores_bytes is None else self.stores_bytes * times,
+        )
+
+
+def _both(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
 
 class Prediction(Record):
     """What the model expects of a kernel, or of several launches together (they add and multiply).
@@ -34,6 +65,7 @@ class Prediction(Record):
     expected_s: the maximum of the terms of each launch, summed over launches; no_overlap_s: their sum.
     machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
     counters: totals of the kernel's own `count` names, whose rates are predicted too.
+    parts: the operations by type and class, each with its rate, that make up compute_s.
     """
 
     kernel: str
@@ -56,6 +88,7 @@ class Prediction(Record):
     counters: tuple[tuple[str, int], ...] = ()
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    parts: tuple[ComputePart, ...] = ()
 
     # ---- rates ----
 
@@ -71,8 +104,8 @@ class Prediction(Record):
 
     @property
     def memory(self) -> LevelTime:
-        """The last level."""
-        return self.levels[-1]
+        """The level of the main memory."""
+        return next(level for level in reversed(self.levels) if level.kind == "memory")
 
     @property
     def bytes_per_s(self) -> Fraction:
@@ -88,6 +121,23 @@ class Prediction(Record):
     def peak_per_s(self) -> Fraction | None:
         """The effective peak W / T_comp (rule 13); None where W = 0."""
         return self.work / self.compute_s if self.compute_s else None
+
+    @property
+    def fma_fraction(self) -> Fraction | None:
+        """alpha = F / (F + N) of the dominant type: F pairs run fused beside N other operations; None without any."""
+        own = [p for p in self.parts if p.type == self.type]
+        pairs = sum((Fraction(p.operations, 2) for p in own if p.cls == "fma"), Fraction(0))
+        others = sum(p.operations for p in own if p.cls != "fma")
+        return pairs / (pairs + others) if pairs + others else None
+
+    @property
+    def peak_fraction(self) -> Fraction | None:
+        """beta: the effective peak over the machine's, (1 + alpha) / 2 where unfused is half of fused."""
+        return (
+            None
+            if self.peak_per_s is None or not self.machine_peak_per_s
+            else self.peak_per_s / self.machine_peak_per_s
+        )
 
     @property
     def ridge(self) -> Fraction | None:
@@ -132,10 +182,13 @@ class Prediction(Record):
     # ---- several launches ----
 
     def __add__(self, other: Prediction) -> Prediction:
-        """Both, one after the other (rule 18: expected times add, and so do the terms). Same machine's levels."""
-        if [(a.name, a.bandwidth_bytes_per_s) for a in self.levels] != [
-            (b.name, b.bandwidth_bytes_per_s) for b in other.levels
-        ]:
+        """Both, one after the other (rule 18: expected times add, and so do the terms). Same machine's levels.
+
+        A level that could not be found for one of them is left out of the sum.
+        """
+        mine = [a for a in self.levels if a.kind == "memory" or a.name in {b.name for b in other.levels}]
+        theirs = [b for b in other.levels if b.kind == "memory" or b.name in {a.name for a in self.levels}]
+        if [(a.name, a.bandwidth_bytes_per_s) for a in mine] != [(b.name, b.bandwidth_bytes_per_s) for b in theirs]:
             raise ValueError(f"predictions for different machines do not add: {self.machine}, {other.machine}")
         major = self if self.compute_s >= other.compute_s else other
         counters = dict(self.counters)
@@ -148,7 +201,7 @@ class Prediction(Record):
             work=self.work + other.work,
             type=major.type,
             compute_s=self.compute_s + other.compute_s,
-            levels=tuple(replace(a, bytes=a.bytes + b.bytes) for a, b in zip(self.levels, other.levels, strict=True)),
+            levels=tuple(a + b for a, b in zip(mine, theirs, strict=True)),
             launches=self.launches + other.launches,
             launch_s=self.launch_s + other.launch_s,
             expected_s=self.expected_s + other.expected_s,
@@ -162,6 +215,7 @@ class Prediction(Record):
             counters=tuple(counters.items()),
             assumptions=tuple(dict.fromkeys(self.assumptions + other.assumptions)),
             warnings=tuple(dict.fromkeys(self.warnings + other.warnings)),
+            parts=_joined(self.parts + other.parts),
         )
 
     def __mul__(self, times: int) -> Prediction:
@@ -172,12 +226,13 @@ class Prediction(Record):
             self,
             work=self.work * times,
             compute_s=self.compute_s * times,
-            levels=tuple(replace(level, bytes=level.bytes * times) for level in self.levels),
+            levels=tuple(level * times for level in self.levels),
             launches=self.launches * times,
             launch_s=self.launch_s * times,
             expected_s=self.expected_s * times,
             no_overlap_s=self.no_overlap_s * times,
             counters=tuple((name, value * times) for name, value in self.counters),
+            parts=tuple(replace(part, operations=part.operations * times) for part in self.parts),
         )
 
     __rmul__ = __mul__
@@ -197,6 +252,18 @@ class Prediction(Record):
             "unit": self.unit,
             "peak_flops": _plain(self.peak_per_s),
             "machine_peak_flops": _plain(self.machine_peak_per_s),
+            "fma_fraction": _plain(self.fma_fraction),
+            "peak_fraction": _plain(self.peak_fraction),
+            "mix": [
+                {
+                    "type": part.type,
+                    "class": part.cls,
+                    "operations": part.operations,
+                    "rate_flops": float(part.rate_per_s),
+                    "time_s": float(part.time_s),
+                }
+                for part in self.parts
+            ],
             "time_s": float(self.expected_s),
             "time_no_overlap_s": float(self.no_overlap_s),
             "compute_s": float(self.compute_s),
@@ -208,16 +275,7 @@ class Prediction(Record):
             "balance": _plain(self.ridge),
             "machine_balance": _plain(self.machine_balance),
             "ridge": _plain(self.ridge),
-            "levels": [
-                {
-                    "name": level.name,
-                    "bytes": level.bytes,
-                    "bandwidth_bytes_per_s": float(level.bandwidth_bytes_per_s),
-                    "intensity": _plain(level.intensity(self.work)),
-                    "time_s": float(level.time_s),
-                }
-                for level in self.levels
-            ],
+            "levels": [self._level_json(level) for level in self.levels],
             "launches": self.launches,
             "launch_s": float(self.launch_s),
             "traffic": self.traffic,
@@ -230,6 +288,28 @@ class Prediction(Record):
             "assumptions": list(self.assumptions),
             "warnings": list(self.warnings),
         }
+
+    def _level_json(self, level: LevelTime) -> dict[str, Any]:
+        document = {
+            "name": level.name,
+            "bytes": level.bytes,
+            "bandwidth_bytes_per_s": float(level.bandwidth_bytes_per_s),
+            "intensity": _plain(level.intensity(self.work)),
+            "time_s": float(level.time_s),
+        }
+        if not level.nearer:  # given counts, not a kernel's own
+            return document
+        more = {"loads_bytes": level.loads_bytes, "stores_bytes": level.stores_bytes, "moved_bytes": level.moved_bytes}
+        return document | {"kind": level.kind, "nearer": level.nearer} | more
+
+
+def _joined(parts: tuple[ComputePart, ...]) -> tuple[ComputePart, ...]:
+    """Parts of the same type, class and rate as one."""
+    total: dict[tuple[str, str, Fraction], int] = {}
+    for p in parts:
+        key = (p.type, p.cls, p.rate_per_s)
+        total[key] = total.get(key, 0) + p.operations
+    return tuple(ComputePart(type_, cls, n, rate) for (type_, cls, rate), n in total.items())
 
 
 def _plain(value: Fraction | None) -> float | None:

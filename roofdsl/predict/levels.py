@@ -1,0 +1,115 @@
+"""Bytes across every boundary of a machine's hierarchy, each found exactly (docs/model.md, "Every level").
+
+The bandwidth of a cache is that at which it delivers to the nearer level. So the first cache's bounds the accesses
+themselves, the second one's what the first misses, and the memory's what the last cache misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.model import Cache, Machine
+from roofdsl.predict.boundary import Boundary, boundary_behind
+from roofdsl.predict.time import LevelTime
+
+NEARER_ACCESSES = 300_000_000
+"""Accesses (a few seconds) up to which a level nearer than the memory is simulated where integer sets are too slow."""
+
+
+class Hierarchy(Record):
+    """The levels of one launch, nearest first, and in words what was assumed and what could not be found."""
+
+    levels: tuple[LevelTime, ...]
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def nearer_levels(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, traffic: Traffic | None = None
+) -> Hierarchy:
+    """The caches of `machine` as levels: what each delivers to the nearer level when `kernel` runs once.
+
+    A level whose exact traffic takes too long is left out, with a warning. Raises CommandError as the analyses do.
+    """
+    from roofdsl.analysis.sectors import Transfers, register_bytes_at, transfers_at
+
+    levels: list[LevelTime] = []
+    notes: list[str] = []
+    warnings: list[str] = []
+    for place, cache in enumerate(machine.caches):
+        if place == 0:
+            if not is_first_level(cache):
+                notes.append(
+                    f"{cache.name}: the machine states no L1, so what the registers ask of it has no bandwidth here"
+                )
+                continue
+            loads, stores = register_bytes_at(kernel, values)
+            levels.append(_level(cache, "registers", loads, stores, None))
+            continue
+        above = machine.caches[place - 1]
+        at = boundary_behind(kernel, machine, place - 1, traffic)
+        where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
+        try:
+            moved = transfers_at(kernel, values, where, at.convention, NEARER_ACCESSES)
+        except CommandError as error:
+            warnings.append(f"{cache.name} is left out: {error.message}")
+            continue
+        levels.append(_level(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes))
+        notes += at.assumptions
+    return Hierarchy(tuple(levels), tuple(dict.fromkeys(notes)), tuple(warnings))
+
+
+def is_first_level(cache: Cache) -> bool:
+    """Whether a machine's nearest cache is the one next to the registers: an L1 by its name.
+
+    A machine that states its L2 alone says nothing about what lies between that and the registers.
+    """
+    return cache.name.upper().startswith("L1")
+
+
+def _level(
+    cache: Cache, nearer: str, loads: int | None, stores: int | None, at: Boundary | None, *, total: int | None = None
+) -> LevelTime:
+    return LevelTime(
+        cache.name,
+        (loads or 0) + (stores or 0) if total is None else total,
+        cache.bandwidth_bytes_per_s,
+        kind="cache",
+        nearer=nearer,
+        loads_bytes=loads,
+        stores_bytes=stores,
+        moved_bytes=None if at is None else at.moved_bytes,
+    )
+
+
+def link_level(kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic) -> LevelTime:
+    """The link over which data that lie in memory `data` reach the main memory, each datum as often as that misses.
+
+    Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the
+    machine does not have, or that no link joins to its main memory.
+    """
+    from roofdsl.analysis.sectors import Transfers, transfers_at
+    from roofdsl.predict.links import stream_rate
+
+    main = machine.main_memory
+    if data not in {m.name for m in machine.memories} or data == main.name:
+        have = [m.name for m in machine.memories[1:]]
+        listed = f"it has {', '.join(have)}" if have else f"it has only {main.name}"
+        raise CommandError(f"machine {machine.name} has no further memory named {data}", listed)
+    rate: Fraction = stream_rate(machine, [data], [main.name]).bytes_per_s
+    if not rate:
+        raise CommandError(f"no link of machine {machine.name} leads from {data} to {main.name}")
+    moved = transfers_at(kernel, values, Transfers(main.size_bytes, None), traffic)
+    return LevelTime(
+        data,
+        moved.bytes,
+        rate,
+        kind="link",
+        nearer=main.name,
+        loads_bytes=moved.loads_bytes,
+        stores_bytes=moved.stores_bytes,
+    )
