@@ -11,6 +11,7 @@ from roofdsl.cli.lazy import LazyGroup
 # name -> (module:attribute, one line of help)
 KINDS: Mapping[str, tuple[str, str]] = {
     "roofline": ("roofdsl.cli.plot_roofline:roofline", "Performance over intensity, under a machine's roofs."),
+    "traffic": ("roofdsl.cli.plot_traffic:traffic", "Q(Z): traffic over cache size, exact, derived and simulated."),
 }
 
 

@@ -1,0 +1,49 @@
+"""`roofdsl plot traffic`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import choose, kernels_of, set_option, size_option, traffic_option, warn
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.plot.traffic import check_name, save_traffic
+from roofdsl.plot.traffic_content import traffic_content
+
+
+@click.command()
+@click.argument("file")
+@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@set_option
+@traffic_option
+@size_option("--line", "Size of a line; without one, that of the machine's last cache, else an element.")
+@click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="Mark the caches of a machine.")
+def traffic(
+    *,
+    file: str,
+    output: str,
+    settings: dict[str, int],
+    traffic: Traffic | None,
+    line: int | None,
+    machine_name: str | None,
+) -> None:
+    """Draw Q(Z) of one kernel: its plateaus in closed form, every step of it, and simulated points."""
+    from roofdsl.analysis.setting import numbers
+
+    check_name(Path(output))
+    machine = load_machine(machine_name) if machine_name is not None else None
+    chosen = choose(file)
+    kernels = kernels_of(chosen, settings)
+    if len(kernels) != 1:
+        names = ", ".join(chosen.kernels) or ", ".join(chosen.checked.kernels)
+        raise CommandError("the figure shows one kernel", f"pick one of {names}")
+    kernel, own = kernels[0]
+    values = numbers(kernel, own)
+    convention: Traffic = traffic or kernel.traffic or "load_store"
+    content = traffic_content(kernel, values, convention, line, machine=machine)
+    save_traffic(Path(output), content)
+    if content.note and not content.plateaus:
+        warn(f"no plateaus in closed form: {content.note}")

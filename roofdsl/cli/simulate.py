@@ -1,0 +1,152 @@
+"""`roofdsl simulate`: every access of a kernel through caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json, size_option
+from roofdsl.cli.progress import bar
+from roofdsl.cli.simulate_levels import levels_of
+from roofdsl.cli.simulate_report import Run, curve_json, print_curve, print_run, to_json
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.quantities import show_time
+
+ACCESSES_PER_S = 5e7  # a cautious guess; streams are several times faster
+LONG_S = 3600
+
+
+@click.command()
+@click.argument("file")
+@set_option
+@size_option("--cache", "Size of one cache, such as 32KiB.")
+@click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="The caches of a machine, all levels.")
+@size_option("--line", "Size of a line; without one, the machine's, else an element of each array.")
+@size_option("--sector", "Size of a sector, the part of a line that is loaded at a time (with --cache).")
+@click.option("--ways", type=int, help="Ways of a set; without, the machine's, else fully associative.")
+@click.option("--policy", type=click.Choice(["lru", "fifo", "plru"]), default="lru", help="What is replaced; lru.")
+@click.option("--write", type=click.Choice(["back", "through"]), default="back", help="When writes go down; back.")
+@click.option(
+    "--traffic",
+    type=click.Choice(["load_store", "write_allocate"]),
+    help="Whether a line that is written first is loaded too; by default as the file or the machine says.",
+)
+@click.option("--around", is_flag=True, help="Writes that miss are handed on, and no line is taken for them.")
+@click.option(
+    "--last-level",
+    type=click.Choice(["free", "inclusive", "exclusive"]),
+    default="free",
+    help="What the last level promises of those above; exclusive is a victim cache.",
+)
+@click.option("--histogram", is_flag=True, help="Also Q(Z) of all fully associative LRU caches, by stack distances.")
+@click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z) beside the exact one.")
+@click.option("--long", "long_run", is_flag=True, help="Start runs of more than an hour too.")
+@json_option
+def simulate(
+    *,
+    file: str,
+    settings: dict[str, int],
+    cache: int | None,
+    machine_name: str | None,
+    line: int | None,
+    sector: int | None,
+    ways: int | None,
+    policy: str,
+    write: str,
+    traffic: Traffic | None,
+    around: bool,
+    last_level: str,
+    histogram: bool,
+    figure: str | None,
+    long_run: bool,
+    as_json: bool,
+) -> None:
+    """Simulate every access of the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name) through caches."""
+    if cache is None and machine_name is None and not histogram and figure is None:
+        raise click.UsageError("give the caches: --cache SIZE, or --machine NAME")
+    if cache is not None and machine_name is not None:
+        raise click.UsageError("--cache and --machine both give the caches; take one of them")
+    if traffic is not None and around:
+        raise click.UsageError("--around takes no line for a write that misses, so that --traffic says nothing")
+    from roofdsl.analysis.deep import require_legal
+    from roofdsl.analysis.setting import numbers
+    from roofdsl.loops.transform import apply
+    from roofdsl.simulate.distances import miss_curve
+
+    chosen = choose(file)
+    if chosen.programs:
+        raise CommandError(
+            f"{chosen.programs[0]} is a program, and kernels are simulated",
+            f"pick one of {', '.join(chosen.checked.kernels)}: each launch starts cold, so that a program's is the sum",
+        )
+    machine = load_machine(machine_name) if machine_name is not None else None
+    kernels = kernels_of(chosen, settings)
+    if figure is not None:
+        if len(kernels) > 1:
+            raise CommandError("a figure shows one kernel", f"pick one of {', '.join(k.name for k, _ in kernels)}")
+        from roofdsl.plot.traffic import check_name
+
+        check_name(Path(figure))
+    runs: list[Run] = []
+    for kernel, own in kernels:
+        require_legal(kernel)
+        values = numbers(kernel, own)
+        total = count_accesses(kernel, values, long_run=long_run)
+        plain = apply(kernel)
+        convention: Traffic = traffic or (kernel.traffic if kernel.traffic != "once" else None) or "load_store"
+        run = Run(kernel.name, values, machine.name if machine else None)
+        if cache is not None or machine is not None:
+            stated = traffic or (kernel.traffic if kernel.traffic != "once" else None)
+            levels = levels_of(
+                plain, machine, cache, stated, line=line, sector=sector, ways=ways, policy=policy, write=write,
+                around=around, last_level=last_level,
+            )  # fmt: skip
+            with bar(f"simulating {kernel.name}", total) as progress:
+                run = run.through(plain, values, cache, levels, convention=convention, progress=progress)
+        if histogram or figure is not None:
+            with bar(f"stack distances of {kernel.name}", total) as progress:
+                run = run.with_curve(miss_curve(plain, values, line, progress=progress), convention)
+        runs.append(run)
+        if figure is not None:
+            from roofdsl.plot.traffic import save_traffic
+            from roofdsl.plot.traffic_content import traffic_content
+
+            content = traffic_content(kernel, values, convention, line, machine=machine, curve=run.curve)
+            save_traffic(Path(figure), content)
+    if as_json:
+        documents = [{**to_json(r), **(curve_json(r) if histogram else {})} for r in runs]
+        single = len(documents) == 1
+        show_json(documents[0] if single else {"schema": "roofdsl.simulate/1", "kernels": documents})
+        return
+    for k, r in enumerate(runs):
+        if k:
+            click.echo()
+        print_run(r)
+        if histogram:
+            print_curve(r)
+
+
+def count_accesses(kernel: Kernel, values: dict[str, int], *, long_run: bool) -> int | None:
+    """How many accesses there will be; None where counting them is as hard as making them.
+
+    Raises CommandError where simulating them would take more than an hour, unless `long_run`.
+    """
+    from roofdsl.analysis.at import access_count
+    from roofdsl.loops.transform import apply
+    from roofdsl.polyhedral.library import LibraryFailure, TooHard
+
+    try:
+        total = access_count(apply(kernel), values)
+    except (TooHard, LibraryFailure):
+        return None
+    seconds = total / ACCESSES_PER_S
+    if seconds > LONG_S and not long_run:
+        shown = show_time(seconds) if seconds < 86400 else f"{seconds / 86400:,.0f} days"
+        raise CommandError(
+            f"kernel {kernel.name} makes {total:,} accesses at these sizes, and simulating them takes {shown} or so",
+            "use smaller sizes, or --long to start it all the same; `derive --cache` may find the traffic at once",
+        )
+    return total

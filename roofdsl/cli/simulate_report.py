@@ -1,0 +1,234 @@
+"""What `simulate` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from roofdsl.cli.text import bold
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.quantities import group, show_bytes, show_number, show_size
+from roofdsl.simulate.levels import CacheLevel
+
+if TYPE_CHECKING:
+    from roofdsl.simulate.distances import MissCurve
+
+WAYS = {"back": "", "through": ", write-through"}
+MISSES = {"allocate": "write-allocate", "claim": "load_store", "around": "write-around"}
+
+
+@dataclass(frozen=True)
+class LevelRow:
+    """One level as it is reported; loads and stores in units of `unit_bytes` (None: each array's element)."""
+
+    name: str
+    level: CacheLevel | None
+    size_bytes: int
+    unit_bytes: int | None
+    hits: int
+    misses: int
+    loads: int
+    stores: int
+    load_bytes: int
+    store_bytes: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One kernel simulated, and its miss curve where that was asked for."""
+
+    kernel: str
+    parameters: Mapping[str, int]
+    machine: str | None
+    accesses: int = 0
+    register_bytes: int | None = None
+    scalar_load_bytes: int = 0
+    scalar_store_bytes: int = 0
+    levels: tuple[LevelRow, ...] = ()
+    curve: MissCurve | None = None
+    convention: Traffic = "load_store"
+
+    def through(
+        self,
+        kernel: Kernel,
+        values: Mapping[str, int],
+        cache_bytes: int | None,
+        levels: Sequence[CacheLevel] | None,
+        *,
+        convention: Traffic,
+        progress: Callable[[int], None],
+    ) -> Run:
+        """Simulated through `levels`, or where there are none through one cache of lines of all sizes."""
+        if levels is None:
+            return self._through_elements(kernel, values, cache_bytes, convention)
+        from roofdsl.simulate.hierarchy import simulate
+
+        found = simulate(kernel, values, levels, progress=progress)
+        rows = tuple(
+            LevelRow(
+                t.name,
+                level,
+                level.size_bytes,
+                t.unit_bytes,
+                t.hits,
+                t.misses,
+                t.loads,
+                t.stores + t.passed,
+                found.load_bytes(k),
+                found.store_bytes(k),
+            )
+            for k, (level, t) in enumerate(zip(levels, found.levels, strict=True))
+        )
+        return replace(
+            self,
+            accesses=found.accesses,
+            register_bytes=found.register_bytes,
+            scalar_load_bytes=found.scalar_load_bytes,
+            scalar_store_bytes=found.scalar_store_bytes,
+            levels=rows,
+        )
+
+    def _through_elements(
+        self, kernel: Kernel, values: Mapping[str, int], cache_bytes: int | None, convention: Traffic
+    ) -> Run:
+        from roofdsl.simulate.lru import simulate_lru
+
+        found = simulate_lru(kernel, values, cache_bytes)
+        begun = sum(a.residencies for a in found.arrays)
+        written = 0 if convention == "write_allocate" else sum(a.begun_with_write for a in found.arrays)
+        row = LevelRow(
+            "cache", None, cache_bytes or 0, None, found.accesses - begun, begun, begun - written,
+            sum(a.stored for a in found.arrays), found.loads(convention) or 0, found.stores(convention) or 0,
+        )  # fmt: skip
+        return replace(
+            self,
+            accesses=found.accesses,
+            scalar_load_bytes=found.scalar_load_bytes,
+            scalar_store_bytes=found.scalar_store_bytes,
+            levels=(row,),
+        )
+
+    def with_curve(self, curve: MissCurve, convention: Traffic) -> Run:
+        return replace(self, accesses=curve.accesses, curve=curve, convention=convention)
+
+
+def to_json(run: Run) -> dict[str, Any]:
+    """The document `roofdsl.simulate/1` without a curve."""
+    return {
+        "schema": "roofdsl.simulate/1",
+        "kernel": run.kernel,
+        "machine": run.machine,
+        "parameters": dict(run.parameters),
+        "accesses": run.accesses,
+        "register_bytes": run.register_bytes,
+        "scalar_load_bytes": run.scalar_load_bytes,
+        "scalar_store_bytes": run.scalar_store_bytes,
+        "levels": [
+            {
+                "name": r.name,
+                "loads": r.loads,
+                "stores": r.stores,
+                "hits": r.hits,
+                "misses": r.misses,
+                "bytes": r.load_bytes + r.store_bytes,
+                "load_bytes": r.load_bytes,
+                "store_bytes": r.store_bytes,
+                "unit_bytes": r.unit_bytes,
+                "size_bytes": r.size_bytes,
+                "line_bytes": r.level.line_bytes if r.level else None,
+                "ways": r.level.ways if r.level else None,
+                "policy": r.level.policy if r.level else "lru",
+                "write": r.level.write if r.level else "back",
+                "write_miss": r.level.write_miss if r.level else None,
+                "inclusion": r.level.inclusion if r.level else "free",
+            }
+            for r in run.levels
+        ],
+    }
+
+
+def curve_json(run: Run) -> dict[str, Any]:
+    """Q(Z) at every size where it changes, from there up to the next."""
+    assert run.curve is not None
+    sizes, values = run.curve.steps(run.convention)
+    found = {
+        "traffic": run.convention,
+        "line_bytes": run.curve.line_bytes,
+        "cache_bytes": [int(s) for s in sizes],
+        "bytes": [int(v) for v in values],
+        "misses": [run.curve.misses(int(s)) for s in sizes],
+    }
+    return {"curve": found}
+
+
+def print_run(run: Run) -> None:
+    """The levels as a table on standard output."""
+    where = f" on {run.machine}" if run.machine else ""
+    at = ", ".join(f"{n} = {v}" for n, v in run.parameters.items())
+    registers = "" if run.register_bytes is None else f", {show_bytes(run.register_bytes)} through the registers"
+    print(bold(f"{run.kernel}{where}") + (f", {at}" if at else ""))
+    print(f"{group(run.accesses)} accesses{registers}")
+    if not run.levels:
+        return
+    rows = []
+    for r in run.levels:
+        asked = r.hits + r.misses
+        share = f"{show_number(100 * r.misses / asked)} %" if asked else ""
+        both = r.load_bytes + r.store_bytes
+        each = show_number(both / run.accesses) if run.accesses else ""
+        rows.append((r.name, group(r.hits), group(r.misses), share, group(r.loads), group(r.stores), group(both), each))
+    head = ("level", "hits", "misses", "missed", "loads", "stores", "bytes below", "B/access")
+    _table(head, rows)
+    for r in run.levels:
+        print(f"  {r.name}: {_described(r)}")
+    scalars = run.scalar_load_bytes + run.scalar_store_bytes
+    if scalars:
+        print(f"  bytes with {scalars} B of scalars, which live in registers and are no lines")
+
+
+def _described(r: LevelRow) -> str:
+    if r.level is None:
+        return f"{show_size(r.size_bytes)}, each element its own line, fully associative, LRU"
+    level = r.level
+    ways = "fully associative" if level.ways is None else f"{level.ways} ways, {group(level.sets)} sets"
+    sectors = f" in sectors of {show_size(level.sector)}" if level.sector != level.line_bytes else ""
+    inclusion = "" if level.inclusion == "free" else f", {level.inclusion}"
+    rule = f"{level.policy.upper()}, {MISSES[level.write_miss]}{WAYS[level.write]}{inclusion}"
+    return f"{show_size(level.size_bytes)}, lines of {show_size(level.line_bytes)}{sectors}, {ways}, {rule}"
+
+
+def print_curve(run: Run) -> None:
+    """Q(Z) at the powers of two."""
+    curve = run.curve
+    assert curve is not None
+    last = int(curve.steps(run.convention)[0][-1])
+    sizes = [curve.smallest_bytes]
+    while sizes[-1] < last:
+        sizes.append(1 << sizes[-1].bit_length())
+    lines = "an element each" if curve.line_bytes is None else show_size(curve.line_bytes)
+    print(f"\nQ(Z) of a fully associative LRU cache ({run.convention}, lines: {lines})")
+    print(f"the last step, to the compulsory traffic, is at Z = {group(last)} B")
+    rows = []
+    for size in sizes:
+        misses, moved = curve.misses(size), curve.bytes(size, run.convention)
+        share = f"{show_number(100 * misses / run.accesses)} %" if run.accesses else ""
+        rows.append((show_size(size), group(misses), share, group(moved)))
+    _table(("Z", "misses", "missed", "Q in bytes"), rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for k, title in enumerate(head):
+        table.add_column(title, justify="left" if k == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False, width=200, no_color=True, file=StringIO())
+    console.print(table)
+    assert isinstance(console.file, StringIO)
+    print("\n".join(line.rstrip() for line in console.file.getvalue().split("\n") if line.strip()))

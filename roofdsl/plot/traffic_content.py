@@ -1,0 +1,173 @@
+"""What the figure of Q(Z) shows: the exact curve, its plateaus with their formulas, simulated points, caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_size
+
+if TYPE_CHECKING:
+    from roofdsl.simulate.distances import MissCurve
+
+MOST_FOR_CURVE = 300_000_000
+"""Accesses (half a minute or so) up to which every step of Q(Z) is drawn."""
+
+MOST_FOR_POINTS = 2_000_000_000
+"""Accesses up to which points are simulated."""
+
+
+@dataclass(frozen=True)
+class PlateauLine:
+    """A plateau of Q(Z) by its closed form, from one cache size to the next; end None: no cache is large enough."""
+
+    start_bytes: float
+    end_bytes: float | None
+    traffic_bytes: float
+    label: str
+
+
+@dataclass(frozen=True)
+class TrafficPoint:
+    """Q of one cache; `kind` is "simulated" (fully associative LRU), "exact" or the cache of a machine."""
+
+    cache_bytes: int
+    traffic_bytes: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class TrafficContent:
+    """Everything drawn, in bytes. `curve` holds (sizes, Q from each up to the next); `bound` (sizes, least Q).
+
+    note: why there are no plateaus, where there are none.
+    """
+
+    title: str
+    subtitle: str
+    curve: tuple[tuple[int, ...], tuple[int, ...]] | None
+    plateaus: tuple[PlateauLine, ...]
+    points: tuple[TrafficPoint, ...]
+    caches: tuple[tuple[str, int], ...]
+    bound: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    note: str = ""
+
+
+def traffic_content(
+    kernel: Kernel,
+    values: Mapping[str, int],
+    convention: Traffic,
+    line_bytes: int | None,
+    *,
+    machine: Machine | None = None,
+    curve: MissCurve | None = None,
+) -> TrafficContent:
+    """Derive, simulate and collect for `kernel` (directives not yet applied) at `values`, all its parameters.
+
+    Without a line, the machine's last cache's. Raises what `derive` raises.
+    """
+    from roofdsl.analysis.at import access_count
+    from roofdsl.loops.transform import apply
+    from roofdsl.polyhedral.library import LibraryFailure, TooHard
+    from roofdsl.simulate.distances import miss_curve
+
+    if line_bytes is None and machine is not None and machine.last_cache is not None:
+        line_bytes = machine.last_cache.line_bytes
+    plateaus, note = plateau_lines(kernel, values, convention, line_bytes)
+    plain = apply(kernel)
+    try:
+        accesses = access_count(plain, values)
+    except (TooHard, LibraryFailure):
+        accesses = MOST_FOR_POINTS + 1
+    if curve is not None and curve.line_bytes != line_bytes:
+        curve = None
+    if curve is None and accesses <= MOST_FOR_CURVE:
+        try:
+            curve = miss_curve(plain, values, line_bytes)
+        except CommandError:  # more lines than there is memory for: the plateaus and points say enough
+            curve = None
+    steps = None
+    if curve is not None:
+        sizes, moved = curve.steps(convention)
+        steps = (tuple(int(s) for s in sizes), tuple(int(v) for v in moved))
+    caches = tuple((c.name, c.size_bytes) for c in machine.caches) if machine is not None else ()
+    points: tuple[TrafficPoint, ...] = ()
+    if accesses <= MOST_FOR_POINTS:
+        points = _points(plain, values, convention, line_bytes, plateaus=plateaus, caches=caches)
+    at = ", ".join(f"{n} = {v}" for n, v in values.items())
+    lines = "lines of an element" if line_bytes is None else f"lines of {show_size(line_bytes)}"
+    return TrafficContent(
+        f"{kernel.name}, {at}" if at else kernel.name,
+        f"{convention}, fully associative LRU, {lines}" + (f"; caches of {machine.name}" if caches and machine else ""),
+        steps,
+        plateaus,
+        points,
+        caches,
+        note=note,
+    )
+
+
+def plateau_lines(
+    kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
+) -> tuple[tuple[PlateauLine, ...], str]:
+    """The plateaus that `derive` finds, at these sizes, with all lower orders where their conditions hold; else why."""
+    from fractions import Fraction
+
+    from roofdsl.analysis.derive import derive
+    from roofdsl.analysis.formulas import latex
+    from roofdsl.analysis.growth import growth_of
+    from roofdsl.analysis.report.forms import of_quantity
+
+    order = growth_of(kernel)
+    derivation = derive(kernel, values, traffic=convention, line_bytes=line_bytes)
+    env = {n: Fraction(v) for n, v in values.items()}
+    lines: list[PlateauLine] = []
+    for p in derivation.plateaus:
+        if p.from_bytes.value is None or p.bytes.value is None:
+            continue
+        whole = p.all_bytes.form
+        moved = p.bytes.value
+        if whole is not None and whole.cases:
+            try:
+                moved = whole.evaluate(env) or moved
+            except KeyError:  # a condition in a symbol that has no number here
+                moved = p.bytes.value
+        form = of_quantity(p.bytes, order)
+        label = "" if form is None else f"${latex(form.main.expr)}$ B"
+        start = float(p.from_bytes.value)
+        if lines and lines[-1].start_bytes >= start:  # at these sizes the later one is there already
+            lines.pop()
+        if lines:
+            last = lines.pop()
+            lines.append(PlateauLine(last.start_bytes, start, last.traffic_bytes, last.label))
+        lines.append(PlateauLine(start, None, float(moved), label))
+    return tuple(lines), derivation.plateaus_note
+
+
+def _points(
+    plain: Kernel,
+    values: Mapping[str, int],
+    convention: Traffic,
+    line_bytes: int | None,
+    *,
+    plateaus: tuple[PlateauLine, ...],
+    caches: tuple[tuple[str, int], ...],
+) -> tuple[TrafficPoint, ...]:
+    """In the middle of every plateau and at every cache of the machine, the traffic simulated directly."""
+    from roofdsl.simulate.lru import simulate_lru
+
+    least = line_bytes or max((a.type.bytes for a in plain.arrays if not a.is_scalar), default=8)
+    sizes = {size for _, size in caches if size >= least}
+    for p in plateaus:
+        end = p.end_bytes if p.end_bytes is not None else 4 * p.start_bytes
+        sizes.add(max(least, int(sqrt(p.start_bytes * end))))
+    points = []
+    for size in sorted(sizes):
+        found = simulate_lru(plain, values, size, line_bytes)
+        points.append(TrafficPoint(size, found.bytes(convention), "simulated"))
+    return tuple(points)
