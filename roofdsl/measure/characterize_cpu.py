@@ -238,14 +238,14 @@ def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tu
         for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
             caches.append(_Found(f"L{k + 1}", None, size // 64 * 64, size, None, cores if k == 0 else 1))
     levels: list[Level] = []
-    below = 0.0
+    below = below_share = 0.0  # the end of the level before, for one core and for all
     for c in caches:
         share = c.capacity_bytes * min(c.copies, cores) / cores
         alone_there = _inside(alone, below * 1.5, c.capacity_bytes * 0.75)
-        together_there = _inside(together, below * 1.5, share * 0.75)
+        together_there = _inside(together, below_share * 1.5, share * 0.75)
         widths = _bandwidths(alone_there, together_there, first=not levels)
         levels.append(Level(c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths))
-        below = share
+        below, below_share = c.capacity_bytes, share
     last = max((c.capacity_bytes for c in caches), default=0)
     far_alone, far_together = (_inside(s, _BEYOND * last / n, float("inf")) for s, n in ((alone, 1), (together, cores)))
     widths = _bandwidths(far_alone, far_together, first=not levels)

@@ -86,21 +86,26 @@ def _peaks(found: Characterization) -> Iterator[str]:
 def _reduced(found: Characterization) -> Iterator[str]:
     """Types that are only stored: computed in f32 at its rates, with conversions on top that are no operations (W)."""
     for type_name in ("f16", "bf16", "tf32", "f8"):
-        for cls in ("fma", "add"):
-            peak = found.peak("f32", cls)
+        for cls, peak in (("fma", found.peak("f32", "fma")), ("", _faster(found, "f32"))):
             if peak is not None:
                 note = "computed in f32, whose rate this is; conversions come on top"
-                yield peak_line(type_name, "" if cls == "add" else cls, peak.all_cores.per_s, "FLOP", note)
+                yield peak_line(type_name, cls, peak.all_cores.per_s, "FLOP", note)
 
 
 def _unfused(found: Characterization, add: Peak, unit: str) -> str:
     """The rate without a class: the better of additions and of multiplications alone."""
     mul, both = found.peak(add.type, "mul"), found.peak(add.type, "add and mul")
-    better = mul if mul and mul.all_cores.per_s > add.all_cores.per_s else add
+    better = _faster(found, add.type) or add
     parts = [f"{p.cls} {show_rate(p.all_cores.per_s, unit)}" for p in (add, mul, both) if p]
     return peak_line(
         add.type, "", better.all_cores.per_s, unit, plain_text(f"alone, {_core(better)}: {', '.join(parts)}")
     )
+
+
+def _faster(found: Characterization, type_name: str) -> Peak | None:
+    """Additions or multiplications alone, whichever are faster."""
+    known = [p for cls in ("add", "mul") if (p := found.peak(type_name, cls)) is not None]
+    return max(known, key=lambda p: p.all_cores.per_s, default=None)
 
 
 def peak_line(type_name: str, cls: str, per_s: float, unit: str, note: str) -> str:

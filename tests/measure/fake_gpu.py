@@ -13,7 +13,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, ILP, THREADS
 from roofdsl.measure.sweep import PATTERNS
 
-L2_BYTES, UNITS = 32 << 20, 100
+L2_BYTES, UNITS = 8 << 20, 100
 RATES = {"stream": (3e12, 1e12), "launch": 2e-6, "tensor": 5e14}
 """Bytes per second from L2 and from memory, whatever a stream does; seconds of a launch; FLOP/s of a product."""
 
@@ -34,7 +34,7 @@ class FakeGpu:
         self.modes: list[str] = []
 
     def describe(self) -> dict[str, Any]:
-        memory = {"memory_bytes": 1 << 30, "memory_bus_bits": 5120}
+        memory = {"memory_bytes": 512 << 20, "memory_bus_bits": 5120}
         return {"kind": "gpu", "name": "Made-up 100", "l2_bytes": L2_BYTES, "multiprocessors": UNITS, **memory}
 
     def software(self) -> dict[str, str]:

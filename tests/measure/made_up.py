@@ -1,0 +1,55 @@
+"""A processor whose every rate is known, and what a characterization of it would have measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.measure.characterize_cpu import Characterization, Peak, find_levels
+from roofdsl.measure.device import Cpu, ReportedCache
+from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Pattern, Point, Sweep
+from roofdsl.measure.team import Rate
+
+KIB = 1 << 10
+CACHES = (
+    ReportedCache(1, 32 * KIB, 64, 8, 2),
+    ReportedCache(2, 1024 * KIB, 64, 8, 2),
+    ReportedCache(3, 32768 * KIB, 64, 16, 1),
+)
+CPU = Cpu('A "fast" CPU(R) 9000 Processor @ 3.0GHz', "x86_64", 2, CACHES, 24 << 30, 3_000_000_000, True)
+
+# GB/s of one core in L1, L2, L3 and memory, loads and stores counted: lines are loaded beside those written back, so
+# that an update in place is faster than a stream; memory loads lines before it stores them.
+ONE_CORE: Mapping[Pattern, tuple[float, ...]] = {
+    LOAD: (200, 100, 80, 30),
+    COPY: (220, 98, 79, 20),
+    TRIAD: (300, 99, 78, 22.5),
+    UPDATE: (290, 150, 120, 30),
+}
+SIZES = [round(4 * KIB * 2 ** (k / 2)) for k in range(33)]
+
+
+def sweep(cores: int, rates: Mapping[Pattern, tuple[float, ...]] = ONE_CORE, spread: float = 0.01) -> Sweep:
+    """Private L1 and L2, shared L3 and memory; memory is no faster for two cores than 1.5 times for one."""
+    ends = (32 * KIB, 1024 * KIB, 32768 * KIB / cores, float("inf"))
+    scale = (cores, cores, cores, 1.5 if cores > 1 else 1)
+    points = []
+    for size in SIZES:
+        level = next(k for k, end in enumerate(ends) if size <= end)
+        points += [Point(p, size, rates[p][level] * scale[level] * 1e9, spread) for p in PATTERNS]
+    return Sweep(cores, tuple(points))
+
+
+def characterized(cpu: Cpu = CPU, cores: int = 2) -> Characterization:
+    """The whole of it; peaks are 10, 20, ... GFLOP/s for one core."""
+    names = ("fma", "add", "mul", "add and mul", "min", "div", "sqrt", "exp")
+    peaks = []
+    for k, (type_name, cls) in enumerate((t, c) for t in ("f64", "f32") for c in names):
+        rate = 10e9 * (k + 1)
+        peaks.append(Peak(type_name, cls, Rate(rate * cores, 0.02), Rate(rate, 0.02)))
+    peaks.append(Peak("i32", "add", Rate(5e9 * cores, 0.0), Rate(5e9, 0.0)))
+    alone = sweep(1)
+    together = sweep(cores) if cores > 1 else alone
+    levels, notes = find_levels(cpu, cores, alone, together)
+    versions = {"roofdsl": "0.1.0", "python": "3.11.7", "numba": "0.68.1"}
+    when = "2026-11-21T12:00:00+00:00"
+    return Characterization(cpu, versions, when, cores, False, tuple(peaks), levels, alone, together, 4e-7, notes)

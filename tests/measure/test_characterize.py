@@ -1,0 +1,225 @@
+"""Characterizations: of a processor whose rates are known, and small parts of one on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.format import format_source
+from roofdsl.lang.source import Source
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
+from roofdsl.measure import characterize_cpu
+from roofdsl.measure.characterize_cpu import run_sweep, working_sets
+from roofdsl.measure.device import describe_cpu, software
+from roofdsl.measure.machine_file import machine_name, machine_text, save_machine, to_machine
+from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands
+from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, STREAMS, TRIAD, Point, bandwidth, loads_before_stores
+from roofdsl.measure.team import Effort
+from roofdsl.measure.timing import usable_cores
+from roofdsl.plot.sweep import draw_sweep, save_sweep, sweep_figure
+from tests.measure.made_up import CPU, KIB, ONE_CORE, characterized, sweep
+
+GOLDEN = Path(__file__).parent / "golden"
+BRIEF = Effort(3, 2e-4, 0.01)
+
+
+def caches_of(machine: Machine) -> dict[str, tuple[int, float, int, bool | None]]:
+    return {
+        c.name: (c.size_bytes, float(c.bandwidth_bytes_per_s) / 1e9, c.copies, c.write_allocate) for c in machine.caches
+    }
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_known_rates_come_out(cores: int) -> None:
+    machine = to_machine(characterized(cores=cores))
+    assert caches_of(machine) == {
+        "L1": (32 * KIB, 300 * cores, cores, False),
+        "L2": (1024 * KIB, 100 * cores, cores, False),
+        "L3": (32768 * KIB, 80 * cores, 1, True),  # lines of memory are loaded before they are stored to
+    }
+    assert float(machine.main_memory.bandwidth_bytes_per_s) == (45e9 if cores == 2 else 30e9)
+    assert float(machine.rate("f64", "fma").per_s) == 10e9 * cores
+    assert float(machine.rate("f64", "add").per_s) == 30e9 * cores  # the faster of add (20) and mul (30)
+    assert float(machine.rate("f64", "min").per_s) == 50e9 * cores
+    assert float(machine.rate("f16", "fma").per_s) == float(machine.rate("f32", "fma").per_s)
+    assert machine.units == cores and float(machine.launch_s or 0) == pytest.approx(4e-7)
+
+
+def test_the_file(golden: Callable[[Path, str], None], tmp_path: Path) -> None:
+    text = machine_text(characterized())
+    golden(GOLDEN / "machine.roof", text)
+    assert format_source(Source("m.roof", text)) == text
+    path = tmp_path / "m.roof"
+    save_machine(path, text)
+    assert load_machine(str(path)).name == machine_name(characterized()) == "a_fast_9000_2_cores"
+    with pytest.raises(InputError):
+        save_machine(path, "machine x:\n    units 1\n")
+    assert path.read_text() == text  # a file that is no machine is never written
+    with pytest.raises(CommandError, match="cannot be written"):
+        save_machine(tmp_path / "no" / "m.roof", text)
+
+
+def test_one_core_of_the_same_run() -> None:
+    assert to_machine(characterized().alone(), "m") == to_machine(characterized(cores=1), "m")
+
+
+def test_a_cache_of_which_a_share_is_ours() -> None:
+    other = replace(CPU, caches=(*CPU.caches[:2], replace(CPU.caches[2], size_bytes=128 << 20)))
+    found = characterized(other)
+    level = found.levels[2]
+    assert level.agrees is False and 0.6 < level.capacity_bytes / (32 << 20) < 1.6
+    assert any("131072 KiB reported" in note and "which is taken" in note for note in found.notes)
+
+
+def test_a_system_that_reports_nothing() -> None:
+    found = characterized(replace(CPU, caches=()))
+    assert [level.name for level in found.levels] == ["L1", "L2", "L3", "DRAM"]
+    assert [round(level.one_core.bytes_per_s / 1e9) for level in found.levels] == [300, 100, 80, 30]
+
+
+def points(load: float, copy: float, triad: float) -> list[Point]:
+    return [Point(p, 1 << 28, r, 0.0) for p, r in ((LOAD, load), (COPY, copy), (TRIAD, triad))]
+
+
+@pytest.mark.parametrize(
+    ("rates", "counted"),
+    [
+        ((30, 30, 30), False),
+        ((30, 20, 22.5), True),
+        ((30, 21, 23), True),
+        ((30, 29, 15), False),  # one disturbed pattern is no evidence
+        ((30, 28, 28), False),
+        ((10, 30, 30), False),
+    ],
+)
+def test_loads_before_stores_show_in_copy_and_triad(rates: tuple[float, float, float], counted: bool) -> None:
+    found = bandwidth(points(*rates))
+    assert loads_before_stores(points(*rates)) is found.write_allocate is counted
+    assert found.bytes_per_s == pytest.approx(max(p.rate(counted) for p in points(*rates)))
+
+
+def test_bytes_of_patterns() -> None:
+    assert [p.elements(False) for p in PATTERNS] == [1, 2, 3, 3]
+    assert [p.elements(True) for p in PATTERNS] == [1, 3, 4, 3]
+    with pytest.raises(ValueError, match="no stream"):
+        bandwidth([])
+
+
+def test_an_update_in_place_beyond_the_bandwidth_is_noted() -> None:
+    text = machine_text(characterized())
+    assert "an update in place 300 GB/s, since written lines travel beside loaded ones" in text
+    assert not characterized().levels[0].all_cores.duplex
+
+
+# ---- on this machine, briefly ----
+
+
+def test_arithmetic_does_what_it_counts() -> None:
+    """The loops against numpy: a step of each class on a few accumulators."""
+    import numpy as np
+
+    steps = {
+        "fma": lambda a, c, d: a * c + d, "add": lambda a, c, d: a + c, "mul": lambda a, c, d: a * c,
+        "min": lambda a, c, d: np.maximum(np.minimum(a, c), d), "div": lambda a, c, d: c / a,
+        "sqrt": lambda a, c, d: np.sqrt(a) + c, "exp": lambda a, c, d: np.exp(-a) * c,
+    }  # fmt: skip
+    for name in ARITHMETIC:
+        c, d, e, f = operands(name, "float64")
+        start = np.random.default_rng(2).uniform(1, 2, 16)
+        acc = start.copy()
+        arithmetic(name, 8)(acc, c, d, e, f, 3)
+        want = start.copy()
+        for cc, dd in ((c, d), (e, f), (c, d)):
+            if name == "add and mul":
+                want = np.concatenate([want[:8] + cc, want[8:] * dd])
+            else:
+                want[:8] = steps[name](want[:8], cc, dd)
+        np.testing.assert_allclose(acc, want, rtol=1e-14)
+
+
+def test_accumulators_stay_in_range() -> None:
+    import numpy as np
+
+    for name in ARITHMETIC:
+        acc = np.random.default_rng(2).uniform(1, 2, 16).astype(np.float32)
+        arithmetic(name, 8)(acc, *operands(name, "float32"), 100_000)
+        assert np.isfinite(acc).all() and (np.abs(acc) > 1e-6).all()
+    assert set(INTEGER) == {"add", "mul", "min"}
+
+
+def test_a_sweep_of_this_machine() -> None:
+    buffers = characterize_cpu._Buffers(1 << 20, 1)
+    told: list[float] = []
+    found = run_sweep(usable_cores()[:1], [8192, 65536], buffers, BRIEF, lambda part, what: told.append(part))
+    assert len(found.points) == 8 and all(p.bytes_per_s > 1e6 for p in found.points)
+    assert told == sorted(told)
+    assert found.best(LOAD, 0, 10_000) == found.of(LOAD)[0] and found.best(LOAD, 1, 2) is None
+
+
+def test_working_sets_reach_far_beyond_the_last_cache() -> None:
+    sizes = working_sets(CPU, 2, 2)
+    assert sizes[0] == 4 * KIB and sizes == sorted(set(sizes)) and sizes[-1] >= 4 * (32 << 20)
+    small = working_sets(replace(CPU, memory_bytes=1 << 24), 2, 1)
+    assert small[-1] <= 1 << 20
+
+
+def test_too_many_cores() -> None:
+    with pytest.raises(ValueError, match="cores are asked for"):
+        characterize_cpu.characterize_cpu(cores=100_000)
+
+
+# ---- the device as the system reports it ----
+
+
+def test_a_recorded_system(tmp_path: Path) -> None:
+    core = usable_cores()[0]
+    text = "model name\t: Some  CPU @ 2.00GHz\nflags\t: fpu hypervisor sse\ncpu MHz\t: 2000.000\ncpu MHz\t: 2500.5\n"
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text(text)
+    for index, (kind, size) in enumerate([("Data", "48K"), ("Instruction", "32K"), ("Unified", "2M"), ("Odd", "?")]):
+        folder = tmp_path / f"sys/devices/system/cpu/cpu{core}/cache/index{index}"
+        folder.mkdir(parents=True)
+        for name, value in (("type", kind), ("size", size), ("level", str(index // 2 + 1)), ("shared_cpu_list", "0")):
+            (folder / name).write_text(value + "\n")
+        (folder / "coherency_line_size").write_text("64\n")
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/memory.max").write_text("1048576\n")
+    found = describe_cpu(tmp_path)
+    assert (found.name, found.virtual, found.clock_hz) == ("Some CPU @ 2.00GHz", True, 2_500_500_000)
+    assert [(c.level, c.size_bytes, c.line_bytes) for c in found.caches] == [(1, 48 * KIB, 64), (2, 2048 * KIB, 64)]
+    assert found.memory_bytes == 1 << 20 and found.last_cache_bytes == 2048 * KIB and found.line_bytes == 64
+
+
+def test_this_system() -> None:
+    found = describe_cpu()
+    assert found.cores == len(usable_cores()) and found.name
+    assert software()["numba"] != "unknown" and found.to_json()["kind"] == "cpu"
+
+
+# ---- the figure ----
+
+
+def test_the_figure_shows_the_sweep(tmp_path: Path) -> None:
+    found = characterized()
+    figure = sweep_figure(found)
+    assert [c.label for c in figure.curves if not c.thin] == [f"{p.name}, 2 cores" for p in STREAMS]
+    assert figure.curves[0].points[0] == (4096.0, 400e9)
+    assert [m.capacity_bytes for m in figure.marks] == [32 * KIB, 1024 * KIB, 16384 * KIB, None]
+    drawn = draw_sweep(figure)
+    (axes,) = drawn.axes
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    assert list(lines["load, 2 cores"].get_ydata()) == [y for _, y in figure.curves[0].points]
+    for name in ("a.svg", "b.svg"):
+        save_sweep(tmp_path / name, figure)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    with pytest.raises(CommandError, match="is no svg, png or pdf"):
+        save_sweep(tmp_path / "a.gif", figure)
+
+
+def test_the_made_up_machine_is_what_it_says() -> None:
+    assert sweep(1).of(LOAD)[0].bytes_per_s == ONE_CORE[LOAD][0] * 1e9
