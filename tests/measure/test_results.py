@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,8 +18,13 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernels, load_file
+from roofdsl.machine.find import load_machine
+from roofdsl.measure.machine_file import machine_text, save_machine
 from roofdsl.measure.results import load, parse, save, source_hash
 from tests.measure.examples import EXAMPLE
+from tests.measure.made_up import characterized
+
+MACHINE = characterized()
 
 
 def test_one_and_several_are_read_back(tmp_path: Path) -> None:
@@ -106,20 +112,45 @@ def test_only_the_kernels_own_text_counts_as_its_source(tmp_path: Path) -> None:
     assert not replace(EXAMPLE, source_sha256=source_hash(changed)).is_stale(changed)
 
 
-def write_for_ever(path: Path, ready: int) -> NoReturn:
-    """Saves one generation of documents after the other, until killed."""
-    many = [replace(EXAMPLE, times_s=EXAMPLE.times_s * 20) for _ in range(4)]
+def write_results(path: Path, generation: int) -> None:
+    many = [replace(EXAMPLE, times_s=EXAMPLE.times_s * 20, parameters=(("n", generation),))] * 4
+    save(path, many)
+
+
+def read_results(path: Path) -> object:
+    found = load(path)
+    assert len({m.parameters for m in found}) == 1 and len(found) == 4
+    return found[0].parameters
+
+
+def write_machine(path: Path, generation: int) -> None:
+    save_machine(path, machine_text(replace(MACHINE, call_s=generation * 1e-6), f"m{generation}"))
+
+
+def read_machine(path: Path) -> object:
+    machine = load_machine(str(path))
+    assert machine.launch_s == Fraction(int(machine.name[1:]), 10**6) and machine.units == 2  # its first and last lines
+    return machine.name
+
+
+def write_for_ever(path: Path, ready: int, write: Callable[[Path, int], None]) -> NoReturn:
+    """Saves one generation after the other, until killed."""
     os.write(ready, b"x")
-    generation = os.getpid() * 1000
+    generation = os.getpid() % 5000
     while True:
         generation += 1
-        save(path, [replace(m, parameters=(("n", generation),)) for m in many])
+        write(path, generation)
 
 
-def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
-    """SIGKILL at 50 random moments: the file is always one whole generation of documents."""
-    path = tmp_path / "r.json"
-    save(path, [EXAMPLE])
+@pytest.mark.parametrize(
+    ("name", "write", "read"), [("r.json", write_results, read_results), ("m.roof", write_machine, read_machine)]
+)
+def test_a_killed_writer_leaves_a_whole_file(
+    tmp_path: Path, name: str, write: Callable[[Path, int], None], read: Callable[[Path], object]
+) -> None:
+    """SIGKILL at 50 random moments: the file is always one whole generation."""
+    path = tmp_path / name
+    write(path, 1)
     dice = random.Random(3)
     seen = set()
     for _ in range(50):
@@ -127,19 +158,17 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
         writer = os.fork()
         if writer == 0:
             try:
-                write_for_ever(path, told)
+                write_for_ever(path, told, write)
             finally:
                 os._exit(1)
         assert os.read(ready, 1) == b"x"
-        time.sleep(dice.uniform(0, 0.03))
+        time.sleep(dice.uniform(0, 0.05))
         os.kill(writer, signal.SIGKILL)
         _, status = os.waitpid(writer, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL
         os.close(ready)
         os.close(told)
-        found = load(path)
-        assert len({m.parameters for m in found}) == 1 and len(found) in (1, 4)
-        seen.add(found[0].parameters)
-    assert len(seen) > 10
-    leftovers = [name for name in os.listdir(tmp_path) if name != "r.json"]
-    assert all(name.endswith(".part") for name in leftovers)
+        seen.add(read(path))
+    assert len(seen) > 5
+    leftovers = [other for other in os.listdir(tmp_path) if other != name]
+    assert all(other.endswith(".part") for other in leftovers)
