@@ -11,14 +11,15 @@ from roofdsl.analysis.at import TrafficAt, traffic_at, work_at
 from roofdsl.analysis.closed import Bytes, ClosedForms, NoClosedForm, Regime
 from roofdsl.analysis.counters import counter_names, counters_at, has_counters
 from roofdsl.analysis.deep import require_legal
-from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work
+from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.analysis.fixed import FixedForms
 from roofdsl.analysis.growth import large_case, tile_names
 from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
 from roofdsl.analysis.setting import check_cache, numbers
+from roofdsl.analysis.steps import steps_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.polyhedral.cases import Case, Cases, constant
+from roofdsl.polyhedral.cases import Case, Cases
 
 
 def derive(
@@ -29,10 +30,12 @@ def derive(
     cache_bytes: int | None = None,
     line_bytes: int | None = None,
     plateaus: bool = True,
+    steps: bool = False,
 ) -> Derivation:
     """Derive W, Q, Q(Z) and I of `kernel`, symbolically, with values where `values` give all parameters.
 
-    traffic: the convention, by default the kernel's own, else load_store. cache_bytes: Z (None: compulsory).
+    traffic: the convention, by default the kernel's own, else load_store. cache_bytes: Z (None: compulsory). steps:
+    the argument too, as facts.
     Raises InputError where the kernel is illegal for some sizes, CommandError for impossible sizes, cache or line.
     """
     require_legal(kernel)
@@ -58,13 +61,14 @@ def derive(
         line_bytes,
         work,
         compulsory,
-        {n: _quantity(partial(forms.of_array, n), given) for n in _touched(kernel)},
+        {n: quantity(partial(forms.of_array, n), given) for n in _touched(kernel)},
         at_cache,
         once,
         rows,
         why,
         _counters(forms, complete=complete),
         forms.notes,
+        steps_of(forms.closed, convention, rows, given) if steps else None,
     )
 
 
@@ -140,28 +144,12 @@ def _touched(kernel: Kernel) -> list[str]:
     return [a.name for a in kernel.arrays if not a.is_scalar]
 
 
-def _quantity(form: Callable[[], Cases], given: Mapping[str, int], value: Fraction | int | None = None) -> Quantity:
-    exact = None if value is None else Fraction(value)
-    try:
-        found = form()
-    except NoClosedForm as error:
-        return Quantity(None, exact, str(error))
-    except KeyError:
-        return Quantity(constant(0), Fraction(0))
-    if exact is None:
-        try:
-            exact = found.evaluate(given) if not found.assumes else None
-        except KeyError:
-            exact = None
-    return Quantity(found, exact)
-
-
 def _work(forms: _Forms, at: WorkAt | None) -> Work:
     given = forms.given
     operations = forms.closed.operations
 
     def sum_of(weight: Callable[[Any], int], value: int | None) -> Quantity:
-        return _quantity(lambda: forms.closed.weighted([weight(s) for s in operations]), given, value)
+        return quantity(lambda: forms.closed.weighted([weight(s) for s in operations]), given, value)
 
     def of_class(name: str) -> Callable[[Any], int]:
         return lambda s: sum(n for (_, c), n in s.operations.items() if c == name)
@@ -203,15 +191,15 @@ def _traffics(forms: _Forms, given: Mapping[str, int] | None, convention: Traffi
         loads, stores, total = (None, None, None) if at is None else (at.loads_bytes, at.stores_bytes, at.bytes)
         return Traffics(*(Quantity(None, None if v is None else Fraction(v), note) for v in (loads, stores, total)))
 
-    def quantity(part: Cases, value: int | None) -> Quantity:
+    def exact(part: Cases, value: int | None) -> Quantity:
         return Quantity(part, None if value is None else Fraction(value), failure)
 
     if found.loads is None or found.stores is None:
-        return Traffics(None, None, quantity(found.total, at.bytes if at else None))
+        return Traffics(None, None, exact(found.total, at.bytes if at else None))
     return Traffics(
-        quantity(found.loads, at.loads_bytes if at else None),
-        quantity(found.stores, at.stores_bytes if at else None),
-        quantity(found.total, at.bytes if at else None),
+        exact(found.loads, at.loads_bytes if at else None),
+        exact(found.stores, at.stores_bytes if at else None),
+        exact(found.total, at.bytes if at else None),
     )
 
 
@@ -228,19 +216,15 @@ def _plateaus(
         exact = Cases((Case((), r.bytes),))
         top = work
         if not r.exact and work.form is not None and work.form.cases:
-            top = _at(Cases((Case((), order.leading(large_case(work.form, order).value)),)), given)
-        moved = _at(exact, given)
+            top = at_values(Cases((Case((), order.leading(large_case(work.form, order).value)),)), given)
+        moved = at_values(exact, given)
         rows.append(
             Plateau(
-                _at(Cases((Case((), r.from_bytes),)), given),
+                at_values(Cases((Case((), r.from_bytes),)), given),
                 moved,
                 Ratio(top, moved, of_work=True),
                 r.exact,
-                _at(r.all_bytes, given),
+                at_values(r.all_bytes, given),
             )
         )
     return tuple(rows), ""
-
-
-def _at(form: Cases, given: Mapping[str, int]) -> Quantity:
-    return _quantity(lambda: form, given)

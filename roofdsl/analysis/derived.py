@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from roofdsl.analysis.closed import NoClosedForm
 from roofdsl.analysis.formulas import RatioCase, ratio_cases
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.polyhedral.cases import Case, Cases
+from roofdsl.polyhedral.cases import Case, Cases, constant
 from roofdsl.polyhedral.quasi import Quasi
+
+if TYPE_CHECKING:
+    from roofdsl.analysis.steps import Steps
 
 
 class Quantity(Record):
@@ -143,11 +147,22 @@ class Derivation(Record):
     plateaus_note: str
     counters: Mapping[str, Quantity]
     notes: tuple[str, ...]
+    steps: Steps | None = None
 
     @property
     def intensity(self) -> Ratio:
         """I = W / Q at the cache (compulsory where none is given)."""
         return Ratio(self.work.total, self.at_cache.bytes, of_work=True)
+
+    def _repr_html_(self) -> str:
+        from roofdsl.analysis.report.derive_html import to_html
+
+        return to_html(self)
+
+    def _repr_latex_(self) -> str:
+        from roofdsl.analysis.report.derive_latex import to_latex
+
+        return to_latex([self])
 
 
 def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
@@ -165,3 +180,28 @@ def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
             return Quantity(None, value, "the cases of the two differ")
         cases.append(Case(case.alternatives, case.value + (same or Quasi.constant(0)) * factor))
     return Quantity(Cases(tuple(cases)), value)
+
+
+def quantity(form: Callable[[], Cases], given: Mapping[str, int], value: Fraction | int | None = None) -> Quantity:
+    """What `form` gives, with its value where `given` has all parameters; a note where there is no closed form.
+
+    A KeyError (an array that is never touched) stands for nothing at all.
+    """
+    exact = None if value is None else Fraction(value)
+    try:
+        found = form()
+    except NoClosedForm as error:
+        return Quantity(None, exact, str(error))
+    except KeyError:
+        return Quantity(constant(0), Fraction(0))
+    if exact is None:
+        try:
+            exact = found.evaluate(given) if not found.assumes else None
+        except KeyError:
+            exact = None
+    return Quantity(found, exact)
+
+
+def at_values(form: Cases, given: Mapping[str, int]) -> Quantity:
+    """A known form as a quantity."""
+    return quantity(lambda: form, given)

@@ -14,6 +14,8 @@ from roofdsl.loops.model import Traffic
 @traffic_option
 @size_option("--cache", "Size of the cache, such as 32KiB; without one Q is compulsory.")
 @size_option("--line", "Size of a line; without one, an element of each array.")
+@click.option("--steps", is_flag=True, help="The argument, step by step.")
+@click.option("--latex", is_flag=True, help="A LaTeX fragment (needs amsmath), of the steps with --steps.")
 @json_option
 def derive(
     *,
@@ -22,18 +24,28 @@ def derive(
     traffic: Traffic | None,
     cache: int | None,
     line: int | None,
+    steps: bool,
+    latex: bool,
     as_json: bool,
 ) -> None:
     """Derive W, Q, Q(Z) and I of the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
     from roofdsl.analysis.derive import derive as derive_kernel
-    from roofdsl.analysis.report.derive_json import documents
-    from roofdsl.analysis.report.derive_text import to_text
 
+    if latex and as_json:
+        raise click.UsageError("--latex and --json are two outputs; give one of them")
     found = []
     for kernel, _ in kernels_of(choose(file), settings):
         own = {p.name: settings[p.name] for p in kernel.parameters if p.name in settings}
-        found.append(derive_kernel(kernel, own, traffic=traffic, cache_bytes=cache, line_bytes=line))
+        found.append(derive_kernel(kernel, own, traffic=traffic, cache_bytes=cache, line_bytes=line, steps=steps))
     if as_json:
+        from roofdsl.analysis.report.derive_json import documents
+
         show_json(documents(found))
+    elif latex:
+        from roofdsl.analysis.report.derive_latex import to_latex
+
+        click.echo(to_latex(found), nl=False)
     else:
+        from roofdsl.analysis.report.derive_text import to_text
+
         click.echo("\n".join(to_text(d) for d in found), nl=False)

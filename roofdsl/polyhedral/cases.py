@@ -105,8 +105,12 @@ def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi
     return [(d.coalesce(), v) for d, v in result if v]
 
 
+FEW = 32
+"""Values of a parameter at which two polynomials are compared one by one, at most."""
+
+
 def agrees(a: Quasi, b: Quasi, domain: Any) -> bool:
-    """Whether a == b everywhere on `domain` (isl parameter set), found by its equalities, or its only points."""
+    """Whether a == b everywhere on `domain` (isl parameter set): by its equalities, or at each of a few values."""
     difference = a - b
     if not difference:
         return True
@@ -114,7 +118,25 @@ def agrees(a: Quasi, b: Quasi, domain: Any) -> bool:
         difference = difference.substitute(substitution)
         if not difference:
             return True
-    return False
+    names = difference.names()
+    if len(names) != 1:
+        return False
+    (name,) = names
+    values = _few_values(domain, name)
+    return bool(values) and all(difference.evaluate({name: v}) == 0 for v in values)
+
+
+def _few_values(domain: Any, name: str) -> range:
+    """All values of parameter `name` on `domain`, where they are few; none otherwise."""
+    where = domain.find_dim_by_name(isl.dim_type.param, name)
+    if where < 0:
+        return range(0)
+    one = domain.move_dims(isl.dim_type.set, 0, isl.dim_type.param, where, 1)
+    one = one.project_out(isl.dim_type.param, 0, one.dim(isl.dim_type.param))
+    if not (one.dim_has_lower_bound(isl.dim_type.set, 0) and one.dim_has_upper_bound(isl.dim_type.set, 0)):
+        return range(0)
+    low, high = (int(v.to_python()) for v in (one.dim_min_val(0), one.dim_max_val(0)))
+    return range(low, high + 1) if high - low < FEW else range(0)
 
 
 def _equalities(domain: Any) -> list[dict[str, Quasi]]:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roofdsl.analysis import expressions
-from roofdsl.analysis.formulas import form_text, latex, quotient, ratio_cases, ratio_text, text
+from roofdsl.analysis.formulas import quotient, ratio_cases
+from roofdsl.analysis.writing import form_text, latex, ratio_text, text
 from roofdsl.polyhedral.cases import Case, Cases
 from roofdsl.polyhedral.quasi import Floor, Quasi
 
@@ -90,7 +91,7 @@ def test_quotients_keep_their_value_and_sympy_reads_them(
     [
         (8 * N**2 + 16 * N, "8 n^{2} + 16 n"),
         (N**3 * Fraction(2, 3) - N, "\\frac{2 n^{3}}{3} - n"),
-        (HALF * 8 * N, "8 \\left\\lfloor \\frac{m + n}{2} \\right\\rfloor n"),
+        (HALF * 8 * N, "8 n \\left\\lfloor \\frac{m + n}{2} \\right\\rfloor"),
         (N**2 * M * Fraction(1, 3) * B**-1, "\\frac{m n^{2}}{3 b}"),
         (N * 0 - 3, "-3"),
         (Quasi.symbol("batch") * Quasi.symbol("n_a"), "\\mathrm{batch} \\mathrm{n\\_a}"),

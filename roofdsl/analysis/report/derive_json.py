@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics
-from roofdsl.analysis.formulas import form_text, ratio_text
+from roofdsl.analysis.writing import form_text, ratio_text
 
 Json = dict[str, Any]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
 from roofdsl.analysis.derived import Derivation, Quantity, Ratio, Traffics
 from roofdsl.analysis.formulas import Alternatives
@@ -11,22 +10,33 @@ from roofdsl.analysis.growth import growth_of
 from roofdsl.analysis.report.forms import (
     condition_text,
     limit_of,
+    names_of_derivation,
     of_quantity,
     of_ratio,
 )
 from roofdsl.analysis.report.layout import Row, aligned, render
-from roofdsl.machine.quantities import group, show_bytes, show_number, show_size
+from roofdsl.analysis.report.words import (
+    CONVENTIONS,
+    ceiling,
+    exact_number,
+    has_work,
+    heading,
+    is_zero,
+    once_differs,
+    operation_name,
+    size_order,
+)
+from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.polyhedral.plateaus import Growth
-
-CONVENTIONS = {
-    "once": "every datum counts once, whether it is read or written",
-    "load_store": "what is read before it is written is loaded, what is written is stored",
-    "write_allocate": "as load_store, and what is written first is loaded too",
-}
 
 
 def to_text(d: Derivation) -> str:
-    """W, Q, I and the plateaus of Q(Z), in the order of a textbook."""
+    """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument where the steps were asked for."""
+    if d.steps is not None:
+        from roofdsl.analysis.report.blocks import to_text as render
+        from roofdsl.analysis.report.derive_steps import step_blocks
+
+        return "\n".join([heading(d), *(f"note: {n}" for n in d.notes), "", *render(step_blocks(d))]) + "\n"
     return "\n".join(_Report(d).lines()) + "\n"
 
 
@@ -34,6 +44,7 @@ class _Report:
     def __init__(self, d: Derivation) -> None:
         self.d = d
         self.order: Growth = growth_of(d.kernel)
+        self.names = names_of_derivation(d)
         self.said: set[str] = set()
         self.common = common_condition(d)
         self.operation = operation_name(d)
@@ -44,6 +55,8 @@ class _Report:
         yield f"{d.convention}: {CONVENTIONS[d.convention]}"
         if self.common:
             yield f"all for {condition_text(self.common)}; for other sizes nothing is done"
+        if self.names:
+            yield f"with {', '.join(f'{short.name} = {short.meaning}' for short in self.names.values())}"
         yield from (f"note: {n}" for n in d.notes)
         yield from self._section("Work", list(self._work()))
         yield from (f"  {text}" for text in fused_text(d, self.order))
@@ -143,11 +156,11 @@ class _Report:
 
     def _row(self, label: str, q: Quantity, unit: str = "", remark: str = "") -> Row:
         value = "" if q.value is None else exact_number(q.value)
-        return Row(label, of_quantity(q, self.order), value, unit, "", remark, q.assumes, q.note)
+        return Row(label, of_quantity(q, self.order, self.names), value, unit, "", remark, q.assumes, q.note)
 
     def _ratio(self, label: str, r: Ratio, remark: str = "") -> Row:
         value = "" if r.value is None else show_number(r.value)
-        form = of_ratio(r, self.order)
+        form = of_ratio(r, self.order, self.names)
         limit = limit_of(r, self.order)
         tends = ""
         if form is not None and limit is not None and limit != form.main.expr:
@@ -160,11 +173,6 @@ class _Report:
 # ---- pieces that other reports use too ----
 
 
-def has_work(d: Derivation) -> bool:
-    """Whether anything is computed, as far as is known (rule 16)."""
-    return d.work.total.form is None or bool(d.work.total.form.cases)
-
-
 def common_condition(d: Derivation) -> Alternatives:
     """The condition under which anything is done at all, where all that is derived has it as its only case."""
     work = [d.work.total, *d.work.by_class.values(), d.work.fused_pairs]
@@ -172,30 +180,6 @@ def common_condition(d: Derivation) -> Alternatives:
     forms = [q.form for q in (*work, *traffic, *d.by_array.values()) if q.form is not None and q.form.cases]
     found = {c.alternatives for f in forms for c in f.cases}
     return next(iter(found)) if len(found) == 1 and all(len(f.cases) == 1 for f in forms) else ()
-
-
-def heading(d: Derivation) -> str:
-    """`gemv(n) at n = 4096`, with the kernel's assumptions."""
-    given = ", ".join(f"{n} = {v}" for n, v in d.values.items())
-    constants = ", ".join(f"{n} = {v}" for n, v in d.kernel.constants)
-    parts = [f"{d.kernel.name}({', '.join(p.name for p in d.kernel.parameters)})"]
-    if constants:
-        parts.append(f"with {constants}")
-    if d.kernel.assumptions:
-        parts.append(f"where {', '.join(str(a) for a in d.kernel.assumptions)}")
-    return " ".join(parts) + (f", at {given}" if given else "")
-
-
-def operation_name(d: Derivation) -> str:
-    """FLOP or OP; OP where only whole numbers are computed with."""
-    types = list(d.work.by_type)
-    return "OP" if types and all(t.startswith("i") for t in types) else "FLOP"
-
-
-def once_differs(d: Derivation) -> bool:
-    """Whether the textbook's count, each datum once, is another than the one printed (rule 11)."""
-    printed = d.at_cache.bytes
-    return d.convention != "once" and (d.once.form != printed.form or d.once.value != printed.value)
 
 
 def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
@@ -220,20 +204,6 @@ def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
     elif limit is not None and limit != alpha.main.expr:
         text += f" -> {limit}"
     yield text + (f": at most {share} of the fused peak" if share else "")
-
-
-def ceiling(alpha: Fraction | None) -> str:
-    """(2 alpha + 1 - alpha) / 2 as a percentage."""
-    return "" if alpha is None else f"{show_number((1 + alpha) * 50)} %"
-
-
-def size_order(d: Derivation, order: Growth) -> list[str]:
-    """How the parameters are taken to compare in size, in words."""
-    names = [p.name for p in d.kernel.parameters]
-    tiles = [n for n in names if n in order.tiles]
-    extents = [n for n in names if n not in order.tiles]
-    words = [f"{', '.join(extents)} of about one size"] if len(extents) > 1 else []
-    return words + ([f"{', '.join(tiles)} far below {', '.join(extents)}"] if tiles and extents else [])
 
 
 def plateau_rows(d: Derivation, order: Growth, operation: str) -> list[tuple[str, ...]]:
@@ -270,12 +240,3 @@ def _main(q: Quantity, order: Growth) -> str:
 def _plain(q: Quantity) -> bool:
     single = None if q.form is None else q.form.single
     return single is not None and single.is_constant()
-
-
-def is_zero(q: Quantity) -> bool:
-    return q.form is not None and not q.form.cases
-
-
-def exact_number(value: Fraction) -> str:
-    """An exact count with thousands apart, or a fraction."""
-    return group(int(value)) if value.denominator == 1 else show_number(value, 6)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from roofdsl.analysis.derived import Quantity, Ratio
-from roofdsl.analysis.formulas import (
-    Alternatives,
-    Quotient,
-    Shorthand,
-    latex,
-    quotient,
-    shortened,
-    sides,
-    text,
-)
+from roofdsl.analysis.derived import Derivation, Quantity, Ratio
+from roofdsl.analysis.formulas import Alternatives, Quotient, Shorthand, quotient, shortened
 from roofdsl.analysis.growth import large_case
+from roofdsl.analysis.writing import latex, sides, text
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import FloorDiv, IntExpr, Sym
@@ -84,7 +76,14 @@ def limit_of(r: Ratio, order: Growth) -> Quotient | None:
 # ---- floors ----
 
 
-def names_of(kernel: Kernel, found: Iterator[Quasi]) -> Names:
+def names_of_derivation(d: Derivation) -> Names:
+    """Names for the floors in W and in the bytes of the arrays."""
+    found = (d.work.total, d.compulsory.bytes, *d.by_array.values())
+    values = [c.value for q in found if q.form is not None for c in q.form.cases]
+    return names_of(d.kernel, values)
+
+
+def names_of(kernel: Kernel, found: Iterable[Quasi]) -> Names:
     """A name for each extent with `//` in it that the kernel writes and `found` has: p = (h - r)//2 + 1."""
     atoms = {a for value in found for a in value.atoms() if isinstance(a, Floor)}
     if not atoms:
@@ -139,10 +138,27 @@ def quasi_of(e: IntExpr) -> Quasi:
 
 # ---- conditions ----
 
+
+def covers(form: Form) -> bool:
+    """Whether the cases are seen to hold for all sizes: none has a condition, or all together bound one parameter."""
+    if any(not b.where for b in form.branches):
+        return True
+    names = {n for b in form.branches for each in b.where for v, _ in each for n in v.names()}
+    edges = {1}
+    for b in form.branches:
+        for value, zero in (c for each in b.where for c in each):
+            bound = None if zero else _bound(value)
+            if bound is None:
+                return False
+            edges |= {bound[2] - 1, bound[2], bound[2] + 1}
+    cases = Cases(tuple(Case(b.where, Quasi.constant(1)) for b in form.branches))
+    return len(names) == 1 and all(cases.evaluate(dict.fromkeys(names, e)) for e in edges if e > 0)
+
+
 Chain = tuple[tuple[Quasi, ...], tuple[str, ...]]
 """Values with a relation between each and the next: 9 <= n <= 56."""
 
-LATEX_RELATIONS = {">=": "\\ge", "<=": "\\le", "=": "="}
+LATEX_RELATIONS = {">=": "\\geq", "<=": "\\leq", "=": "="}
 
 
 def condition_text(where: Alternatives) -> str:

@@ -1,0 +1,67 @@
+"""Words and small facts that all reports of a derivation share."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from roofdsl.analysis.derived import Derivation, Quantity
+from roofdsl.machine.quantities import group, show_number
+from roofdsl.polyhedral.plateaus import Growth
+
+CONVENTIONS = {
+    "once": "every datum counts once, whether it is read or written",
+    "load_store": "what is read before it is written is loaded, what is written is stored",
+    "write_allocate": "as load_store, and what is written first is loaded too",
+}
+
+
+def has_work(d: Derivation) -> bool:
+    """Whether anything is computed, as far as is known (rule 16)."""
+    return d.work.total.form is None or bool(d.work.total.form.cases)
+
+
+def heading(d: Derivation) -> str:
+    """`gemv(n) at n = 4096`, with the kernel's assumptions."""
+    given = ", ".join(f"{n} = {v}" for n, v in d.values.items())
+    constants = ", ".join(f"{n} = {v}" for n, v in d.kernel.constants)
+    parts = [f"{d.kernel.name}({', '.join(p.name for p in d.kernel.parameters)})"]
+    if constants:
+        parts.append(f"with {constants}")
+    if d.kernel.assumptions:
+        parts.append(f"where {', '.join(str(a) for a in d.kernel.assumptions)}")
+    return " ".join(parts) + (f", at {given}" if given else "")
+
+
+def operation_name(d: Derivation) -> str:
+    """FLOP or OP; OP where only whole numbers are computed with."""
+    types = list(d.work.by_type)
+    return "OP" if types and all(t.startswith("i") for t in types) else "FLOP"
+
+
+def once_differs(d: Derivation) -> bool:
+    """Whether the textbook's count, each datum once, is another than the one printed (rule 11)."""
+    printed = d.at_cache.bytes
+    return d.convention != "once" and (d.once.form != printed.form or d.once.value != printed.value)
+
+
+def ceiling(alpha: Fraction | None) -> str:
+    """(2 alpha + 1 - alpha) / 2 as a percentage."""
+    return "" if alpha is None else f"{show_number((1 + alpha) * 50)} %"
+
+
+def size_order(d: Derivation, order: Growth) -> list[str]:
+    """How the parameters are taken to compare in size, in words."""
+    names = [p.name for p in d.kernel.parameters]
+    tiles = [n for n in names if n in order.tiles]
+    extents = [n for n in names if n not in order.tiles]
+    words = [f"{', '.join(extents)} of about one size"] if len(extents) > 1 else []
+    return words + ([f"{', '.join(tiles)} far below {', '.join(extents)}"] if tiles and extents else [])
+
+
+def is_zero(q: Quantity) -> bool:
+    return q.form is not None and not q.form.cases
+
+
+def exact_number(value: Fraction) -> str:
+    """An exact count with thousands apart, or a fraction."""
+    return group(int(value)) if value.denominator == 1 else show_number(value, 6)
