@@ -9,7 +9,7 @@ import click
 from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.text import bold, columns
 from roofdsl.machine.find import load_machine, shipped_machines
-from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine, operation
+from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine, Multiprocessor, operation
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.predict.links import stream_rate
 
@@ -102,10 +102,21 @@ def describe(m: Machine) -> str:
         rows.append(("clock", f"{float(m.clock_hz) / 1e9:g} GHz", ""))
     if m.units is not None:
         rows.append(("units", str(m.units), ""))
+    if m.multiprocessor is not None:
+        rows.append(("multiprocessor", _multiprocessor(m.multiprocessor), m.multiprocessor.source))
+    rows += [(f"latency {level}", show_time(time), "") for level, time in m.latencies]
     rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
     head = [bold(m.name) + (f"  {m.title}" if m.title else "")]
     head += [f"source: {m.source}"] if m.source else []
     return "\n".join([*head, "", *(f"  {line}" for line in columns(rows))])
+
+
+def _multiprocessor(own: Multiprocessor) -> str:
+    limits = (("warps", own.warps), ("blocks", own.blocks), ("registers", own.registers))
+    parts = [f"warps of {own.warp} threads", *(f"{n:,} {word}" for word, n in limits if n)]
+    parts += [f"{own.block_threads:,} threads a block"] if own.block_threads else []
+    parts += [f"{show_size(own.shared_bytes)} shared"] if own.shared_bytes else []
+    return ", ".join([*parts, *([f"{own.schedulers} schedulers"] if own.schedulers > 1 else [])])
 
 
 def plain(m: Machine) -> dict[str, Any]:
@@ -165,6 +176,10 @@ def plain(m: Machine) -> dict[str, Any]:
         "launch_s": None if m.launch_s is None else float(m.launch_s),
         "clock_hz": None if m.clock_hz is None else float(m.clock_hz),
         "units": m.units,
+        "multiprocessor": None
+        if m.multiprocessor is None
+        else {name: getattr(m.multiprocessor, name) for name in m.multiprocessor.__match_args__},
+        "latencies_s": {level: float(time) for level, time in m.latencies},
         "pipes_separate": m.pipes_separate,
         "costs": {cls: float(value) for cls, value in m.costs},
     }

@@ -13,6 +13,7 @@ from roofdsl.cli.options import (
     machine_option,
     set_option,
     show_json,
+    size_option,
     traffic_option,
     warn,
 )
@@ -21,6 +22,7 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.kernel import predict as predict_kernel
+from roofdsl.predict.occupancy import Block
 from roofdsl.predict.program import predict_program
 
 
@@ -33,6 +35,10 @@ from roofdsl.predict.program import predict_program
 @click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
 @click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
 @click.option("--data", metavar="MEMORY", help="The further memory in which all data lie, reached over links.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of a block: asks for the occupancy.")
+@click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
+@size_option("--shared", "Shared memory of a block.")
+@size_option("--in-flight", "What a thread has on the way at a time: asks for the latency ceilings.")
 @json_option
 def predict(
     *,
@@ -44,12 +50,19 @@ def predict(
     ceilings: tuple[str, ...],
     levels: Literal["all", "memory"],
     data: str | None,
+    threads: int | None,
+    registers: int | None,
+    shared: int | None,
+    in_flight: int | None,
     as_json: bool,
 ) -> None:
     """Predict the time of the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name) on a machine."""
     machine = load_machine(machine_name)
     chosen = choose(file)
-    options = Options(traffic, unit, ceilings, levels, data)
+    if threads is None and (registers or shared or in_flight):
+        raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
+    block = None if threads is None else Block(threads, registers or 0, shared or 0)
+    options = Options(traffic, unit, ceilings, levels, data, block, in_flight)
     predictions = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
     predictions += [predict_program(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:

@@ -15,6 +15,7 @@ from roofdsl.machine.quantities import (
     show_size,
     show_time,
 )
+from roofdsl.predict.occupancy import LatencyCeiling, occupancy_text
 from roofdsl.predict.time import Prediction
 
 
@@ -47,7 +48,16 @@ def _counts(p: Prediction) -> list[tuple[str, str]]:
         share = show_number(100 * p.peak_fraction, 3)
         rows.append(("ceiling", f"{show_rate(p.peak_per_s, p.operation)}, {share} % of the {p.type} peak"))
         rows.append(("mix", _mix(p)))
+    if p.occupancy is not None:
+        rows.append(("occupancy", occupancy_text(p.occupancy)))
+    for found in p.latency:
+        rows.append(("in flight", _in_flight(found)))
     return rows
+
+
+def _in_flight(found: LatencyCeiling) -> str:
+    needed = f"{show_bytes(found.in_flight_bytes)} towards {found.level}, which needs {show_bytes(found.needed_bytes)}"
+    return needed + (f": at most {show_bandwidth(found.bytes_per_s)}" if found.binds else "")
 
 
 def _mix(p: Prediction) -> str:

@@ -223,6 +223,12 @@ class Builder:
     def units(self, span: Span, *parts: object) -> tree.MachineLine:
         return self._line("units", span, parts)
 
+    def multiprocessor(self, span: Span, *parts: object) -> tree.MachineLine:
+        return self._line("multiprocessor", span, parts)
+
+    def latency(self, span: Span, *parts: object) -> tree.MachineLine:
+        return self._line("latency", span, parts)
+
     def cost(self, span: Span, *parts: object) -> tree.MachineLine:
         return self._line("cost", span, parts)
 

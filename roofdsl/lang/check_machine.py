@@ -14,6 +14,7 @@ from roofdsl.lang.units import Kind, UnitError, convert
 PEAK_CLASSES = ("fma", "min", "div", "special", "tensor", "tensor_sparse")
 COST_CLASSES = ("add", "mul", "div", "min", "special")
 _FLAGS = ("write_allocate", "no_write_allocate")
+_MULTIPROCESSOR = ("warp", "warps", "blocks", "block_threads", "registers", "shared", "schedulers")
 _OPTIONS = {"cache": ("line", "sector", "ways", "copies", *_FLAGS), "memory": ("line",)}
 
 
@@ -65,7 +66,8 @@ class _Resolver:
         resolvers: dict[str, Callable[[tree.MachineLine], tree.Entry]] = {
             "peak": self._peak, "pipes": self._pipes, "cache": self._cache, "memory": self._memory,
             "ceiling": self._ceiling, "link": self._link, "launch": self._launch, "clock": self._clock,
-            "units": self._units, "cost": self._cost,
+            "units": self._units, "cost": self._cost, "multiprocessor": self._multiprocessor,
+            "latency": self._latency,
         }  # fmt: skip
         lines = self.block.lines
         entries = tuple(resolvers[line.keyword](line) for line in lines if line.keyword != "source")
@@ -231,6 +233,39 @@ class _Resolver:
     def _units(self, line: tree.MachineLine) -> tree.Units:
         self._once(line, "units")
         return tree.Units(resolve_count(line.quantities[0], self.report), _note(line), line.span)
+
+    def _multiprocessor(self, line: tree.MachineLine) -> tree.Multiprocessor:
+        self._once(line, "multiprocessor")
+        values: dict[str, int] = {}
+        for option in line.options:
+            word = option.name.text
+            if word not in _MULTIPROCESSOR:
+                help = did_you_mean(word, _MULTIPROCESSOR, f"it has {listed(_MULTIPROCESSOR, 'and')}")
+                self.report.error("machine-option", f"a multiprocessor has no `{word}`", option.span, help)
+            elif word in values:
+                self.report.error("machine-option", f"`{word}` comes second here", option.span, "say it once")
+            elif option.quantity is None:
+                example = "shared 96 KiB" if word == "shared" else f"{word} 32"
+                self.report.error("machine-option", f"`{word}` needs a number", option.span, f"write `{example}`")
+            elif word == "shared":
+                values[word] = int(resolve_quantity(option.quantity, "size", self.report))
+            else:
+                values[word] = resolve_count(option.quantity, self.report)
+        if "warp" not in values:
+            message = "a multiprocessor says how many threads execute together"
+            self.report.error("machine-option", message, line.span, "begin with `warp 32`")
+        warp = values.pop("warp", 32)
+        return tree.Multiprocessor(warp, **values, source=_note(line), span=line.span)
+
+    def _latency(self, line: tree.MachineLine) -> tree.Latency:
+        level = line.names[0]
+        self._once(line, "latency", level.text)
+        if level.text not in self.levels:
+            known = list(self.levels)
+            help = did_you_mean(level.text, known, f"the levels are {listed(known, 'and')}" if known else "")
+            self.report.error("name-unknown", f"this machine has no level `{level.text}`", level.span, help)
+        time = resolve_quantity(line.quantities[0], "time", self.report)
+        return tree.Latency(level.text, time, _note(line), line.span)
 
     def _cost(self, line: tree.MachineLine) -> tree.Cost:
         self._once(line, "cost", line.names[0].text)

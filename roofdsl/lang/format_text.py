@@ -111,7 +111,7 @@ def machine_line(line: tree.MachineLine) -> str:
     else:
         body = " ".join(filter(None, [label, *names, quantities]))
     note = f' source "{line.source.text}"' if line.source else ""
-    return line.keyword + " " + ", ".join([body, *map(_option, line.options)]) + note
+    return line.keyword + " " + ", ".join(filter(None, [body, *map(_option, line.options)])) + note
 
 
 def broken(text: str, width: int) -> str:

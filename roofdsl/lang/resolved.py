@@ -111,6 +111,33 @@ class Units(Record):
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
+class Multiprocessor(Record):
+    """`multiprocessor`: what one of the machine's units holds at a time; None where the file does not say.
+
+    warp: threads that execute together. warps, blocks: most of them resident. block_threads: most threads of a block.
+    registers: of 32 bits. shared: bytes of shared memory. schedulers: parts that registers and warps are dealt to.
+    """
+
+    warp: int
+    warps: int | None = None
+    blocks: int | None = None
+    block_threads: int | None = None
+    registers: int | None = None
+    shared: int | None = None
+    schedulers: int = 1
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
+class Latency(Record):
+    """`latency LEVEL TIME`: seconds from asking a cache or memory to having the answer."""
+
+    level: str
+    time: Fraction
+    source: str = ""
+    span: Span = field(compare=False, repr=False, default=_NOWHERE)
+
+
 class Cost(Record):
     """`cost CLASS N`: one operation of the class takes the time of `value` unfused ones."""
 
@@ -120,7 +147,7 @@ class Cost(Record):
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
 
-Entry = Peak | Pipes | Cache | Memory | Ceiling | Link | Launch | Clock | Units | Cost
+Entry = Peak | Pipes | Cache | Memory | Ceiling | Link | Launch | Clock | Units | Multiprocessor | Latency | Cost
 
 
 class Machine(Record):

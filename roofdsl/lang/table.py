@@ -67,6 +67,8 @@ TERMINALS: dict[str, tuple[bool, str]] = {
     'LAUNCH': (False, 'launch'),
     'CLOCK': (False, 'clock'),
     'UNITS': (False, 'units'),
+    'MULTIPROCESSOR': (False, 'multiprocessor'),
+    'LATENCY': (False, 'latency'),
     'SOURCE': (False, 'source'),
     'PROGRAM': (False, 'program'),
     'RUN': (False, 'run'),
@@ -190,6 +192,8 @@ RULES: tuple[tuple[str, int, str, tuple[int, ...]], ...] = (
     ('_line', 1, '', (0,)),
     ('_line', 1, '', (0,)),
     ('_line', 1, '', (0,)),
+    ('_line', 1, '', (0,)),
+    ('_line', 1, '', (0,)),
     ('peak', 5, 'peak', (2, 4, 6, 8)),
     ('peak', 4, 'peak', (2, 4, 6, -1)),
     ('peak', 4, 'peak', (2, -1, 4, 6)),
@@ -218,6 +222,12 @@ RULES: tuple[tuple[str, int, str, tuple[int, ...]], ...] = (
     ('clock', 2, 'clock', (2, -1)),
     ('units', 3, 'units', (2, 4)),
     ('units', 2, 'units', (2, -1)),
+    ('multiprocessor', 4, 'multiprocessor', (2, 5, 6)),
+    ('multiprocessor', 3, 'multiprocessor', (2, 5, -1)),
+    ('multiprocessor', 3, 'multiprocessor', (2, 4)),
+    ('multiprocessor', 2, 'multiprocessor', (2, -1)),
+    ('latency', 4, 'latency', (2, 4, 6)),
+    ('latency', 3, 'latency', (2, 4, -1)),
     ('source', 2, 'source', (2,)),
     ('note', 2, 'note', (2,)),
     ('quantity', 2, 'quantity', (0, 2)),
@@ -286,9 +296,9 @@ ROWS: tuple[str, ...] = (
     ' use 26',
     '_NEWLINE 27',
     '',
-    '$END -163 COST -163 KERNEL -163 MACHINE -163 PROGRAM -163 TRAFFIC -163 USE -163',
-    '$END -164 COST -164 KERNEL -164 MACHINE -164 PROGRAM -164 TRAFFIC -164 USE -164',
-    '$END -165 COST -165 KERNEL -165 MACHINE -165 PROGRAM -165 TRAFFIC -165 USE -165',
+    '$END -171 COST -171 KERNEL -171 MACHINE -171 PROGRAM -171 TRAFFIC -171 USE -171',
+    '$END -172 COST -172 KERNEL -172 MACHINE -172 PROGRAM -172 TRAFFIC -172 USE -172',
+    '$END -173 COST -173 KERNEL -173 MACHINE -173 PROGRAM -173 TRAFFIC -173 USE -173',
     '_NEWLINE 28',
     '_NEWLINE 29',
     'NUMBER 30 quantity 31',
@@ -298,25 +308,25 @@ ROWS: tuple[str, ...] = (
     '_NEWLINE -4',
     '_NEWLINE -3',
     '_NEWLINE 36',
-    '$END -169 COST -169 KERNEL -169 MACHINE -169 PROGRAM -169 TRAFFIC -169 USE -169',
-    '$END -170 COST -170 KERNEL -170 MACHINE -170 PROGRAM -170 TRAFFIC -170 USE -170',
-    '$END -171 COST -171 KERNEL -171 MACHINE -171 PROGRAM -171 TRAFFIC -171 USE -171',
+    '$END -177 COST -177 KERNEL -177 MACHINE -177 PROGRAM -177 TRAFFIC -177 USE -177',
+    '$END -178 COST -178 KERNEL -178 MACHINE -178 PROGRAM -178 TRAFFIC -178 USE -178',
+    '$END -179 COST -179 KERNEL -179 MACHINE -179 PROGRAM -179 TRAFFIC -179 USE -179',
     '_NEWLINE 37',
     '_NEWLINE 38',
-    '$END -162 COST -162 KERNEL -162 MACHINE -162 PROGRAM -162 TRAFFIC -162 USE -162',
-    '$END -161 COST -161 KERNEL -161 MACHINE -161 PROGRAM -161 TRAFFIC -161 USE -161',
-    '$END -160 COST -160 KERNEL -160 MACHINE -160 PROGRAM -160 TRAFFIC -160 USE -160',
-    'COMMA -148 NAME 39 SOURCE -148 _NEWLINE -148 unit_name 40',
+    '$END -170 COST -170 KERNEL -170 MACHINE -170 PROGRAM -170 TRAFFIC -170 USE -170',
+    '$END -169 COST -169 KERNEL -169 MACHINE -169 PROGRAM -169 TRAFFIC -169 USE -169',
+    '$END -168 COST -168 KERNEL -168 MACHINE -168 PROGRAM -168 TRAFFIC -168 USE -168',
+    'COMMA -156 NAME 39 SOURCE -156 _NEWLINE -156 unit_name 40',
     'SOURCE 41 _NEWLINE -6 note 42',
     'CONST 43 NAME 44 RPAR 45 parameter 46 parameters 47',
     '_NEWLINE 48',
     'COLON 49',
     'CONST 43 NAME 44 RPAR 50 parameter 46 parameters 51',
-    '$END -168 COST -168 KERNEL -168 MACHINE -168 PROGRAM -168 TRAFFIC -168 USE -168',
-    '$END -167 COST -167 KERNEL -167 MACHINE -167 PROGRAM -167 TRAFFIC -167 USE -167',
-    '$END -166 COST -166 KERNEL -166 MACHINE -166 PROGRAM -166 TRAFFIC -166 USE -166',
-    'COMMA -150 SLASH 52 SOURCE -150 _NEWLINE -150',
-    'COMMA -147 SOURCE -147 _NEWLINE -147',
+    '$END -176 COST -176 KERNEL -176 MACHINE -176 PROGRAM -176 TRAFFIC -176 USE -176',
+    '$END -175 COST -175 KERNEL -175 MACHINE -175 PROGRAM -175 TRAFFIC -175 USE -175',
+    '$END -174 COST -174 KERNEL -174 MACHINE -174 PROGRAM -174 TRAFFIC -174 USE -174',
+    'COMMA -158 SLASH 52 SOURCE -158 _NEWLINE -158',
+    'COMMA -155 SOURCE -155 _NEWLINE -155',
     'STRING 53',
     '_NEWLINE -5',
     'NAME 54',
@@ -329,7 +339,7 @@ ROWS: tuple[str, ...] = (
     'COLON 62',
     'RPAR 63',
     'NAME 64',
-    '_NEWLINE -146',
+    '_NEWLINE -154',
     'COMMA -14 EQUAL 65 RPAR -14',
     'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 75 factor 76 '
     'negation 77 power 78 sum 79 term 80',
@@ -339,54 +349,54 @@ ROWS: tuple[str, ...] = (
     'CONST 43 NAME 44 RPAR -11 parameter 107',
     'COMMA 108 RPAR -10',
     'COLON 109',
-    'CACHE 110 CEILING 111 CLOCK 112 COST 1 LAUNCH 113 LINK 114 MEMORY 115 PEAK 116 PIPES 117 SOURCE 118 UNITS 119 '
-    '__machine_plus_9 120 _line 121 cache 122 ceiling 123 clock 124 cost 125 launch 126 link 127 memory 128 peak '
-    '129 pipes 130 source 131 units 132',
-    '_INDENT 133',
-    'RUN 134 _NEWLINE 135 run 136 steps 137',
-    'COLON 138',
-    'COMMA -149 SOURCE -149 _NEWLINE -149',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 139 factor 76 '
+    'CACHE 110 CEILING 111 CLOCK 112 COST 1 LATENCY 113 LAUNCH 114 LINK 115 MEMORY 116 MULTIPROCESSOR 117 PEAK 118 '
+    'PIPES 119 SOURCE 120 UNITS 121 __machine_plus_9 122 _line 123 cache 124 ceiling 125 clock 126 cost 127 latency'
+    ' 128 launch 129 link 130 memory 131 multiprocessor 132 peak 133 pipes 134 source 135 units 136',
+    '_INDENT 137',
+    'RUN 138 _NEWLINE 139 run 140 steps 141',
+    'COLON 142',
+    'COMMA -157 SOURCE -157 _NEWLINE -157',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 143 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 140 factor 76 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 144 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 141 power 78',
-    'AND -99 COLON -99 COMMA -99 COMPARE -99 FLOORDIV -99 LPAR 142 LSQB 143 MINUS -99 OR -99 PERCENT -99 PLUS -99 '
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 145 power 78',
+    'AND -99 COLON -99 COMMA -99 COMPARE -99 FLOORDIV -99 LPAR 146 LSQB 147 MINUS -99 OR -99 PERCENT -99 PLUS -99 '
     'POWER -99 RPAR -99 RSQB -99 SLASH -99 STAR -99 _NEWLINE -99',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 factor 76 negation 144 power 78 sum 79'
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 factor 76 negation 148 power 78 sum 79'
     ' term 80',
     'AND -98 COLON -98 COMMA -98 COMPARE -98 FLOORDIV -98 MINUS -98 OR -98 PERCENT -98 PLUS -98 POWER -98 RPAR -98 '
     'RSQB -98 SLASH -98 STAR -98 _NEWLINE -98',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 145 power 78',
-    'AND -96 COLON -96 COMMA -96 COMPARE -96 FLOORDIV -96 MINUS -96 OR -96 PERCENT -96 PLUS -96 POWER 146 RPAR -96 '
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 149 power 78',
+    'AND -96 COLON -96 COMMA -96 COMPARE -96 FLOORDIV -96 MINUS -96 OR -96 PERCENT -96 PLUS -96 POWER 150 RPAR -96 '
     'RSQB -96 SLASH -96 STAR -96 _NEWLINE -96',
     'AND -81 COLON -81 COMMA -81 OR -81 RPAR -81 RSQB -81 _NEWLINE -81',
-    'AND 147 COLON -77 COMMA -77 OR -77 RPAR -77 RSQB -77 _NEWLINE -77',
-    'COMMA -15 OR 148 RPAR -15',
+    'AND 151 COLON -77 COMMA -77 OR -77 RPAR -77 RSQB -77 _NEWLINE -77',
+    'COMMA -15 OR 152 RPAR -15',
     'AND -88 COLON -88 COMMA -88 COMPARE -88 FLOORDIV -88 MINUS -88 OR -88 PERCENT -88 PLUS -88 RPAR -88 RSQB -88 '
     'SLASH -88 STAR -88 _NEWLINE -88',
     'AND -79 COLON -79 COMMA -79 OR -79 RPAR -79 RSQB -79 _NEWLINE -79',
     'AND -93 COLON -93 COMMA -93 COMPARE -93 FLOORDIV -93 MINUS -93 OR -93 PERCENT -93 PLUS -93 RPAR -93 RSQB -93 '
     'SLASH -93 STAR -93 _NEWLINE -93',
-    'AND -83 COLON -83 COMMA -83 COMPARE 149 MINUS 150 OR -83 PLUS 151 RPAR -83 RSQB -83 _NEWLINE -83 '
-    '__comparison_plus_8 152',
-    'AND -85 COLON -85 COMMA -85 COMPARE -85 FLOORDIV 153 MINUS -85 OR -85 PERCENT 154 PLUS -85 RPAR -85 RSQB -85 '
-    'SLASH 155 STAR 156 _NEWLINE -85',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 157 factor 76 '
+    'AND -83 COLON -83 COMMA -83 COMPARE 153 MINUS 154 OR -83 PLUS 155 RPAR -83 RSQB -83 _NEWLINE -83 '
+    '__comparison_plus_8 156',
+    'AND -85 COLON -85 COMMA -85 COMPARE -85 FLOORDIV 157 MINUS -85 OR -85 PERCENT 158 PLUS -85 RPAR -85 RSQB -85 '
+    'SLASH 159 STAR 160 _NEWLINE -85',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 161 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'NAME 158',
-    'NAME 159',
-    'NAME 160 declared 161',
-    'NAME 160 declared 162',
+    'NAME 162',
     'NAME 163',
-    'EQUAL -69 LSQB 164 UPDATE -69',
-    'NAME 165 names 166',
-    'NAME 160 declared 167',
-    'NAME 160 declared 168',
-    'NAME 165 names 169',
-    'NAME 170',
-    '_INDENT 171',
-    '_NEWLINE 172',
+    'NAME 164 declared 165',
+    'NAME 164 declared 166',
+    'NAME 167',
+    'EQUAL -69 LSQB 168 UPDATE -69',
+    'NAME 169 names 170',
+    'NAME 164 declared 171',
+    'NAME 164 declared 172',
+    'NAME 169 names 173',
+    'NAME 174',
+    '_INDENT 175',
+    '_NEWLINE 176',
     '_NEWLINE -29',
     '_NEWLINE -23',
     '$END -8 COST -8 KERNEL -8 MACHINE -8 PROGRAM -8 TRAFFIC -8 USE -8',
@@ -395,140 +405,147 @@ ROWS: tuple[str, ...] = (
     '_NEWLINE -22',
     '_NEWLINE -30',
     '_NEWLINE -26',
-    'EQUAL 173 UPDATE 174',
+    'EQUAL 177 UPDATE 178',
     '_NEWLINE -25',
     '_NEWLINE -24',
     '_NEWLINE -27',
-    'COMMA -172 RPAR -172',
-    'CONST 43 NAME 44 RPAR -9 parameter 175',
+    'COMMA -180 RPAR -180',
+    'CONST 43 NAME 44 RPAR -9 parameter 179',
     'ASSUME 81 COMPUTE 82 COUNT 83 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 TEMP 90 TILE 91 TRAFFIC 5 UNIT 92 '
-    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 176 compute 98 count 99 declaration 100 let 101 order 102 '
+    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 180 compute 98 count 99 declaration 100 let 101 order 102 '
     'target 103 tile 104 traffic 105 unit 106',
-    'NAME 177',
-    'STRING 178',
-    'NUMBER 30 quantity 179',
-    'NUMBER 30 quantity 180',
     'NAME 181',
-    'NAME 182',
-    'NAME 183',
-    'NAME 184 __pipes_plus_10 185',
-    'STRING 186',
-    'NUMBER 30 quantity 187',
-    'CACHE 110 CEILING 111 CLOCK 112 COST 1 LAUNCH 113 LINK 114 MEMORY 115 PEAK 116 PIPES 117 SOURCE 118 UNITS 119 '
-    '_DEDENT 188 _line 189 cache 122 ceiling 123 clock 124 cost 125 launch 126 link 127 memory 128 peak 129 pipes '
-    '130 source 131 units 132',
-    '_NEWLINE 190',
+    'STRING 182',
+    'NUMBER 30 quantity 183',
+    'NAME 184',
+    'NUMBER 30 quantity 185',
+    'NAME 186',
+    'NAME 187',
+    'NAME 188 option 189',
+    'NAME 190',
+    'NAME 191 __pipes_plus_10 192',
+    'STRING 193',
+    'NUMBER 30 quantity 194',
+    'CACHE 110 CEILING 111 CLOCK 112 COST 1 LATENCY 113 LAUNCH 114 LINK 115 MEMORY 116 MULTIPROCESSOR 117 PEAK 118 '
+    'PIPES 119 SOURCE 120 UNITS 121 _DEDENT 195 _line 196 cache 124 ceiling 125 clock 126 cost 127 latency 128 '
+    'launch 129 link 130 memory 131 multiprocessor 132 peak 133 pipes 134 source 135 units 136',
+    '_NEWLINE 197',
     '_NEWLINE -108',
     '_NEWLINE -110',
     '_NEWLINE -113',
     '_NEWLINE -115',
+    '_NEWLINE -118',
     '_NEWLINE -112',
     '_NEWLINE -111',
     '_NEWLINE -109',
+    '_NEWLINE -117',
     '_NEWLINE -106',
     '_NEWLINE -107',
     '_NEWLINE -116',
     '_NEWLINE -114',
-    'CACHE 110 CEILING 111 CLOCK 112 COST 1 LAUNCH 113 LINK 114 MEMORY 115 PEAK 116 PIPES 117 SOURCE 118 UNITS 119 '
-    '__machine_plus_9 191 _line 121 cache 122 ceiling 123 clock 124 cost 125 launch 126 link 127 memory 128 peak '
-    '129 pipes 130 source 131 units 132',
-    'NAME 192',
-    '_INDENT 193',
-    '_NEWLINE 194',
-    '$END -152 COST -152 KERNEL -152 MACHINE -152 PROGRAM -152 TRAFFIC -152 USE -152',
-    'RUN 134 _NEWLINE 135 run 136 steps 195',
-    'COMMA -13 OR 148 RPAR -13',
-    'OR 148 RPAR 196',
+    'CACHE 110 CEILING 111 CLOCK 112 COST 1 LATENCY 113 LAUNCH 114 LINK 115 MEMORY 116 MULTIPROCESSOR 117 PEAK 118 '
+    'PIPES 119 SOURCE 120 UNITS 121 __machine_plus_9 198 _line 123 cache 124 ceiling 125 clock 126 cost 127 latency'
+    ' 128 launch 129 link 130 memory 131 multiprocessor 132 peak 133 pipes 134 source 135 units 136',
+    'NAME 199',
+    '_INDENT 200',
+    '_NEWLINE 201',
+    '$END -160 COST -160 KERNEL -160 MACHINE -160 PROGRAM -160 TRAFFIC -160 USE -160',
+    'RUN 138 _NEWLINE 139 run 140 steps 202',
+    'COMMA -13 OR 152 RPAR -13',
+    'OR 152 RPAR 203',
     'AND -94 COLON -94 COMMA -94 COMPARE -94 FLOORDIV -94 MINUS -94 OR -94 PERCENT -94 PLUS -94 RPAR -94 RSQB -94 '
     'SLASH -94 STAR -94 _NEWLINE -94',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 RPAR 197 atom 72 comparison 73 conjunction 74 expr 198 exprs'
-    ' 199 factor 76 negation 77 power 78 sum 79 term 80',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 198 exprs 200 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 RPAR 204 atom 72 comparison 73 conjunction 74 expr 205 exprs'
+    ' 206 factor 76 negation 77 power 78 sum 79 term 80',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 205 exprs 207 '
     'factor 76 negation 77 power 78 sum 79 term 80',
     'AND -82 COLON -82 COMMA -82 OR -82 RPAR -82 RSQB -82 _NEWLINE -82',
     'AND -95 COLON -95 COMMA -95 COMPARE -95 FLOORDIV -95 MINUS -95 OR -95 PERCENT -95 PLUS -95 RPAR -95 RSQB -95 '
     'SLASH -95 STAR -95 _NEWLINE -95',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 201 power 78',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 factor 76 negation 202 power 78 sum 79'
-    ' term 80',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 203 factor 76 negation 77 '
-    'power 78 sum 79 term 80',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 76 power 78 sum 204 term 80',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 76 power 78 term 205',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 76 power 78 term 206',
-    'AND -84 COLON -84 COMMA -84 COMPARE 207 OR -84 RPAR -84 RSQB -84 _NEWLINE -84',
     'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 208 power 78',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 209 power 78',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 210 power 78',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 211 power 78',
-    'COMMA 212 OR 148 _NEWLINE -49 __assume_star_5 213',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 factor 76 negation 209 power 78 sum 79'
+    ' term 80',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 210 factor 76 negation 77 '
+    'power 78 sum 79 term 80',
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 76 power 78 sum 211 term 80',
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 76 power 78 term 212',
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 76 power 78 term 213',
+    'AND -84 COLON -84 COMMA -84 COMPARE 214 OR -84 RPAR -84 RSQB -84 _NEWLINE -84',
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 215 power 78',
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 216 power 78',
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 217 power 78',
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 218 power 78',
+    'COMMA 219 OR 152 _NEWLINE -49 __assume_star_5 220',
     '_NEWLINE -53',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 214 factor 76 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 221 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'COLON 215 COMMA 216 __declared_star_4 217',
-    'COMMA 218 _NEWLINE -33 __declaration_star_3 219',
-    'COMMA 218 _NEWLINE -37 __declaration_star_3 220',
-    'EQUAL 221',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 198 exprs 222 '
+    'COLON 222 COMMA 223 __declared_star_4 224',
+    'COMMA 225 _NEWLINE -33 __declaration_star_3 226',
+    'COMMA 225 _NEWLINE -37 __declaration_star_3 227',
+    'EQUAL 228',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 205 exprs 229 '
     'factor 76 negation 77 power 78 sum 79 term 80',
-    'BY -55 COMMA 216 _NEWLINE -55 __declared_star_4 223',
+    'BY -55 COMMA 223 _NEWLINE -55 __declared_star_4 230',
     '_NEWLINE -51',
-    'COMMA 218 _NEWLINE -35 __declaration_star_3 224',
-    'COMMA 218 _NEWLINE -39 __declaration_star_3 225',
-    'BY 226',
+    'COMMA 225 _NEWLINE -35 __declaration_star_3 231',
+    'COMMA 225 _NEWLINE -39 __declaration_star_3 232',
+    'BY 233',
     '_NEWLINE -52',
-    'ASSUME 81 COMPUTE 82 COUNT 83 FOR 227 IF 228 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 PARALLEL 229 TEMP '
-    '90 TILE 91 TRAFFIC 5 UNIT 92 __block_plus_2 230 _item 231 _simple 232 assign 95 assume 96 compute 98 count 99 '
-    'declaration 100 for 233 if 234 let 101 order 102 target 103 tile 104 traffic 105 unit 106',
+    'ASSUME 81 COMPUTE 82 COUNT 83 FOR 234 IF 235 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 PARALLEL 236 TEMP '
+    '90 TILE 91 TRAFFIC 5 UNIT 92 __block_plus_2 237 _item 238 _simple 239 assign 95 assume 96 compute 98 count 99 '
+    'declaration 100 for 240 if 241 let 101 order 102 target 103 tile 104 traffic 105 unit 106',
     '$END -18 ASSUME -18 COMPUTE -18 COST -18 COUNT -18 ELIF -18 ELSE -18 FOR -18 IF -18 IN -18 INOUT -18 KERNEL '
     '-18 LET -18 MACHINE -18 NAME -18 ORDER -18 OUT -18 PARALLEL -18 PROGRAM -18 TEMP -18 TILE -18 TRAFFIC -18 UNIT'
     ' -18 USE -18 _DEDENT -18',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 235 factor 76 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 242 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 236 factor 76 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 243 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'COMMA -173 RPAR -173',
+    'COMMA -181 RPAR -181',
     '$END -7 COST -7 KERNEL -7 MACHINE -7 PROGRAM -7 TRAFFIC -7 USE -7',
-    'NUMBER 30 quantity 237',
-    'NAME 238',
-    'SOURCE 41 _NEWLINE -142 note 239',
-    'SOURCE 41 _NEWLINE -140 note 240',
-    'COLON 241',
-    'NUMBER 30 quantity 242',
-    'NAME 243 NUMBER 30 quantity 244',
-    'NAME -190 SOURCE -190 _NEWLINE -190',
-    'NAME 245 SOURCE 41 _NEWLINE -122 note 246',
-    '_NEWLINE -145',
-    'SOURCE 41 _NEWLINE -144 note 247',
+    'NUMBER 30 quantity 244',
+    'NAME 245',
+    'SOURCE 41 _NEWLINE -144 note 246',
+    'NUMBER 30 quantity 247',
+    'SOURCE 41 _NEWLINE -142 note 248',
+    'COLON 249',
+    'NUMBER 30 quantity 250',
+    'COMMA -134 NUMBER 30 SOURCE -134 _NEWLINE -134 quantity 251',
+    'COMMA 252 SOURCE 41 _NEWLINE -150 __cache_star_11 253 note 254',
+    'NAME 255 NUMBER 30 quantity 256',
+    'NAME -198 SOURCE -198 _NEWLINE -198',
+    'NAME 257 SOURCE 41 _NEWLINE -124 note 258',
+    '_NEWLINE -153',
+    'SOURCE 41 _NEWLINE -146 note 259',
     '$END -105 COST -105 KERNEL -105 MACHINE -105 PROGRAM -105 TRAFFIC -105 USE -105',
-    '_NEWLINE 248',
-    'CACHE -188 CEILING -188 CLOCK -188 COST -188 LAUNCH -188 LINK -188 MEMORY -188 PEAK -188 PIPES -188 SOURCE '
-    '-188 UNITS -188 _DEDENT -188',
-    'CACHE 110 CEILING 111 CLOCK 112 COST 1 LAUNCH 113 LINK 114 MEMORY 115 PEAK 116 PIPES 117 SOURCE 118 UNITS 119 '
-    '_DEDENT 249 _line 189 cache 122 ceiling 123 clock 124 cost 125 launch 126 link 127 memory 128 peak 129 pipes '
-    '130 source 131 units 132',
-    'LPAR 250',
-    'REPEAT 251 RUN 134 __steps_plus_12 252 _step 253 repeat 254 run 255',
-    '$END -154 COST -154 KERNEL -154 MACHINE -154 PROGRAM -154 REPEAT -154 RUN -154 TRAFFIC -154 USE -154 _DEDENT '
-    '-154',
-    '$END -151 COST -151 KERNEL -151 MACHINE -151 PROGRAM -151 TRAFFIC -151 USE -151',
+    '_NEWLINE 260',
+    'CACHE -196 CEILING -196 CLOCK -196 COST -196 LATENCY -196 LAUNCH -196 LINK -196 MEMORY -196 MULTIPROCESSOR '
+    '-196 PEAK -196 PIPES -196 SOURCE -196 UNITS -196 _DEDENT -196',
+    'CACHE 110 CEILING 111 CLOCK 112 COST 1 LATENCY 113 LAUNCH 114 LINK 115 MEMORY 116 MULTIPROCESSOR 117 PEAK 118 '
+    'PIPES 119 SOURCE 120 UNITS 121 _DEDENT 261 _line 196 cache 124 ceiling 125 clock 126 cost 127 latency 128 '
+    'launch 129 link 130 memory 131 multiprocessor 132 peak 133 pipes 134 source 135 units 136',
+    'LPAR 262',
+    'REPEAT 263 RUN 138 __steps_plus_12 264 _step 265 repeat 266 run 267',
+    '$END -162 COST -162 KERNEL -162 MACHINE -162 PROGRAM -162 REPEAT -162 RUN -162 TRAFFIC -162 USE -162 _DEDENT '
+    '-162',
+    '$END -159 COST -159 KERNEL -159 MACHINE -159 PROGRAM -159 TRAFFIC -159 USE -159',
     'AND -103 COLON -103 COMMA -103 COMPARE -103 FLOORDIV -103 MINUS -103 OR -103 PERCENT -103 PLUS -103 POWER -103'
     ' RPAR -103 RSQB -103 SLASH -103 STAR -103 _NEWLINE -103',
     'AND -102 COLON -102 COMMA -102 COMPARE -102 FLOORDIV -102 MINUS -102 OR -102 PERCENT -102 PLUS -102 POWER -102'
     ' RPAR -102 RSQB -102 SLASH -102 STAR -102 _NEWLINE -102',
-    'COMMA 256 OR 148 RPAR -76 RSQB -76 _NEWLINE -76 __assume_star_5 257',
-    'RPAR 258',
-    'RSQB 259',
+    'COMMA 268 OR 152 RPAR -76 RSQB -76 _NEWLINE -76 __assume_star_5 269',
+    'RPAR 270',
+    'RSQB 271',
     'AND -97 COLON -97 COMMA -97 COMPARE -97 FLOORDIV -97 MINUS -97 OR -97 PERCENT -97 PLUS -97 RPAR -97 RSQB -97 '
     'SLASH -97 STAR -97 _NEWLINE -97',
     'AND -80 COLON -80 COMMA -80 OR -80 RPAR -80 RSQB -80 _NEWLINE -80',
-    'AND 147 COLON -78 COMMA -78 OR -78 RPAR -78 RSQB -78 _NEWLINE -78',
-    'AND -186 COLON -186 COMMA -186 COMPARE -186 MINUS 150 OR -186 PLUS 151 RPAR -186 RSQB -186 _NEWLINE -186',
-    'AND -87 COLON -87 COMMA -87 COMPARE -87 FLOORDIV 153 MINUS -87 OR -87 PERCENT 154 PLUS -87 RPAR -87 RSQB -87 '
-    'SLASH 155 STAR 156 _NEWLINE -87',
-    'AND -86 COLON -86 COMMA -86 COMPARE -86 FLOORDIV 153 MINUS -86 OR -86 PERCENT 154 PLUS -86 RPAR -86 RSQB -86 '
-    'SLASH 155 STAR 156 _NEWLINE -86',
-    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 76 power 78 sum 260 term 80',
+    'AND 151 COLON -78 COMMA -78 OR -78 RPAR -78 RSQB -78 _NEWLINE -78',
+    'AND -194 COLON -194 COMMA -194 COMPARE -194 MINUS 154 OR -194 PLUS 155 RPAR -194 RSQB -194 _NEWLINE -194',
+    'AND -87 COLON -87 COMMA -87 COMPARE -87 FLOORDIV 157 MINUS -87 OR -87 PERCENT 158 PLUS -87 RPAR -87 RSQB -87 '
+    'SLASH 159 STAR 160 _NEWLINE -87',
+    'AND -86 COLON -86 COMMA -86 COMPARE -86 FLOORDIV 157 MINUS -86 OR -86 PERCENT 158 PLUS -86 RPAR -86 RSQB -86 '
+    'SLASH 159 STAR 160 _NEWLINE -86',
+    'LPAR 66 MINUS 67 NAME 68 NUMBER 70 PLUS 71 atom 72 factor 76 power 78 sum 272 term 80',
     'AND -91 COLON -91 COMMA -91 COMPARE -91 FLOORDIV -91 MINUS -91 OR -91 PERCENT -91 PLUS -91 RPAR -91 RSQB -91 '
     'SLASH -91 STAR -91 _NEWLINE -91',
     'AND -92 COLON -92 COMMA -92 COMPARE -92 FLOORDIV -92 MINUS -92 OR -92 PERCENT -92 PLUS -92 RPAR -92 RSQB -92 '
@@ -537,207 +554,211 @@ ROWS: tuple[str, ...] = (
     'SLASH -90 STAR -90 _NEWLINE -90',
     'AND -89 COLON -89 COMMA -89 COMPARE -89 FLOORDIV -89 MINUS -89 OR -89 PERCENT -89 PLUS -89 RPAR -89 RSQB -89 '
     'SLASH -89 STAR -89 _NEWLINE -89',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 261 factor 76 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 273 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'COMMA 262 _NEWLINE -48',
-    'OR 148 _NEWLINE -72',
-    'NAME 263',
-    'NAME 264',
-    'COLON 265 COMMA 266',
-    'NAME 160 declared 267',
-    'COMMA 268 _NEWLINE -32',
-    'COMMA 268 _NEWLINE -36',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 269 factor 76 '
+    'COMMA 274 _NEWLINE -48',
+    'OR 152 _NEWLINE -72',
+    'NAME 275',
+    'NAME 276',
+    'COLON 277 COMMA 278',
+    'NAME 164 declared 279',
+    'COMMA 280 _NEWLINE -32',
+    'COMMA 280 _NEWLINE -36',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 281 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'RSQB 270',
-    'BY -54 COMMA 266 _NEWLINE -54',
-    'COMMA 268 _NEWLINE -34',
-    'COMMA 268 _NEWLINE -38',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 198 exprs 271 '
+    'RSQB 282',
+    'BY -54 COMMA 278 _NEWLINE -54',
+    'COMMA 280 _NEWLINE -34',
+    'COMMA 280 _NEWLINE -38',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 205 exprs 283 '
     'factor 76 negation 77 power 78 sum 79 term 80',
-    'NAME 272 clause 273',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 274 factor 76 '
+    'NAME 284 clause 285',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 286 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'FOR 275',
-    'ASSUME 81 COMPUTE 82 COUNT 83 FOR 227 IF 228 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 PARALLEL 229 TEMP '
-    '90 TILE 91 TRAFFIC 5 UNIT 92 _DEDENT 276 _item 277 _simple 232 assign 95 assume 96 compute 98 count 99 '
-    'declaration 100 for 233 if 234 let 101 order 102 target 103 tile 104 traffic 105 unit 106',
-    'ASSUME -174 COMPUTE -174 COUNT -174 FOR -174 IF -174 IN -174 INOUT -174 LET -174 NAME -174 ORDER -174 OUT -174'
-    ' PARALLEL -174 TEMP -174 TILE -174 TRAFFIC -174 UNIT -174 _DEDENT -174',
-    '_NEWLINE 278',
+    'FOR 287',
+    'ASSUME 81 COMPUTE 82 COUNT 83 FOR 234 IF 235 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 PARALLEL 236 TEMP '
+    '90 TILE 91 TRAFFIC 5 UNIT 92 _DEDENT 288 _item 289 _simple 239 assign 95 assume 96 compute 98 count 99 '
+    'declaration 100 for 240 if 241 let 101 order 102 target 103 tile 104 traffic 105 unit 106',
+    'ASSUME -182 COMPUTE -182 COUNT -182 FOR -182 IF -182 IN -182 INOUT -182 LET -182 NAME -182 ORDER -182 OUT -182'
+    ' PARALLEL -182 TEMP -182 TILE -182 TRAFFIC -182 UNIT -182 _DEDENT -182',
+    '_NEWLINE 290',
     'ASSUME -20 COMPUTE -20 COUNT -20 FOR -20 IF -20 IN -20 INOUT -20 LET -20 NAME -20 ORDER -20 OUT -20 PARALLEL '
     '-20 TEMP -20 TILE -20 TRAFFIC -20 UNIT -20 _DEDENT -20',
     'ASSUME -21 COMPUTE -21 COUNT -21 FOR -21 IF -21 IN -21 INOUT -21 LET -21 NAME -21 ORDER -21 OUT -21 PARALLEL '
     '-21 TEMP -21 TILE -21 TRAFFIC -21 UNIT -21 _DEDENT -21',
-    'OR 148 _NEWLINE -67',
-    'OR 148 _NEWLINE -68',
-    'COMMA 279',
-    'NAME 280 NUMBER 30 quantity 281',
-    '_NEWLINE -141',
-    '_NEWLINE -139',
-    'NAME 282',
-    'COMMA 283',
-    'NUMBER 30 quantity 284',
-    'SOURCE 41 _NEWLINE -120 note 285',
-    'NAME -191 SOURCE -191 _NEWLINE -191',
-    '_NEWLINE -121',
+    'OR 152 _NEWLINE -67',
+    'OR 152 _NEWLINE -68',
+    'COMMA 291',
+    'NAME 292 NUMBER 30 quantity 293',
     '_NEWLINE -143',
-    'CACHE -189 CEILING -189 CLOCK -189 COST -189 LAUNCH -189 LINK -189 MEMORY -189 PEAK -189 PIPES -189 SOURCE '
-    '-189 UNITS -189 _DEDENT -189',
+    'SOURCE 41 _NEWLINE -152 note 294',
+    '_NEWLINE -141',
+    'NAME 295',
+    'COMMA 296',
+    'COMMA -133 SOURCE -133 _NEWLINE -133',
+    'NAME 188 option 297',
+    'COMMA 298 SOURCE 41 _NEWLINE -148 note 299',
+    '_NEWLINE -149',
+    'NUMBER 30 quantity 300',
+    'SOURCE 41 _NEWLINE -122 note 301',
+    'NAME -199 SOURCE -199 _NEWLINE -199',
+    '_NEWLINE -123',
+    '_NEWLINE -145',
+    'CACHE -197 CEILING -197 CLOCK -197 COST -197 LATENCY -197 LAUNCH -197 LINK -197 MEMORY -197 MULTIPROCESSOR '
+    '-197 PEAK -197 PIPES -197 SOURCE -197 UNITS -197 _DEDENT -197',
     '$END -104 COST -104 KERNEL -104 MACHINE -104 PROGRAM -104 TRAFFIC -104 USE -104',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 RPAR 286 atom 72 comparison 73 conjunction 74 expr 198 exprs'
-    ' 287 factor 76 negation 77 power 78 sum 79 term 80',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 288 factor 76 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 RPAR 302 atom 72 comparison 73 conjunction 74 expr 205 exprs'
+    ' 303 factor 76 negation 77 power 78 sum 79 term 80',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 304 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'REPEAT 251 RUN 134 _DEDENT 289 _step 290 repeat 254 run 255',
-    'REPEAT -194 RUN -194 _DEDENT -194',
-    'REPEAT -156 RUN -156 _DEDENT -156',
-    '_NEWLINE 291',
+    'REPEAT 263 RUN 138 _DEDENT 305 _step 306 repeat 266 run 267',
+    'REPEAT -202 RUN -202 _DEDENT -202',
+    'REPEAT -164 RUN -164 _DEDENT -164',
+    '_NEWLINE 307',
     'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 RPAR -75 RSQB -75 _NEWLINE -75 atom 72 comparison 73 '
-    'conjunction 74 expr 261 factor 76 negation 77 power 78 sum 79 term 80',
-    'COMMA 292 RPAR -74 RSQB -74 _NEWLINE -74',
+    'conjunction 74 expr 273 factor 76 negation 77 power 78 sum 79 term 80',
+    'COMMA 308 RPAR -74 RSQB -74 _NEWLINE -74',
     'AND -101 COLON -101 COMMA -101 COMPARE -101 FLOORDIV -101 MINUS -101 OR -101 PERCENT -101 PLUS -101 POWER -101'
     ' RPAR -101 RSQB -101 SLASH -101 STAR -101 _NEWLINE -101',
     'AND -100 COLON -100 COMMA -100 COMPARE -100 FLOORDIV -100 MINUS -100 OR -100 PERCENT -100 PLUS -100 POWER -100'
     ' RPAR -100 RSQB -100 SLASH -100 STAR -100 _NEWLINE -100',
-    'AND -187 COLON -187 COMMA -187 COMPARE -187 MINUS 150 OR -187 PLUS 151 RPAR -187 RSQB -187 _NEWLINE -187',
-    'COMMA -180 OR 148 RPAR -180 RSQB -180 _NEWLINE -180',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 293 factor 76 '
+    'AND -195 COLON -195 COMMA -195 COMPARE -195 MINUS 154 OR -195 PLUS 155 RPAR -195 RSQB -195 _NEWLINE -195',
+    'COMMA -188 OR 152 RPAR -188 RSQB -188 _NEWLINE -188',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 309 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'COL 294 COMMA -47 LSQB 295 _NEWLINE -47',
-    'BY -178 COLON -178 COMMA -178 _NEWLINE -178',
-    'NAME 296',
-    'NAME 297',
-    'COMMA -176 _NEWLINE -176',
-    'NAME 160 declared 298',
-    'OR 148 _NEWLINE -71',
+    'COL 310 COMMA -47 LSQB 311 _NEWLINE -47',
+    'BY -186 COLON -186 COMMA -186 _NEWLINE -186',
+    'NAME 312',
+    'NAME 313',
+    'COMMA -184 _NEWLINE -184',
+    'NAME 164 declared 314',
+    'OR 152 _NEWLINE -71',
     'EQUAL -70 UPDATE -70',
     '_NEWLINE -50',
-    'IN 299',
-    'COLON 300 COMMA 301 __for_star_6 302',
-    'COLON 303 OR 148',
-    'NAME 272 clause 304',
+    'IN 315',
+    'COLON 316 COMMA 317 __for_star_6 318',
+    'COLON 319 OR 152',
+    'NAME 284 clause 320',
     '$END -17 ASSUME -17 COMPUTE -17 COST -17 COUNT -17 ELIF -17 ELSE -17 FOR -17 IF -17 IN -17 INOUT -17 KERNEL '
     '-17 LET -17 MACHINE -17 NAME -17 ORDER -17 OUT -17 PARALLEL -17 PROGRAM -17 TEMP -17 TILE -17 TRAFFIC -17 UNIT'
     ' -17 USE -17 _DEDENT -17',
-    'ASSUME -175 COMPUTE -175 COUNT -175 FOR -175 IF -175 IN -175 INOUT -175 LET -175 NAME -175 ORDER -175 OUT -175'
-    ' PARALLEL -175 TEMP -175 TILE -175 TRAFFIC -175 UNIT -175 _DEDENT -175',
+    'ASSUME -183 COMPUTE -183 COUNT -183 FOR -183 IF -183 IN -183 INOUT -183 LET -183 NAME -183 ORDER -183 OUT -183'
+    ' PARALLEL -183 TEMP -183 TILE -183 TRAFFIC -183 UNIT -183 _DEDENT -183',
     'ASSUME -19 COMPUTE -19 COUNT -19 FOR -19 IF -19 IN -19 INOUT -19 LET -19 NAME -19 ORDER -19 OUT -19 PARALLEL '
     '-19 TEMP -19 TILE -19 TRAFFIC -19 UNIT -19 _DEDENT -19',
-    'NUMBER 30 quantity 305',
-    'NUMBER 30 quantity 306',
-    'SOURCE 41 _NEWLINE -136 note 307',
-    'ARROW 308',
-    'NUMBER 30 quantity 309',
-    'SOURCE 41 _NEWLINE -118 note 310',
-    '_NEWLINE -119',
-    '_NEWLINE -158',
-    'RPAR 311',
-    'COLON 312 OR 148',
-    '$END -153 COST -153 KERNEL -153 MACHINE -153 PROGRAM -153 REPEAT -153 RUN -153 TRAFFIC -153 USE -153 _DEDENT '
-    '-153',
-    'REPEAT -195 RUN -195 _DEDENT -195',
-    'REPEAT -155 RUN -155 _DEDENT -155',
+    'NUMBER 30 quantity 321',
+    'NUMBER 30 quantity 322',
+    'SOURCE 41 _NEWLINE -138 note 323',
+    '_NEWLINE -151',
+    'ARROW 324',
+    'NUMBER 30 quantity 325',
+    'COMMA -200 SOURCE -200 _NEWLINE -200',
+    'NAME 188 option 326',
+    '_NEWLINE -147',
+    'SOURCE 41 _NEWLINE -120 note 327',
+    '_NEWLINE -121',
+    '_NEWLINE -166',
+    'RPAR 328',
+    'COLON 329 OR 152',
+    '$END -161 COST -161 KERNEL -161 MACHINE -161 PROGRAM -161 REPEAT -161 RUN -161 TRAFFIC -161 USE -161 _DEDENT '
+    '-161',
+    'REPEAT -203 RUN -203 _DEDENT -203',
+    'REPEAT -163 RUN -163 _DEDENT -163',
     'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 RPAR -73 RSQB -73 _NEWLINE -73 atom 72 comparison 73 '
-    'conjunction 74 expr 293 factor 76 negation 77 power 78 sum 79 term 80',
-    'COMMA -181 OR 148 RPAR -181 RSQB -181 _NEWLINE -181',
+    'conjunction 74 expr 309 factor 76 negation 77 power 78 sum 79 term 80',
+    'COMMA -189 OR 152 RPAR -189 RSQB -189 _NEWLINE -189',
     'COMMA -46 _NEWLINE -46',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 198 exprs 313 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 205 exprs 330 '
     'factor 76 negation 77 power 78 sum 79 term 80',
-    'COL 314 COMMA -43 LSQB 315 _NEWLINE -43',
-    'BY -179 COLON -179 COMMA -179 _NEWLINE -179',
-    'COMMA -177 _NEWLINE -177',
-    'NAME 316',
+    'COL 331 COMMA -43 LSQB 332 _NEWLINE -43',
+    'BY -187 COLON -187 COMMA -187 _NEWLINE -187',
+    'COMMA -185 _NEWLINE -185',
+    'NAME 333',
     'ASSUME 81 COMPUTE 82 COUNT 83 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 TEMP 90 TILE 91 TRAFFIC 5 UNIT 92 '
-    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 317 compute 98 count 99 declaration 100 let 101 order 102 '
+    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 334 compute 98 count 99 declaration 100 let 101 order 102 '
     'target 103 tile 104 traffic 105 unit 106',
-    'NAME 272 clause 318',
-    'COLON 319 COMMA 320',
+    'NAME 284 clause 335',
+    'COLON 336 COMMA 337',
     'ASSUME 81 COMPUTE 82 COUNT 83 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 TEMP 90 TILE 91 TRAFFIC 5 UNIT 92 '
-    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 321 compute 98 count 99 declaration 100 let 101 order 102 '
+    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 338 compute 98 count 99 declaration 100 let 101 order 102 '
     'target 103 tile 104 traffic 105 unit 106',
-    'COLON 322 COMMA 301 __for_star_6 323',
-    'COMMA 324 SOURCE 41 _NEWLINE -126 __cache_star_11 325 note 326',
-    'SOURCE 41 _NEWLINE -134 note 327',
-    '_NEWLINE -135',
-    'NAME 328',
-    'COMMA 324 SOURCE 41 _NEWLINE -130 __cache_star_11 329 note 330',
-    '_NEWLINE -117',
-    '_NEWLINE -157',
-    'RUN 134 _NEWLINE 135 run 136 steps 331',
-    'RSQB 332',
+    'COLON 339 COMMA 317 __for_star_6 340',
+    'COMMA 252 SOURCE 41 _NEWLINE -128 __cache_star_11 341 note 342',
+    'SOURCE 41 _NEWLINE -136 note 343',
+    '_NEWLINE -137',
+    'NAME 344',
+    'COMMA 252 SOURCE 41 _NEWLINE -132 __cache_star_11 345 note 346',
+    'COMMA -201 SOURCE -201 _NEWLINE -201',
+    '_NEWLINE -119',
+    '_NEWLINE -165',
+    'RUN 138 _NEWLINE 139 run 140 steps 347',
+    'RSQB 348',
     'COMMA -42 _NEWLINE -42',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 198 exprs 333 '
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 205 exprs 349 '
     'factor 76 negation 77 power 78 sum 79 term 80',
-    'LPAR 334',
+    'LPAR 350',
     'ASSUME -59 COMPUTE -59 COUNT -59 FOR -59 IF -59 IN -59 INOUT -59 LET -59 NAME -59 ORDER -59 OUT -59 PARALLEL '
     '-59 TEMP -59 TILE -59 TRAFFIC -59 UNIT -59 _DEDENT -59',
-    'COLON -182 COMMA -182',
+    'COLON -190 COMMA -190',
     'ASSUME 81 COMPUTE 82 COUNT 83 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 TEMP 90 TILE 91 TRAFFIC 5 UNIT 92 '
-    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 335 compute 98 count 99 declaration 100 let 101 order 102 '
+    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 351 compute 98 count 99 declaration 100 let 101 order 102 '
     'target 103 tile 104 traffic 105 unit 106',
-    'NAME 272 clause 336',
-    'ASSUME -64 COMPUTE -64 COUNT -64 ELIF 337 ELSE 338 FOR -64 IF -64 IN -64 INOUT -64 LET -64 NAME -64 ORDER -64 '
-    'OUT -64 PARALLEL -64 TEMP -64 TILE -64 TRAFFIC -64 UNIT -64 _DEDENT -64 __if_star_7 339 elif 340 else 341',
+    'NAME 284 clause 352',
+    'ASSUME -64 COMPUTE -64 COUNT -64 ELIF 353 ELSE 354 FOR -64 IF -64 IN -64 INOUT -64 LET -64 NAME -64 ORDER -64 '
+    'OUT -64 PARALLEL -64 TEMP -64 TILE -64 TRAFFIC -64 UNIT -64 _DEDENT -64 __if_star_7 355 elif 356 else 357',
     'ASSUME 81 COMPUTE 82 COUNT 83 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 TEMP 90 TILE 91 TRAFFIC 5 UNIT 92 '
-    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 342 compute 98 count 99 declaration 100 let 101 order 102 '
+    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 358 compute 98 count 99 declaration 100 let 101 order 102 '
     'target 103 tile 104 traffic 105 unit 106',
-    'COLON 343 COMMA 320',
-    'NAME 344 option 345',
-    'COMMA 346 SOURCE 41 _NEWLINE -124 note 347',
-    '_NEWLINE -125',
-    '_NEWLINE -133',
-    'NUMBER 30 quantity 348',
-    'COMMA 346 SOURCE 41 _NEWLINE -128 note 349',
-    '_NEWLINE -129',
-    'REPEAT -159 RUN -159 _DEDENT -159',
-    'COL 350 COMMA -45 _NEWLINE -45',
-    'RSQB 351',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 198 exprs 352 '
+    'COLON 359 COMMA 337',
+    'COMMA 298 SOURCE 41 _NEWLINE -126 note 360',
+    '_NEWLINE -127',
+    '_NEWLINE -135',
+    'NUMBER 30 quantity 361',
+    'COMMA 298 SOURCE 41 _NEWLINE -130 note 362',
+    '_NEWLINE -131',
+    'REPEAT -167 RUN -167 _DEDENT -167',
+    'COL 363 COMMA -45 _NEWLINE -45',
+    'RSQB 364',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 205 exprs 365 '
     'factor 76 negation 77 power 78 sum 79 term 80',
     'ASSUME -58 COMPUTE -58 COUNT -58 FOR -58 IF -58 IN -58 INOUT -58 LET -58 NAME -58 ORDER -58 OUT -58 PARALLEL '
     '-58 TEMP -58 TILE -58 TRAFFIC -58 UNIT -58 _DEDENT -58',
-    'COLON -183 COMMA -183',
-    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 353 factor 76 '
+    'COLON -191 COMMA -191',
+    'LPAR 66 MINUS 67 NAME 68 NOT 69 NUMBER 70 PLUS 71 atom 72 comparison 73 conjunction 74 expr 366 factor 76 '
     'negation 77 power 78 sum 79 term 80',
-    'COLON 354',
-    'ASSUME -62 COMPUTE -62 COUNT -62 ELIF 337 ELSE 338 FOR -62 IF -62 IN -62 INOUT -62 LET -62 NAME -62 ORDER -62 '
-    'OUT -62 PARALLEL -62 TEMP -62 TILE -62 TRAFFIC -62 UNIT -62 _DEDENT -62 elif 355 else 356',
-    'ASSUME -184 COMPUTE -184 COUNT -184 ELIF -184 ELSE -184 FOR -184 IF -184 IN -184 INOUT -184 LET -184 NAME -184'
-    ' ORDER -184 OUT -184 PARALLEL -184 TEMP -184 TILE -184 TRAFFIC -184 UNIT -184 _DEDENT -184',
+    'COLON 367',
+    'ASSUME -62 COMPUTE -62 COUNT -62 ELIF 353 ELSE 354 FOR -62 IF -62 IN -62 INOUT -62 LET -62 NAME -62 ORDER -62 '
+    'OUT -62 PARALLEL -62 TEMP -62 TILE -62 TRAFFIC -62 UNIT -62 _DEDENT -62 elif 368 else 369',
+    'ASSUME -192 COMPUTE -192 COUNT -192 ELIF -192 ELSE -192 FOR -192 IF -192 IN -192 INOUT -192 LET -192 NAME -192'
+    ' ORDER -192 OUT -192 PARALLEL -192 TEMP -192 TILE -192 TRAFFIC -192 UNIT -192 _DEDENT -192',
     'ASSUME -63 COMPUTE -63 COUNT -63 FOR -63 IF -63 IN -63 INOUT -63 LET -63 NAME -63 ORDER -63 OUT -63 PARALLEL '
     '-63 TEMP -63 TILE -63 TRAFFIC -63 UNIT -63 _DEDENT -63',
     'ASSUME -57 COMPUTE -57 COUNT -57 FOR -57 IF -57 IN -57 INOUT -57 LET -57 NAME -57 ORDER -57 OUT -57 PARALLEL '
     '-57 TEMP -57 TILE -57 TRAFFIC -57 UNIT -57 _DEDENT -57',
     'ASSUME 81 COMPUTE 82 COUNT 83 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 TEMP 90 TILE 91 TRAFFIC 5 UNIT 92 '
-    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 357 compute 98 count 99 declaration 100 let 101 order 102 '
+    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 370 compute 98 count 99 declaration 100 let 101 order 102 '
     'target 103 tile 104 traffic 105 unit 106',
-    'COMMA -132 NUMBER 30 SOURCE -132 _NEWLINE -132 quantity 358',
-    'COMMA -192 SOURCE -192 _NEWLINE -192',
-    'NAME 344 option 359',
-    '_NEWLINE -123',
-    'SOURCE 41 _NEWLINE -138 note 360',
-    '_NEWLINE -127',
+    '_NEWLINE -125',
+    'SOURCE 41 _NEWLINE -140 note 371',
+    '_NEWLINE -129',
     'COMMA -44 _NEWLINE -44',
-    'COL 361 COMMA -41 _NEWLINE -41',
-    'RPAR 362',
-    'COLON 363 OR 148',
+    'COL 372 COMMA -41 _NEWLINE -41',
+    'RPAR 373',
+    'COLON 374 OR 152',
     'ASSUME 81 COMPUTE 82 COUNT 83 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 TEMP 90 TILE 91 TRAFFIC 5 UNIT 92 '
-    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 364 compute 98 count 99 declaration 100 let 101 order 102 '
+    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 375 compute 98 count 99 declaration 100 let 101 order 102 '
     'target 103 tile 104 traffic 105 unit 106',
-    'ASSUME -185 COMPUTE -185 COUNT -185 ELIF -185 ELSE -185 FOR -185 IF -185 IN -185 INOUT -185 LET -185 NAME -185'
-    ' ORDER -185 OUT -185 PARALLEL -185 TEMP -185 TILE -185 TRAFFIC -185 UNIT -185 _DEDENT -185',
+    'ASSUME -193 COMPUTE -193 COUNT -193 ELIF -193 ELSE -193 FOR -193 IF -193 IN -193 INOUT -193 LET -193 NAME -193'
+    ' ORDER -193 OUT -193 PARALLEL -193 TEMP -193 TILE -193 TRAFFIC -193 UNIT -193 _DEDENT -193',
     'ASSUME -61 COMPUTE -61 COUNT -61 FOR -61 IF -61 IN -61 INOUT -61 LET -61 NAME -61 ORDER -61 OUT -61 PARALLEL '
     '-61 TEMP -61 TILE -61 TRAFFIC -61 UNIT -61 _DEDENT -61',
     'ASSUME -56 COMPUTE -56 COUNT -56 FOR -56 IF -56 IN -56 INOUT -56 LET -56 NAME -56 ORDER -56 OUT -56 PARALLEL '
     '-56 TEMP -56 TILE -56 TRAFFIC -56 UNIT -56 _DEDENT -56',
-    'COMMA -131 SOURCE -131 _NEWLINE -131',
-    'COMMA -193 SOURCE -193 _NEWLINE -193',
-    '_NEWLINE -137',
+    '_NEWLINE -139',
     'COMMA -40 _NEWLINE -40',
     'COLON -60 COMMA -60',
     'ASSUME 81 COMPUTE 82 COUNT 83 IN 84 INOUT 85 LET 86 NAME 87 ORDER 88 OUT 89 TEMP 90 TILE 91 TRAFFIC 5 UNIT 92 '
-    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 365 compute 98 count 99 declaration 100 let 101 order 102 '
+    '_NEWLINE 93 _simple 94 assign 95 assume 96 block 376 compute 98 count 99 declaration 100 let 101 order 102 '
     'target 103 tile 104 traffic 105 unit 106',
     'ASSUME -66 COMPUTE -66 COUNT -66 FOR -66 IF -66 IN -66 INOUT -66 LET -66 NAME -66 ORDER -66 OUT -66 PARALLEL '
     '-66 TEMP -66 TILE -66 TRAFFIC -66 UNIT -66 _DEDENT -66',

@@ -13,10 +13,12 @@ from roofdsl.lang.resolved import (
     Clock,
     Cost,
     Entry,
+    Latency,
     Launch,
     Link,
     Machine,
     Memory,
+    Multiprocessor,
     Peak,
     Pipes,
     Units,
@@ -24,7 +26,7 @@ from roofdsl.lang.resolved import (
 from roofdsl.lang.source import Comment, Source, Span
 
 __all__ = ["Cache", "Ceiling", "Clock", "Cost", "Entry", "Launch", "Link", "Machine", "Memory", "Peak", "Pipes"]
-__all__ += ["Comment", "Source", "Span", "Units"]
+__all__ += ["Comment", "Latency", "Multiprocessor", "Source", "Span", "Units"]
 
 
 class Name(Record):
@@ -307,7 +309,7 @@ class Quantity(Record):
 
 
 class Option(Record):
-    """`line 64 B`, `write_allocate`: what follows a comma in a `cache` or `memory` line."""
+    """`line 64 B`, `write_allocate`: what a `cache`, `memory` or `multiprocessor` line lists after commas."""
 
     name: Name
     quantity: Quantity | None

@@ -11,6 +11,7 @@ from roofdsl.machine.model import (
     Link,
     Machine,
     Memory,
+    Multiprocessor,
     Peak,
 )
 
@@ -39,8 +40,23 @@ def lower(block: resolved.Machine) -> Machine:
         units=units.count if units else None,
         costs=tuple((e.cls, e.value) for e in entries if isinstance(e, resolved.Cost)),
         pipes_separate=any(isinstance(e, resolved.Pipes) for e in entries),
+        multiprocessor=next((_multiprocessor(e) for e in entries if isinstance(e, resolved.Multiprocessor)), None),
+        latencies=tuple((e.level, e.time) for e in entries if isinstance(e, resolved.Latency)),
         source="; ".join(block.sources),
         origin=block.source.name,
+    )
+
+
+def _multiprocessor(entry: resolved.Multiprocessor) -> Multiprocessor:
+    return Multiprocessor(
+        entry.warp,
+        entry.warps,
+        entry.blocks,
+        entry.block_threads,
+        entry.registers,
+        entry.shared,
+        entry.schedulers,
+        entry.source,
     )
 
 

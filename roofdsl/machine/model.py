@@ -90,6 +90,23 @@ class Link(Record):
     source: str = ""
 
 
+class Multiprocessor(Record):
+    """What one of a machine's `units` holds at a time; None where the machine does not say.
+
+    warp: threads that execute together; warps and blocks resident at most; block_threads: most threads of one block;
+    registers of 32 bits; shared_bytes of shared memory; schedulers: parts that registers and warps are dealt to.
+    """
+
+    warp: int
+    warps: int | None = None
+    blocks: int | None = None
+    block_threads: int | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    schedulers: int = 1
+    source: str = ""
+
+
 class Rate(Record):
     """Operations per second, and in words what was assumed to get them (empty where the machine states it)."""
 
@@ -113,6 +130,8 @@ class Machine(Record):
     units: int | None = None
     costs: tuple[tuple[str, Fraction], ...] = ()
     pipes_separate: bool = False
+    multiprocessor: Multiprocessor | None = None
+    latencies: tuple[tuple[str, Fraction], ...] = ()  # seconds, by level
     source: str = ""
     origin: str = field(default="", compare=False)  # the file it was read from
 

@@ -16,6 +16,7 @@ from roofdsl.machine.quantities import show_size
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
 from roofdsl.predict.time import LevelTime, Prediction
 
 
@@ -25,6 +26,8 @@ class Options(Record):
     traffic: the convention, before what file and machine say (rule 11). unit: "tensor" or "tensor_sparse" (rule
     14), before what the kernel asks for. ceilings: names of ceilings of the machine that the code cannot pass.
     levels: "all", or "memory" for the memory alone. data: the further memory in which all data lie at first.
+    block: the thread block, whose occupancy is found; in_flight_bytes: what each of its threads has on the way at a
+    time, which caps the bandwidth of levels whose latency the machine states.
     """
 
     traffic: Traffic | None = None
@@ -32,6 +35,8 @@ class Options(Record):
     ceilings: tuple[str, ...] = ()
     levels: Literal["all", "memory"] = "all"
     data: str | None = None
+    block: Block | None = None
+    in_flight_bytes: int | None = None
 
 
 DEFAULTS = Options()
@@ -62,6 +67,10 @@ def predict(
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     values = numbers(kernel, parameters)
     boundary = memory_boundary(kernel, machine, options.traffic)
+    resident = None if options.block is None else occupancy(machine, options.block)
+    latency: tuple[LatencyCeiling, ...] = ()
+    if resident is not None and options.in_flight_bytes is not None:
+        latency = latency_ceilings(machine, resident, options.in_flight_bytes)
     work = work_at(kernel, values)
     where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
     moved = transfers_at(kernel, values, where, boundary.convention)
@@ -78,6 +87,7 @@ def predict(
         ceilings=options.ceilings,
         nearer=nearer.levels,
         beyond=beyond,
+        latency=latency,
     )
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
@@ -104,6 +114,7 @@ def predict(
         line_bytes=boundary.line_bytes,
         footprint_bytes=footprint,
         counters=tuple(counted.items()),
+        occupancy=resident,
         assumptions=tuple(dict.fromkeys(prediction.assumptions + nearer.assumptions + boundary.assumptions)),
         warnings=warnings,
     )
@@ -122,16 +133,19 @@ def predict_counts(
     launches: int = 1,
     nearer: tuple[LevelTime, ...] = (),
     beyond: tuple[LevelTime, ...] = (),
+    latency: tuple[LatencyCeiling, ...] = (),
 ) -> Prediction:
     """The prediction for given counts: `bytes_moved` is Q at the memory boundary, of all `launches` together.
 
-    `nearer` and `beyond` are the levels on both sides of the memory. Time is max(T_comp, all T_level, T_launch),
-    without overlap their sum (rule 15). Raises CommandError for a type the machine lacks or a ceiling it does not name.
+    `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps those where it binds. Time is
+    max(T_comp, all T_level, T_launch), without overlap their sum (rule 15). Raises CommandError for a type the
+    machine lacks or a ceiling it does not name.
     """
     memory = machine.main_memory
     levels = (*nearer, LevelTime(memory.name, bytes_moved, memory.bandwidth_bytes_per_s), *beyond)
     compute_caps, bandwidth_caps, warnings = _ceilings(machine, ceilings, work, {level.name for level in levels})
     compute = compute_time(work, machine, unit=unit, costs=costs, ceilings=compute_caps)
+    bandwidth_caps += tuple(found.ceiling() for found in latency if found.binds)
     levels = tuple(_capped(level, bandwidth_caps) for level in levels)
     launch_s = launches * (machine.launch_s or Fraction(0))
     terms = (compute.time_s, *(level.time_s for level in levels), launch_s)
@@ -152,6 +166,7 @@ def predict_counts(
         assumptions=(*compute.assumptions, *(f'under the ceiling "{name}"' for name in ceilings)),
         warnings=warnings,
         parts=compute.parts,
+        latency=latency,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
 from roofdsl.predict.compute import ComputePart
+from roofdsl.predict.occupancy import LatencyCeiling, Occupancy
 
 _SAME = Fraction(9, 10)  # terms within 10 % of the largest are named with it
 
@@ -65,6 +66,7 @@ class Prediction(Record):
     expected_s: the maximum of the terms of each launch, summed over launches; no_overlap_s: their sum.
     machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
     counters: totals of the kernel's own `count` names, whose rates are predicted too.
+    occupancy: of the thread block asked about; latency: what its requests in flight allow, by level.
     parts: the operations by type and class, each with its rate, that make up compute_s.
     """
 
@@ -89,6 +91,8 @@ class Prediction(Record):
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     parts: tuple[ComputePart, ...] = ()
+    occupancy: Occupancy | None = None
+    latency: tuple[LatencyCeiling, ...] = ()
 
     # ---- rates ----
 
@@ -216,6 +220,8 @@ class Prediction(Record):
             assumptions=tuple(dict.fromkeys(self.assumptions + other.assumptions)),
             warnings=tuple(dict.fromkeys(self.warnings + other.warnings)),
             parts=_joined(self.parts + other.parts),
+            occupancy=self.occupancy if self.occupancy == other.occupancy else None,
+            latency=self.latency if self.latency == other.latency else (),
         )
 
     def __mul__(self, times: int) -> Prediction:
@@ -276,6 +282,26 @@ class Prediction(Record):
             "machine_balance": _plain(self.machine_balance),
             "ridge": _plain(self.ridge),
             "levels": [self._level_json(level) for level in self.levels],
+            "occupancy": None
+            if self.occupancy is None
+            else {
+                "warps": self.occupancy.warps,
+                "most_warps": self.occupancy.most,
+                "blocks": self.occupancy.blocks,
+                "threads": self.occupancy.threads,
+                "limits": list(self.occupancy.limits),
+            },
+            "latency": [
+                {
+                    "level": found.level,
+                    "latency_s": float(found.latency_s),
+                    "in_flight_bytes": found.in_flight_bytes,
+                    "needed_bytes": float(found.needed_bytes),
+                    "bytes_per_s": float(found.bytes_per_s),
+                    "binds": found.binds,
+                }
+                for found in self.latency
+            ],
             "launches": self.launches,
             "launch_s": float(self.launch_s),
             "traffic": self.traffic,

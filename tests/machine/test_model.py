@@ -1,6 +1,7 @@
 """Rates and their fallbacks: counting_and_time.md, rule 12."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +9,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Machine, Multiprocessor
 
 
 def machine(lines: str) -> Machine:
@@ -116,3 +117,10 @@ def test_every_kind_of_line_arrives_in_plain_units() -> None:
     assert (m.links[0].start, m.links[0].end, m.links[0].both_ways) == ("DRAM", "HBM", False)
     assert m.launch_s == Fraction(42, 10**7)
     assert (m.clock_hz, m.units, m.costs) == (15 * 10**8, 80, (("special", Fraction(12)),))
+
+
+def test_a_multiprocessor_and_latencies() -> None:
+    path = Path(__file__).parents[1] / "lang" / "good" / "multiprocessor.roof"
+    found = machine_of(load_file(path), None)
+    assert found.multiprocessor == Multiprocessor(32, 64, 32, 1024, 65536, 96 * 1024, 4, "guide")
+    assert found.latencies == (("HBM", Fraction(4, 10**7)), ("L1", Fraction(2, 10**8)))

@@ -1,0 +1,127 @@
+"""Occupancy: how many warps are resident on a multiprocessor, and what their requests in flight allow.
+
+The warps resident are limited by slots, by registers and by shared memory, block by block. By Little's law a bandwidth
+beta needs latency x beta bytes in flight; with fewer, the rate is at most what is in flight over the latency.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.machine.model import BandwidthCeiling, Machine, Multiprocessor
+
+REGISTERS_AT_A_TIME = 8
+"""Registers of a thread are given out in eights (NVIDIA, since Kepler: 256 of a warp)."""
+
+
+class Block(Record):
+    """What one thread block takes: its threads, 32-bit registers of each, and bytes of shared memory."""
+
+    threads: int
+    registers: int = 0
+    shared_bytes: int = 0
+
+
+class Occupancy(Record):
+    """Warps and blocks resident on one multiprocessor, and what limits them (`warps`, `blocks`, ...).
+
+    most: warps that it could hold, None where the machine does not say.
+    """
+
+    warps: int
+    blocks: int
+    threads: int
+    limits: tuple[str, ...]
+    most: int | None
+
+
+def occupancy(machine: Machine, block: Block) -> Occupancy:
+    """How many copies of `block` are resident on one multiprocessor of `machine`.
+
+    Registers are dealt to warps, each scheduler having its share of registers and warps; shared memory to blocks.
+    Raises CommandError where the machine states no multiprocessor, and for a block that does not fit on one.
+    """
+    own = machine.multiprocessor
+    if own is None:
+        raise CommandError(
+            f"machine {machine.name} states no multiprocessor",
+            "add a line such as `multiprocessor warp 32, warps 64, registers 65536, shared 96 KiB`",
+        )
+    if own.block_threads is not None and block.threads > own.block_threads:
+        raise CommandError(
+            f"a block of {block.threads:,} threads is more than the {own.block_threads:,} of {machine.name}",
+            "use smaller blocks",
+        )
+    warps = -(-block.threads // own.warp)
+    fits = {word: n for word, n in _limits(own, block, warps) if n is not None}
+    if not fits:
+        raise CommandError(
+            f"machine {machine.name} states no limit of its multiprocessors", "give `warps`, `registers`"
+        )
+    blocks = min(fits.values())
+    limits = tuple(word for word, n in fits.items() if n == blocks)
+    if not blocks:
+        raise CommandError(
+            f"a block of {block.threads:,} threads does not fit on a multiprocessor of {machine.name}: "
+            f"it runs out of {limits[0]}",
+            "use smaller blocks or fewer registers",
+        )
+    return Occupancy(blocks * warps, blocks, blocks * block.threads, limits, own.warps)
+
+
+def _limits(own: Multiprocessor, block: Block, warps: int) -> tuple[tuple[str, int | None], ...]:
+    """(what is used up, blocks that it suffices for)."""
+    by_registers = None
+    if own.registers is not None and block.registers:
+        each = -(-block.registers // REGISTERS_AT_A_TIME) * REGISTERS_AT_A_TIME * own.warp
+        by_registers = own.registers // own.schedulers // each * own.schedulers // warps
+    by_shared = None
+    if own.shared_bytes is not None and block.shared_bytes:
+        by_shared = own.shared_bytes // block.shared_bytes
+    by_warps = None if own.warps is None else own.warps // warps
+    return ("warps", by_warps), ("blocks", own.blocks), ("registers", by_registers), ("shared memory", by_shared)
+
+
+def occupancy_text(found: Occupancy) -> str:
+    """`8 of 64 warps (2 blocks; registers)`."""
+    of = f" of {found.most}" if found.most is not None else ""
+    blocks = f"{found.blocks} block{'s' if found.blocks > 1 else ''}"
+    return f"{found.warps}{of} warps per multiprocessor ({blocks}, limited by {' and '.join(found.limits)})"
+
+
+class LatencyCeiling(Record):
+    """What a level can deliver to `in_flight_bytes` on the way at a time; needed_bytes fill its bandwidth."""
+
+    level: str
+    latency_s: Fraction
+    in_flight_bytes: int
+    needed_bytes: Fraction
+
+    @property
+    def bytes_per_s(self) -> Fraction:
+        return self.in_flight_bytes / self.latency_s
+
+    @property
+    def binds(self) -> bool:
+        """Whether too little is in flight for the whole bandwidth."""
+        return self.in_flight_bytes < self.needed_bytes
+
+    def ceiling(self) -> BandwidthCeiling:
+        return BandwidthCeiling(f"latency, {self.in_flight_bytes:,} B in flight", self.level, self.bytes_per_s)
+
+
+def latency_ceilings(machine: Machine, resident: Occupancy, bytes_per_thread: int) -> tuple[LatencyCeiling, ...]:
+    """For every level with a latency: what all threads resident, each with `bytes_per_thread` on the way, get of it.
+
+    Raises CommandError where the machine does not say how many multiprocessors (`units`) it has.
+    """
+    if machine.units is None:
+        raise CommandError(f"machine {machine.name} does not say how many multiprocessors it has", "add `units 80`")
+    in_flight = machine.units * resident.threads * bytes_per_thread
+    rates = {c.name: c.bandwidth_bytes_per_s for c in machine.caches}
+    rates |= {m.name: m.bandwidth_bytes_per_s for m in machine.memories}
+    return tuple(
+        LatencyCeiling(level, latency, in_flight, latency * rates[level]) for level, latency in machine.latencies
+    )
