@@ -16,6 +16,7 @@ from roofdsl.analysis.at import scalar_bytes
 from roofdsl.analysis.counters import expanded, has_counters
 from roofdsl.analysis.operations import StatementOperations, operation_counts
 from roofdsl.analysis.setting import check_cache, numbers
+from roofdsl.analysis.settled import NoClosedForm, settled
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Sym
 from roofdsl.loops.model import Count, Kernel, Traffic
@@ -28,7 +29,7 @@ from roofdsl.polyhedral.misses import CannotCount, Fresh, Residencies, exceeding
 from roofdsl.polyhedral.plateaus import Growth, PlateauCounter, PlateauLines, far_point, growth, steps
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse, NotCertified, reuse
-from roofdsl.polyhedral.roots import first_positive
+from roofdsl.polyhedral.roots import large_sizes
 from roofdsl.polyhedral.sizes import NotAffine
 from roofdsl.polyhedral.stream import Stream, build
 
@@ -38,12 +39,10 @@ LEAST = 4
 """Symbolic sizes from which a closed form of Q(Z) is stated, at least; larger where offsets are."""
 
 
+__all__ = ["CACHE", "Bytes", "ClosedForms", "NoClosedForm", "Regime"]
+
 CACHE, CAPACITY = "Z", "Z_lines"
 """The symbol of a cache's size in bytes, and of its capacity in the smallest lines while sets are counted."""
-
-
-class NoClosedForm(Exception):
-    """A quantity has no closed form that this program finds; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +99,11 @@ class ClosedForms:
 
     # ---- W ----
 
-    @cached_property
+    @settled
     def _stream(self) -> Stream:
         return self._guard(lambda: build(self.kernel, self.given, None))
 
-    @cached_property
+    @settled
     def _executions(self) -> list[Any]:
         return self._guard(lambda: [cardinality(d.executions) for d in self._stream.domains])
 
@@ -124,7 +123,7 @@ class ClosedForms:
 
         return self._guard(total)
 
-    @cached_property
+    @settled
     def work(self) -> Cases:
         """W, all classes and types together."""
         return self.weighted(s.total for s in self.operations)
@@ -149,7 +148,7 @@ class ClosedForms:
 
     # ---- traffic ----
 
-    @cached_property
+    @settled
     def _line_stream(self) -> Stream:
         if self.line_bytes is None:
             return self._stream
@@ -160,7 +159,7 @@ class ClosedForms:
         """Arrays whose rows are taken to start on line boundaries."""
         return self._line_stream.rows_aligned
 
-    @cached_property
+    @settled
     def _compulsory(self) -> tuple[Residencies, ...]:
         return self._guard(lambda: compulsory(self._line_stream))
 
@@ -196,11 +195,11 @@ class ClosedForms:
                 constants += [largest(loop.start), largest(loop.stop)]
         return LEAST if max(constants) == 0 else 2 * min(8, max(constants)) + 2 * LEAST
 
-    @cached_property
+    @settled
     def _large(self) -> Stream:
         return self._guard(lambda: build(self.kernel, self.given, self.line_bytes, self._least))
 
-    @cached_property
+    @settled
     def _reuse(self) -> tuple[ArrayReuse, ...]:
         return self._guard(lambda: reuse(self._large))
 
@@ -243,7 +242,7 @@ class ClosedForms:
             counted = tuple(residencies(r, rule) for r in found)
             in_sizes = stream.sizes.meaning()
             names = {k: v.substitute(in_sizes) for k, v in fresh.meaning().items()} | dict(meaning)
-            context, sizes_text = _large_sizes(large or [], stream)
+            context, sizes_text = large_sizes(large or [], stream.context, stream.sizes.meaning())
             context = context.intersect(fresh.context(self._least))
             context = context.intersect(isl.Set(f"[{', '.join(meaning)}] -> {{ : {known} }}"))
             assumes = (*self._assumes(stream, self._least), *sizes_text)
@@ -356,27 +355,6 @@ class ClosedForms:
                 return compute()
         except (CannotCount, LibraryFailure, NotAffine, NotCertified, TooHard) as error:
             raise NoClosedForm(str(error).split("\n")[0]) from error
-
-
-def _large_sizes(large: list[Quasi], stream: Stream) -> tuple[Any, tuple[str, ...]]:
-    """(the stream's context narrowed to where all of `large` are positive, what that says)."""
-    import islpy as isl
-
-    context = stream.context
-    texts: list[str] = []
-    first: dict[str, int] = {}
-    for value in large:
-        start = first_positive(value)
-        if start is not None:
-            (name,) = value.names()
-            first[name] = max(first.get(name, 1), start)
-        else:
-            texts.append(f"{value.substitute(stream.sizes.meaning())} > 0")
-    meaning = stream.sizes.meaning()
-    for name, start in first.items():
-        context = context.intersect(isl.Set(f"[{name}] -> {{ : {name} >= {start} }}"))
-        texts.append(f"{meaning[name]} >= {start}")
-    return context, tuple(texts)
 
 
 def _sum(parts: Iterable[tuple[Any, int]]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -42,6 +43,7 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
     if outermost:
         context.reset_operations()
         context.set_max_operations(operations)
+        _children.begin()
     try:
         yield
     except isl.Error as error:
@@ -60,8 +62,30 @@ MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 SIMPLE = 3
 """Basic sets and floors together, up to which a set is counted in this process."""
 
-OPERATIONS_PER_SECOND = 1_000_000
+OPERATIONS_PER_SECOND = 2_000_000
 """What the integer-set library does in a second, about: turns a limit of operations into one of time."""
+
+LEAST_SECONDS = 0.25
+"""Of processor time that a child gets, however much others have spent."""
+
+
+class _Children:
+    """The processor time of child processes, which counts against the limit of operations like this one's."""
+
+    def __init__(self) -> None:
+        self.begun_s = 0.0
+
+    def begin(self) -> None:
+        """A new limit is in force: what was spent until now does not count."""
+        self.begun_s = os.times().children_user
+
+    def seconds(self, operations: int) -> float:
+        """What is left, in seconds, of a limit of so many operations."""
+        spent = os.times().children_user - self.begun_s
+        return max(LEAST_SECONDS, operations / OPERATIONS_PER_SECOND - spent)
+
+
+_children = _Children()
 
 
 def cardinality(counted: Any) -> Any:
@@ -81,7 +105,7 @@ def cardinality(counted: Any) -> Any:
         if len(parts) + floors <= SIMPLE:
             return counted.card()
         try:
-            return isl.PwQPolynomial(in_child(lambda: str(counted.card()), _seconds(operations)))
+            return isl.PwQPolynomial(in_child(lambda: str(counted.card()), _children.seconds(operations)))
         except Stopped as error:
             raise TooHard("a set of accesses", operations) from error
         except Raised:
@@ -95,13 +119,13 @@ MANY = 12
 def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """What the tasks return, isl.PwQPolynomials or None: in this process where they are few, else on all cores.
 
-    Each is held to the limit of operations that is in force. Raises TooHard.
+    Each is held to what is left of the limit that is in force. Raises TooHard.
     """
     if len(tasks) < MANY:
         return [task() for task in tasks]
     operations = isl.DEFAULT_CONTEXT.get_max_operations() or MAX_OPERATIONS
     try:
-        texts = in_children([partial(_text, task) for task in tasks], _seconds(operations))
+        texts = in_children([partial(_text, task) for task in tasks], _children.seconds(operations))
     except Stopped as error:
         raise TooHard("sets of accesses", operations) from error
     except Raised:
@@ -126,10 +150,6 @@ def _text(task: Callable[[], Any]) -> str:
         if _is_aborted():
             return _BEYOND
         raise
-
-
-def _seconds(operations: int) -> float:
-    return max(0.25, operations / OPERATIONS_PER_SECOND)
 
 
 @contextmanager

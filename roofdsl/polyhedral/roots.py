@@ -6,6 +6,7 @@ for no k up to another n, and the few n between can be listed, each with an affi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -183,3 +184,23 @@ def _difference(outer: list[Interval], inner: list[Interval]) -> list[int] | Non
 def _where(domain: Any, name: str, intervals: list[Interval]) -> Any:
     parts = [f"{name} >= {a}" + ("" if b is None else f" and {name} <= {b}") for a, b in intervals]
     return domain.intersect_params(isl.Set(f"[{name}] -> {{ : {' or '.join(parts) or 'false'} }}"))
+
+
+def large_sizes(values: list[Quasi], context: Any, meaning: Mapping[str, Quasi]) -> tuple[Any, tuple[str, ...]]:
+    """(`context` narrowed to where all of `values` are positive, as far as that is affine; what that says, as texts).
+
+    context: isl.Set of parameters; meaning: what they stand for in the kernel's parameters.
+    """
+    texts: list[str] = []
+    first: dict[str, int] = {}
+    for value in values:
+        start = first_positive(value)
+        if start is not None:
+            (name,) = value.names()
+            first[name] = max(first.get(name, 1), start)
+        else:
+            texts.append(f"{value.substitute(meaning)} > 0")
+    for name, start in first.items():
+        context = context.intersect(isl.Set(f"[{name}] -> {{ : {name} >= {start} }}"))
+        texts.append(f"{meaning[name]} >= {start}")
+    return context, tuple(texts)
