@@ -27,7 +27,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
-from roofdsl.loops.transform import apply
+from roofdsl.loops.transform import apply, repeated
 
 
 class Transfers(Record):
@@ -96,6 +96,27 @@ def transfers_at(
     if line == sector and longest == LONGEST_SIMULATION:
         return traffic_at(kernel, params, where.cache_bytes, line, convention)
     return _found(plain, values, where, convention, (executed, longest))
+
+
+def warm_transfers_at(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    where: Transfers,
+    convention: Traffic,
+    longest: int = LONGEST_SIMULATION,
+) -> TrafficAt:
+    """As `transfers_at`, for a launch right after one like it, which finds in the caches what that left there.
+
+    What two launches in a row move, less what one moves; `accesses` are those of one. Raises as `transfers_at`.
+    """
+    one = transfers_at(kernel, params, where, convention, longest)
+    two = transfers_at(repeated(kernel, 2), params, where, convention, longest)
+
+    def more(after: int | None, before: int | None) -> int | None:
+        return None if after is None or before is None else after - before
+
+    loads, stores = more(two.loads_bytes, one.loads_bytes), more(two.stores_bytes, one.stores_bytes)
+    return TrafficAt(loads, stores, two.bytes - one.bytes, one.accesses, two.method)
 
 
 def _held(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None, cache_bytes: int) -> bool:

@@ -26,6 +26,7 @@ class Options(Record):
     traffic: the convention, before what file and machine say (rule 11). unit: "tensor" or "tensor_sparse" (rule
     14), before what the kernel asks for. ceilings: names of ceilings of the machine that the code cannot pass.
     levels: "all", or "memory" for the memory alone. data: the further memory in which all data lie at first.
+    warm: the launch comes right after another like it, whose data are still in the caches as far as they fit.
     block: the thread block, whose occupancy is found; in_flight_bytes: what each of its threads has on the way at a
     time, which caps the bandwidth of levels whose latency the machine states.
     """
@@ -35,6 +36,7 @@ class Options(Record):
     ceilings: tuple[str, ...] = ()
     levels: Literal["all", "memory"] = "all"
     data: str | None = None
+    warm: bool = False
     block: Block | None = None
     in_flight_bytes: int | None = None
 
@@ -58,7 +60,7 @@ def predict(
     from roofdsl.analysis.at import footprint_at, work_at
     from roofdsl.analysis.counters import counters_at, has_counters
     from roofdsl.analysis.deep import require_legal
-    from roofdsl.analysis.sectors import Transfers, transfers_at
+    from roofdsl.analysis.sectors import Transfers, transfers_at, warm_transfers_at
     from roofdsl.analysis.setting import numbers
     from roofdsl.predict.levels import Hierarchy, link_level, nearer_levels
 
@@ -73,8 +75,10 @@ def predict(
         latency = latency_ceilings(machine, resident, options.in_flight_bytes)
     work = work_at(kernel, values)
     where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
-    moved = transfers_at(kernel, values, where, boundary.convention)
-    nearer = nearer_levels(kernel, values, machine, options.traffic) if options.levels == "all" else Hierarchy(())
+    moved = (warm_transfers_at if options.warm else transfers_at)(kernel, values, where, boundary.convention)
+    nearer = Hierarchy(())
+    if options.levels == "all":
+        nearer = nearer_levels(kernel, values, machine, options.traffic, options.warm)
     beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
     prediction = predict_counts(
         kernel.name,
@@ -92,6 +96,7 @@ def predict(
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
     memory = machine.main_memory
+    state = ("warm: right after another launch of it",) if options.warm else ()
     warnings = prediction.warnings + nearer.warnings
     memory_time = replace(
         prediction.memory,
@@ -115,7 +120,7 @@ def predict(
         footprint_bytes=footprint,
         counters=tuple(counted.items()),
         occupancy=resident,
-        assumptions=tuple(dict.fromkeys(prediction.assumptions + nearer.assumptions + boundary.assumptions)),
+        assumptions=tuple(dict.fromkeys(prediction.assumptions + nearer.assumptions + boundary.assumptions + state)),
         warnings=warnings,
     )
 

@@ -29,13 +29,13 @@ class Hierarchy(Record):
 
 
 def nearer_levels(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, traffic: Traffic | None = None
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, traffic: Traffic | None = None, warm: bool = False
 ) -> Hierarchy:
     """The caches of `machine` as levels: what each delivers to the nearer level when `kernel` runs once.
 
-    A level whose exact traffic takes too long is left out, with a warning. Raises CommandError as the analyses do.
+    warm: right after another launch of it. A level whose exact traffic takes too long is left out, with a warning. Raises CommandError as the analyses do.
     """
-    from roofdsl.analysis.sectors import Transfers, register_bytes_at, transfers_at
+    from roofdsl.analysis.sectors import Transfers, register_bytes_at, transfers_at, warm_transfers_at
 
     levels: list[LevelTime] = []
     notes: list[str] = []
@@ -54,7 +54,8 @@ def nearer_levels(
         at = boundary_behind(kernel, machine, place - 1, traffic)
         where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
         try:
-            moved = transfers_at(kernel, values, where, at.convention, NEARER_ACCESSES)
+            found = warm_transfers_at if warm else transfers_at
+            moved = found(kernel, values, where, at.convention, NEARER_ACCESSES)
         except CommandError as error:
             warnings.append(f"{cache.name} is left out: {error.message}")
             continue
