@@ -23,8 +23,9 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.results import Measurement, load, save
+from roofdsl.plot.board import check_format
 from roofdsl.plot.content import overlay, roofs_of
-from roofdsl.plot.roofline import check_format, save_roofline
+from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Options
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.run import Backend, How, Run, compare_all, measure_runs, stale
@@ -41,7 +42,7 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 @click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="As in `roofdsl measure` (repeatable).")
 @click.option("--compiler", type=click.Choice(["numba", "cc"]), default="numba", show_default=True, help="On the CPU.")
-@click.option("--cold/--warm", default=None, help="By default cold where the data could stay in the caches.")
+@click.option("--cold", is_flag=True, help="Empty the caches before each repeat, and predict so.")
 @click.option("--budget", type=click.FloatRange(0.01, 3600), default=10.0, show_default=True, metavar="SECONDS")
 @traffic_option
 @click.option(
@@ -71,7 +72,7 @@ def validate(
     backend: Backend,
     variants: tuple[str, ...],
     compiler: str,
-    cold: bool | None,
+    cold: bool,
     budget: float,
     traffic: Traffic | None,
     tolerance: float,
@@ -103,7 +104,7 @@ def validate(
     if not results:
         runs = [Run(kernel, own, v) for kernel, own in pairs for v in variants or VARIANTS[backend][:1]]
         with progress_bar("validate") as tell:
-            found = measure_runs(runs, machines[0], How(backend, compiler, cold, budget), tell)
+            found = measure_runs(runs, How(backend, compiler, cold, budget), tell)
         if output is not None:
             save(Path(output), found)
     limits, options = Limits(tolerance, margin), Options(traffic)

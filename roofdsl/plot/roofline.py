@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import atan2, ceil, cos, degrees, floor, hypot, log10, sin
+from math import cos, degrees, hypot, log10, sin
 from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_bandwidth
+from roofdsl.plot.board import (
+    AXES,
+    DPI,
+    INK,
+    NORMAL,
+    OKABE_ITO,
+    PAPER,
+    SIZE_IN,
+    SMALL,
+    Board,
+    check_format,
+    darker,
+    draw_axes,
+    save_figure,
+)
 from roofdsl.plot.content import MachineRoofs, Point, Window, ridge_label, window_of
 from roofdsl.plot.labels import Box, place, stack
-
-# Okabe and Ito: told apart with any colour vision. Black is for a single machine's lines.
-OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-INK, PAPER = "#222222", "#FFFFFF"
-FORMATS = ("svg", "png", "pdf")
-_SIZE_IN = (8.0, 5.2)
-_DPI = 100
-_AXES = (0.095, 0.11, 0.87, 0.80)  # left, bottom, width, height, as parts of the figure
-_SMALL, _NORMAL = 8.5, 9.5
 
 
 def save_roofline(
@@ -34,47 +39,31 @@ def save_roofline(
     shown = [m for m in machines if m.roofs]
     if not shown:
         raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
-    import matplotlib as mpl
-
-    with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
-        figure = draw_roofline(shown, points, title)
-        metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
-        try:
-            figure.savefig(path, format=kind, dpi=2 * _DPI, metadata=metadata)
-        except OSError as error:
-            raise CommandError(f"`{path}` cannot be written: {error.strerror or error}") from None
-
-
-def check_format(path: Path) -> str:
-    """The format that the ending names. Raises CommandError for another than svg, png and pdf."""
-    kind = path.suffix.lstrip(".").lower()
-    if kind not in FORMATS:
-        raise CommandError(f"`{path}` is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
-    return kind
+    save_figure(path, kind, lambda: draw_roofline(shown, points, title))
 
 
 def draw_roofline(machines: Sequence[MachineRoofs], points: Sequence[Point] = (), title: str | None = None) -> Any:
     """The matplotlib Figure, not bound to any display."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=_SIZE_IN, dpi=_DPI, facecolor=PAPER)
-    axes = figure.add_axes(_AXES)
+    figure = Figure(figsize=SIZE_IN, dpi=DPI, facecolor=PAPER)
+    axes = figure.add_axes(AXES)
     window = window_of(machines, points)
-    _axes(
+    draw_axes(
         axes,
         window,
         title if title is not None else _title(machines),
         any(" OP/s" in r.label for m in machines for r in m.roofs),
     )
-    board = _Board(figure, axes, window)
+    board = Board(figure, axes, window)
     colors = {m.name: INK if len(machines) == 1 else OKABE_ITO[i % 6] for i, m in enumerate(machines)}
     board.points = [board.pixel(*_place_of(p, machines, window)) for p in points]
     for machine in machines:
         _lines(board, machine if len(machines) == 1 else machine.without_ceilings(), colors[machine.name])
     handles = _legend(machines, points, colors)
     if handles:
-        axes.legend(handles=handles, loc="lower right", frameon=False, fontsize=_SMALL)
-        width = max(board.size(h.get_label(), _SMALL)[0] for h in handles) + 50
+        axes.legend(handles=handles, loc="lower right", frameon=False, fontsize=SMALL)
+        width = max(board.size(h.get_label(), SMALL)[0] for h in handles) + 50
         board.taken.append(Box(board.frame.x1 - width, 0, board.frame.x1, board.frame.y0 + 20 * len(handles) + 8))
     _points(board, points, machines, colors)
     return figure
@@ -84,104 +73,7 @@ def _title(machines: Sequence[MachineRoofs]) -> str:
     return machines[0].title or machines[0].name if len(machines) == 1 else ""
 
 
-@dataclass
-class _Board:
-    """Axes with known limits: data to pixels without asking matplotlib, and what already takes up room."""
-
-    figure: Any
-    axes: Any
-    window: Window
-
-    def __post_init__(self) -> None:
-        width, height = (n * _DPI for n in _SIZE_IN)
-        left, bottom, w, h = _AXES
-        self.frame = Box(left * width, bottom * height, (left + w) * width, (bottom + h) * height)
-        self.points: list[tuple[float, float]] = []
-        self.taken: list[Box] = []
-        self.crossed: list[Box] = []
-        (x0, x1), (y0, y1) = self.window.x, self.window.y
-        self.per_decade_x = (self.frame.x1 - self.frame.x0) / log10(x1 / x0)
-        self.per_decade_y = (self.frame.y1 - self.frame.y0) / log10(y1 / y0)
-
-    @property
-    def angle(self) -> float:
-        """Of a line of constant bandwidth, in radians."""
-        return atan2(self.per_decade_y, self.per_decade_x)
-
-    def pixel(self, x: float, y: float) -> tuple[float, float]:
-        return (
-            self.frame.x0 + log10(x / self.window.x[0]) * self.per_decade_x,
-            self.frame.y0 + log10(y / self.window.y[0]) * self.per_decade_y,
-        )
-
-    def data(self, px: float, py: float) -> tuple[float, float]:
-        return (
-            self.window.x[0] * 10 ** ((px - self.frame.x0) / self.per_decade_x),
-            self.window.y[0] * 10 ** ((py - self.frame.y0) / self.per_decade_y),
-        )
-
-    def size(self, text: str, points: float) -> tuple[float, float]:
-        """Width and height of a text, in pixels."""
-        from matplotlib.textpath import TextPath
-
-        box = TextPath((0, 0), text, size=points).get_extents()
-        return 1.03 * box.width * _DPI / 72 + 4, points * 1.25 * _DPI / 72
-
-    def hides_point(self, boxes: Sequence[Box]) -> int:
-        """How many points lie under these rectangles."""
-        near = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in self.points]
-        return sum(any(b.overlap(n) for b in boxes) for n in near)
-
-    def text(self, px: float, py: float, text: str, points: float, **style: Any) -> None:
-        x, y = self.data(px, py)
-        veil = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
-        self.axes.text(x, y, text, fontsize=points, bbox=veil, zorder=3.5, **style)
-
-    def line(self, xs: tuple[float, float], ys: tuple[float, float], **style: Any) -> None:
-        """A straight line in the log-log plane, remembered as something labels had better not cross."""
-        self.axes.plot(xs, ys, solid_capstyle="round", **style)
-        (ax, ay), (bx, by) = self.pixel(xs[0], ys[0]), self.pixel(xs[1], ys[1])
-        steps = max(1, int(max(abs(bx - ax), abs(by - ay)) // 6))
-        for i in range(steps + 1):
-            x, y = ax + (bx - ax) * i / steps, ay + (by - ay) * i / steps
-            self.crossed.append(Box(x - 3, y - 3, x + 3, y + 3))
-
-
-def _axes(axes: Any, window: Window, title: str, integer: bool) -> None:
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
-
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(window.x)
-    axes.set_ylim(window.y)
-    for axis, (low, high), label in ((axes.xaxis, window.x, _plain), (axes.yaxis, window.y, _prefixed)):
-        ticks = [10.0**e for e in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_major_formatter(FixedFormatter([label(t) for t in ticks]))
-        axis.set_minor_formatter(NullFormatter())
-    operation = "OP" if integer else "FLOP"
-    axes.set_xlabel(f"Arithmetic intensity I ({operation}/byte)", fontsize=_NORMAL + 1)
-    axes.set_ylabel(f"Performance P ({operation}/s)", fontsize=_NORMAL + 1)
-    axes.set_title(title, fontsize=_NORMAL + 2, loc="left", color=INK)
-    axes.grid(True, which="major", color="#E4E4E4", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=_NORMAL)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def _plain(value: float) -> str:
-    return f"{value:g}" if 1e-4 <= value < 1e6 else f"1e{round(log10(value))}"
-
-
-def _prefixed(value: float) -> str:
-    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor * 0.999:
-            return f"{value / factor:g} {prefix}"
-    return f"{value:g}"
-
-
-def _lines(board: _Board, machine: MachineRoofs, color: str) -> None:
+def _lines(board: Board, machine: MachineRoofs, color: str) -> None:
     """Roofs solid, ceilings dashed; slopes end at the highest roof, roofs begin at the slope."""
     left, right = board.window.x
     for slope in machine.slopes:
@@ -192,7 +84,7 @@ def _lines(board: _Board, machine: MachineRoofs, color: str) -> None:
         style = {"linestyle": (0, (4, 3)), "linewidth": 1.0} if roof.is_ceiling else {"linewidth": 2.0}
         board.line((roof.ridge, right), (roof.rate_per_s, roof.rate_per_s), color=color, zorder=3, **style)
     _name_slopes(board, machine, color)
-    _name_roofs(board, machine, color)
+    name_roofs(board, machine, color)
     ridges = [r for r in machine.roofs if not r.is_ceiling]
     board.axes.plot(
         [r.ridge for r in ridges], [r.rate_per_s for r in ridges], "o", color=PAPER, markeredgecolor=color,
@@ -200,15 +92,15 @@ def _lines(board: _Board, machine: MachineRoofs, color: str) -> None:
     )  # fmt: skip
 
 
-def _name_slopes(board: _Board, machine: MachineRoofs, color: str) -> None:
+def _name_slopes(board: Board, machine: MachineRoofs, color: str) -> None:
     """The memory's name above its line, those of ceilings below, one under the other where lines are close."""
-    height = _SMALL * 1.3 * _DPI / 72
+    height = SMALL * 1.3 * DPI / 72
     along = (cos(board.angle), sin(board.angle))
     across = board.per_decade_y * along[0]  # pixels between lines a decade of bandwidth apart
     left, end = board.window.x[0], machine.top / machine.bandwidth
     start, stop = board.pixel(left, left * machine.bandwidth), board.pixel(end, machine.top)
     length = hypot(stop[0] - start[0], stop[1] - start[1])
-    widths = [board.size(s.label, _SMALL)[0] for s in machine.slopes]
+    widths = [board.size(s.label, SMALL)[0] for s in machine.slopes]
     below = [log10(machine.bandwidth / s.bytes_per_s) * across + 3 for s in machine.slopes[1:]]
     shifts = [-height * 0.35, *(o + height * 0.75 for o in stack(below, height))]
 
@@ -227,24 +119,24 @@ def _name_slopes(board: _Board, machine: MachineRoofs, color: str) -> None:
     best = min((spots(p) for p in parts), key=lambda found: board.hides_point([b for *_, bs in found for b in bs]))
     for slope, (px, py, boxes) in zip(machine.slopes, best, strict=True):
         board.text(
-            px, py, slope.label, _SMALL, color=color, rotation=degrees(board.angle), rotation_mode="anchor",
+            px, py, slope.label, SMALL, color=color, rotation=degrees(board.angle), rotation_mode="anchor",
             ha="center", va="baseline",
         )  # fmt: skip
         board.taken += boxes
 
 
-def _name_roofs(board: _Board, machine: MachineRoofs, color: str) -> None:
+def name_roofs(board: Board, machine: MachineRoofs, color: str) -> None:
     """Names above the lines, pushed up where two are close, at the right end or as far left as points ask for."""
-    height = _SMALL * 1.45 * _DPI / 72
+    height = SMALL * 1.45 * DPI / 72
     roofs = machine.roofs[::-1]
     lines = [board.pixel(board.window.x[1], r.rate_per_s)[1] for r in roofs]
     for roof, y in zip(roofs, stack([p + 3 for p in lines], height), strict=True):
-        width, _ = board.size(roof.label, _SMALL)
+        width, _ = board.size(roof.label, SMALL)
         ridge = board.pixel(roof.ridge, roof.rate_per_s)[0]
         ends = [board.frame.x1 - 4 - 12 * i for i in range(100)]
         room = [px for px in ends if px - width > ridge + 8] or ends[:1]
         px = min(room, key=lambda e: board.hides_point([Box(e - width, y, e, y + height)]))
-        board.text(px, y, roof.label, _SMALL, color=color, ha="right", va="bottom")
+        board.text(px, y, roof.label, SMALL, color=color, ha="right", va="bottom")
         board.taken.append(Box(px - width, y, px, y + height))
 
 
@@ -255,7 +147,7 @@ def _place_of(point: Point, machines: Sequence[MachineRoofs], window: Window) ->
     return window.x[0], (point.bytes_per_s or machines[0].bandwidth) * window.x[0]
 
 
-def _points(board: _Board, points: Sequence[Point], machines: Sequence[MachineRoofs], colors: dict[str, str]) -> None:
+def _points(board: Board, points: Sequence[Point], machines: Sequence[MachineRoofs], colors: dict[str, str]) -> None:
     """Filled symbols for predictions, open ones with their spread for measurements; names where there is room."""
     anchors, texts, tints = [], [], []
     labels = list(dict.fromkeys(p.label for p in points))
@@ -280,13 +172,13 @@ def _points(board: _Board, points: Sequence[Point], machines: Sequence[MachineRo
             clip_on=False,
         )  # fmt: skip
         anchors.append(board.pixel(x, y))
-        texts.append((text, _SMALL if point.beside else _NORMAL))
+        texts.append((text, SMALL if point.beside else NORMAL))
         tints.append(tint)
     if len(machines) == 1:
         for roof in machines[0].roofs:
             if not roof.is_ceiling:
                 anchors.append(board.pixel(roof.ridge, roof.rate_per_s))
-                texts.append((ridge_label(roof), _SMALL))
+                texts.append((ridge_label(roof), SMALL))
                 tints.append("#555555")
     sizes = [board.size(text, points) for text, points in texts]
     boxes = place(anchors, sizes, board.frame, board.taken, board.crossed)
@@ -296,12 +188,7 @@ def _points(board: _Board, points: Sequence[Point], machines: Sequence[MachineRo
             near = (min(max(ax, box.x0), box.x1), min(max(ay, box.y0), box.y1))
             (x0, y0), (x1, y1) = board.data(ax, ay), board.data(*near)
             board.axes.plot([x0, x1], [y0, y1], color=tint, linewidth=0.7, zorder=2)
-        board.text((box.x0 + box.x1) / 2, box.y0 + 2, text, points_, color=_darker(tint), ha="center", va="bottom")
-
-
-def _darker(color: str) -> str:
-    """The same hue, dark enough to read on white."""
-    return "#" + "".join(f"{int(int(color[i : i + 2], 16) * 0.75):02x}" for i in (1, 3, 5))
+        board.text((box.x0 + box.x1) / 2, box.y0 + 2, text, points_, color=darker(tint), ha="center", va="bottom")
 
 
 def _legend(machines: Sequence[MachineRoofs], points: Sequence[Point], colors: dict[str, str]) -> list[Any]:

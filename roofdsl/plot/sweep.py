@@ -13,8 +13,8 @@ from roofdsl.machine.quantities import show_bandwidth, show_size
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.characterize_gpu import GpuCharacterization
 from roofdsl.measure.sweep import STREAMS
+from roofdsl.plot.board import FORMATS, INK, OKABE_ITO, PAPER
 from roofdsl.plot.labels import stack
-from roofdsl.plot.roofline import FORMATS, INK, OKABE_ITO, PAPER
 
 
 @dataclass(frozen=True)

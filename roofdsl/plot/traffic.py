@@ -10,7 +10,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_bytes, show_size
-from roofdsl.plot.roofline import FORMATS, INK, OKABE_ITO, PAPER
+from roofdsl.plot.board import FORMATS, INK, OKABE_ITO, PAPER
 from roofdsl.plot.traffic_content import TrafficContent
 
 _SIZE_IN = (8.0, 5.0)
