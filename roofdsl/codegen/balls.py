@@ -107,9 +107,25 @@ def _truncated(a: Any, b: Any) -> Any:
 
 
 def extremum(function: str, a: Ball, b: Ball) -> Ball:
-    """The smaller or larger of two values."""
+    """The smaller or larger of two values: of two intervals, the interval it may lie in."""
     pick = np.minimum if function == "min" else np.maximum
-    return Ball(pick(a.value, b.value), np.maximum(a.error, b.error))
+    return _between(pick(a.value, b.value), pick(a.value - a.error, b.value - b.error),
+                    pick(a.value + a.error, b.value + b.error))  # fmt: skip
+
+
+def extremum_along(function: str, ball: Ball, axis: int) -> Ball:
+    """The smallest or largest of the values along an axis, which stays, with one place."""
+    pick = np.minimum if function == "min" else np.maximum
+
+    def of(x: Any) -> Any:
+        return pick.reduce(x, axis=axis, keepdims=True)
+
+    return _between(of(ball.value), of(ball.value - ball.error), of(ball.value + ball.error))
+
+
+def _between(value: Any, low: Any, high: Any) -> Ball:
+    with np.errstate(invalid="ignore"):
+        return Ball(value, _number(np.maximum(value - low, high - value)))
 
 
 def chosen(op: str, left: Ball, right: Ball, a: Ball, b: Ball) -> Ball:

@@ -10,7 +10,17 @@ from roofdsl.codegen.compute import Computed
 from roofdsl.codegen.emitter import Emitter, LoopHeader
 from roofdsl.codegen.generated import Call, Generated, HostIf, HostLoop, Step, Variant
 from roofdsl.codegen.helpers import COMPLEX, c_helpers
-from roofdsl.codegen.kernels import arguments, described, heading, load_scalars, positions, signature, store_scalars
+from roofdsl.codegen.kernels import (
+    arguments,
+    described,
+    heading,
+    load_scalars,
+    name_extents,
+    positions,
+    signature,
+    store_scalars,
+    wrapped,
+)
 from roofdsl.codegen.names import renamed
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text, words
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
@@ -235,12 +245,14 @@ class _Builder:
         emitter = Emitter(self.syntax, out, self.names, self.kernel.source, parameters)
         emitter.headers = dict(headers or {})
         extra = [f"index_t {emitter.name(v)}" for v in variables]
-        arguments_ = ", ".join([*signature(self.kernel, self.syntax, self.names, temp=True), *extra])
-        out.add(f'extern "C" __global__ void {name}({arguments_})')
+        parameters = [*signature(self.kernel, self.syntax, self.names, temp=True), *extra]
+        for line in wrapped(f'extern "C" __global__ void {name}', parameters):
+            out.add(line)
         out.add("{")
         out.depth += 1
         for rank in ranks:
             out.add(rank)
+        name_extents(emitter, nodes, self.syntax.integer_type)
         used, assigned = scalars(nodes)
         load_scalars(self.kernel, emitter, "*{}", used, temp=True)
         emitter.block(nodes)

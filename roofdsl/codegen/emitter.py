@@ -54,9 +54,9 @@ LoopHeader = Callable[[Lines, str, Text, Text, Text], None]
 class Emitter:
     """Writes one function's body.
 
-    names: kernel names that are written differently. headers: loops (by identity) that are opened in another way than
-    a loop of one thread. source: whose lines are quoted above what they became. element: how an element is read, where
-    not from its array (tiles in shared memory).
+    names: kernel names that are written differently. source: whose lines are quoted above what they became. headers:
+    loops (by identity) that are opened in another way than a loop of one thread. staged: elements (by identity) that
+    are read from elsewhere than their array. extents: dimensions of arrays that have a name.
     """
 
     def __init__(
@@ -69,8 +69,10 @@ class Emitter:
         self.parameters = frozenset(parameters)
         self.headers: dict[int, LoopHeader] = {}
         self.staged: dict[int, Text] = {}
+        self.extents: dict[IntExpr, str] = {}
         self._lets: dict[str, str] = {}
         self._declared: dict[str, Computed] = {}
+        self._sums: dict[str, int] = {}
         self._quoted = 0
 
     def name(self, name: str) -> str:
@@ -216,8 +218,12 @@ class Emitter:
     def place(self, e: Element) -> Text:
         """An element as the target of an assignment."""
         subscripts = [self.integer(s) for s in e.subscripts]
-        dims = [self.integer(d) for d in e.array.dims]
+        dims = [self.dimension(d) for d in e.array.dims]
         return self.syntax.element(e.array, self.name(e.array.name), subscripts, dims)
+
+    def dimension(self, e: IntExpr) -> Text:
+        """The extent of an array, by its name where it has one."""
+        return Text(self.extents[e]) if e in self.extents else self.integer(e)
 
     # ---- statements ----
 
@@ -384,8 +390,9 @@ class Emitter:
         name = (
             f"{self.name(target.array.name)}_sum" if update.op in ("+=", "-=") else f"{self.name(target.array.name)}_"
         )
-        while name in self.names.values() or name in self.parameters:
-            name += "_"
+        self._sums[name] = self._sums.get(name, 0) + 1
+        if self._sums[name] > 1:
+            name += str(self._sums[name])
         self.out.add(self.syntax.declare(name, kind, self.loaded(place, target.array), constant=False))
         for loop in chain:
             self.quote(loop.span)

@@ -15,9 +15,11 @@ from roofdsl.codegen.kernels import (
     described,
     heading,
     load_scalars,
+    name_extents,
     positions,
     signature,
     store_scalars,
+    wrapped,
 )
 from roofdsl.codegen.names import renamed
 from roofdsl.codegen.python import PythonSyntax
@@ -123,11 +125,13 @@ def _grouped(imports: list[str]) -> list[str]:
 
 def _c(kernel: Kernel, syntax: CSyntax, emitter: Emitter, function: str, parallel: bool) -> str:
     out = emitter.out
-    out.add(f"void {function}({', '.join(signature(kernel, syntax, emitter.names))})")
+    for line in wrapped(f"void {function}", signature(kernel, syntax, emitter.names)):
+        out.add(line)
     out.add("{")
     out.depth += 1
     for array in kernel.arrays:
         out.add(f"// {described(array)}")
+    name_extents(emitter, kernel.body, syntax.integer_type)
     load_scalars(kernel, emitter, "*{}")
     emitter.block(kernel.body)
     store_scalars(kernel, emitter, "*{}")

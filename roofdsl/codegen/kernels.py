@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
@@ -10,7 +11,9 @@ from roofdsl.codegen.compute import component, computed
 from roofdsl.codegen.emitter import Emitter, plain
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.syntax import Syntax, Text
-from roofdsl.loops.model import Array, For, If, Kernel, Node
+from roofdsl.loops.accesses import elements
+from roofdsl.loops.integers import Const, Sym
+from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node
 
 LoopId = tuple[int, ...]
 """A loop of the kernel with its directives applied: the places among siblings down to it (accesses.PlacedStatement)."""
@@ -97,6 +100,46 @@ def store_scalars(
         if a.is_scalar and kept and (only is None or a.name in only):
             value = emitter.syntax.stored(Text(emitter.name(a.name)), computed(a.type), a)
             emitter.out.add(emitter.syntax.end(f"{pointer.format(f'{a.name}_out')} = {value.text}"))
+
+
+def name_extents(emitter: Emitter, nodes: Sequence[Node], integer: str) -> None:
+    """Declares a name for each dimension that offsets multiply by and that is no plain parameter or number."""
+    arrays = {e.array.name: e.array for e in all_elements(nodes)}
+    for array in arrays.values():
+        last = len(array.dims) - 1
+        for d, extent in enumerate(array.dims):
+            multiplied = d != (last if array.column_major else 0)
+            if multiplied and not isinstance(extent, Const | Sym) and extent not in emitter.extents:
+                name = f"{emitter.name(array.name)}_dim{d}"
+                emitter.out.add(emitter.syntax.end(f"const {integer} {name} = {emitter.integer(extent).text}"))
+                emitter.extents[extent] = name
+
+
+def all_elements(nodes: Sequence[Node]) -> Iterator[Element]:
+    """Every array element that a block reads or writes."""
+    for node in nodes:
+        match node:
+            case For(body=inner):
+                yield from all_elements(inner)
+            case If(_, then, orelse):
+                yield from all_elements(then)
+                yield from all_elements(orelse)
+            case Let(value=value):
+                yield from elements(value)
+            case Assign(target, _, value):
+                yield from elements(value)
+                if isinstance(target, Element):
+                    yield target
+
+
+def wrapped(head: str, parameters: Sequence[str]) -> list[str]:
+    """`head(parameters)` over as many lines as it takes."""
+    line = f"{head}({', '.join(parameters)})"
+    if len(line) <= 110:
+        return [line]
+    whole = ", ".join(p.replace(" ", "\0") for p in parameters)  # lines break between parameters only
+    lines = textwrap.wrap(whole, 106, break_long_words=False, initial_indent="    ", subsequent_indent="    ")
+    return [f"{head}(", *(line.replace("\0", " ") for line in lines), ")"]
 
 
 def signature(kernel: Kernel, syntax: CLike, names: Mapping[str, str], temp: bool = False) -> list[str]:

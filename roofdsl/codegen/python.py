@@ -96,9 +96,8 @@ class PythonSyntax(Syntax):
             self.open(out, f"for {var} in prange({_range(start, stop, step)})")
             return
         # numba's prange has steps of 1 only
-        extent = stop.text if start.text == "0" else f"{stop.at(SUM)} - {start.at(PRODUCT)}"
-        trips = Text(f"-(-({extent}) // {step.at(UNARY)})")
-        self.open(out, f"for {var}_trip in prange({trips.text})")
+        extent = stop if start.text == "0" else Text(f"{stop.at(SUM)} - {start.at(PRODUCT)}", SUM)
+        self.open(out, f"for {var}_trip in prange(-(-{extent.at(UNARY)} // {step.at(UNARY)}))")
         out.add(f"{var} = {'' if start.text == '0' else start.at(SUM) + ' + '}{var}_trip * {step.at(UNARY)}")
 
     def condition(self, out: Lines, text: str) -> None:

@@ -450,8 +450,7 @@ class _Run:
             signed = Ball(value if update.op == "+=" else -value, error, size)
             ball = balls.summed(held, signed, along, self.renamed.get(kind, kind), array.type.name)
         else:
-            pick = np.minimum if update.op == "min=" else np.maximum
-            best = Ball(pick.reduce(value, axis=along, keepdims=True), error.max(axis=along, keepdims=True))
+            best = balls.extremum_along(update.op[:-1], Ball(value, error), along)
             ball = balls.extremum(update.op[:-1], held, best)
         if np.ndim(memory.value[index]) == 0:
             ball = Ball(np.reshape(ball.value, ())[()], np.reshape(ball.error, ())[()])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.generated import Grid
+from roofdsl.codegen.kernels import all_elements
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
 from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
-from roofdsl.loops.model import Assign, Element, For, If, Kernel, Let, Node
+from roofdsl.loops.model import For, If, Kernel, Node
 
 LoopId = tuple[int, ...]
 _THREADS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
@@ -117,28 +117,12 @@ def _dimensions(kernel: Kernel, loops: Sequence[For], body: Sequence[Node]) -> l
 def neighbours(body: Sequence[Node]) -> dict[str, int]:
     """For each variable, in how many elements one more of it is the next element in memory."""
     found: dict[str, int] = {}
-    for e in _elements(body):
+    for e in all_elements(body):
         form = affine(e.subscripts[0 if e.array.column_major else -1])
         for name, coefficient in form.coefficients().items():
             if abs(coefficient) == 1:
                 found[name] = found.get(name, 0) + 1
     return found
-
-
-def _elements(body: Sequence[Node]) -> Iterator[Element]:
-    for node in body:
-        match node:
-            case For(body=inner):
-                yield from _elements(inner)
-            case If(_, then, orelse):
-                yield from _elements(then)
-                yield from _elements(orelse)
-            case Let(value=value):
-                yield from elements(value)
-            case Assign(target, _, value):
-                yield from elements(value)
-                if isinstance(target, Element):
-                    yield target
 
 
 def _grids(spread: Sequence[Spread], loops: Sequence[For]) -> tuple[Grid, ...]:

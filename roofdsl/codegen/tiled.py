@@ -14,7 +14,7 @@ from roofdsl.codegen.compute import Computed, component, computed, kind_of
 from roofdsl.codegen.cuda import CudaSyntax, finish, scalars
 from roofdsl.codegen.emitter import Emitter, chain_of
 from roofdsl.codegen.generated import Call, Generated, Grid
-from roofdsl.codegen.kernels import arguments, load_scalars, signature
+from roofdsl.codegen.kernels import arguments, load_scalars, name_extents, signature, wrapped
 from roofdsl.codegen.names import renamed
 from roofdsl.codegen.syntax import SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, neighbours
@@ -241,8 +241,11 @@ class _Tile:
         threads = [a.threads(len(self.blocks)) for a in self.blocks]
         total = prod(threads)
         out.add(f'extern "C" __global__ void __launch_bounds__({total})')
-        out.add(f"{name}({', '.join(signature(kernel, self.syntax, self.names, temp=True))})")
-        self.syntax.open(out, "")
+        for line in wrapped(name, signature(kernel, self.syntax, self.names, temp=True)):
+            out.add(line)
+        out.add("{")
+        out.depth += 1
+        name_extents(emitter, [self.update], self.syntax.integer_type)
         self._declare_shared(out, emitter)
         used, _ = scalars((self.update,))
         load_scalars(kernel, emitter, "*{}", used, temp=True)
@@ -370,7 +373,7 @@ class _Tile:
             for d, corner in enumerate(s.corner):
                 out.add(f"const int at_{d} = {places[d]};")
                 out.add(f"const index_t from_{d} = {emitter.integer(corner).at(SUM)} + at_{d};")
-            dims = [emitter.integer(d) for d in s.array.dims]
+            dims = [emitter.dimension(d) for d in s.array.dims]
             inside = []
             for d, dim in enumerate(dims):
                 inside += [f"from_{d} >= 0"] if self._may_be_negative(s.corner[d]) else []

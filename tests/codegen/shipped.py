@@ -7,11 +7,14 @@ from pathlib import Path
 from random import Random
 
 from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.loops.integers import Compare, Sym
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.model import Kernel
 
 FOLDER = Path(__file__).parents[2] / "models" / "kernels"
 RAGGED = {"n": 13, "b": 5, "m": 11, "k": 9, "steps": 3, "batch": 2, "h": 9, "w": 11, "c": 3, "f": 5, "r": 3}
+CONSTANTS = {"h": 9, "w": 11, "r": 3, "s": 2, "bm": 5, "bo": 3}
+"""Numbers for `const` parameters."""
 
 
 @cache
@@ -19,7 +22,7 @@ def shipped() -> dict[str, Kernel]:
     """Every shipped kernel by name."""
     found: dict[str, Kernel] = {}
     for path in sorted(FOLDER.glob("*.roof")):
-        found |= kernels(load_file(path))
+        found |= kernels(load_file(path), CONSTANTS)
     return found
 
 
@@ -28,9 +31,13 @@ def ragged(kernel: Kernel) -> dict[str, int]:
     sizes = {p.name: RAGGED.get(p.name, 7) for p in kernel.parameters}
     rng = Random(1)
     for _ in range(100_000):
-        if all(c.holds(sizes) for c in kernel.assumptions):
+        if all(v > 0 for v in sizes.values()) and all(c.holds(sizes) for c in kernel.assumptions):
             return sizes
         sizes = {p.name: rng.choice((3, 5, 7, 9, 11, 15, 2, 4, 6, 8, 10, 12)) for p in kernel.parameters}
+        for condition in kernel.assumptions:
+            match condition:
+                case Compare("==", Sym(name), other) | Compare("==", other, Sym(name)):
+                    sizes[name] = other.evaluate(sizes)
     raise AssertionError(f"no small sizes meet the assumptions of {kernel.name}")
 
 

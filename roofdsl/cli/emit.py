@@ -1,0 +1,106 @@
+"""`roofdsl emit`: the code that is generated for a kernel, to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+
+if TYPE_CHECKING:
+    from roofdsl.codegen.generated import Argument, Generated, TargetName, Variant
+
+
+@click.command()
+@click.argument("file")
+@click.option("--to", "target", type=click.Choice(["c", "cuda", "python"]), required=True, help="The language.")
+@click.option(
+    "--variant",
+    type=click.Choice(["loops", "parallel", "naive", "tiled"]),
+    help="c and python: loops (default), parallel; cuda: naive (default), tiled.",
+)
+@set_option
+@click.option("-o", "--output", metavar="FILE", help="Write it to a file instead.")
+@json_option
+def emit(
+    *,
+    file: str,
+    target: TargetName,
+    variant: Variant | None,
+    settings: dict[str, int],
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Print the code for the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
+    chosen = choose(file)
+    if chosen.programs:
+        names = ", ".join(chosen.checked.kernels)
+        raise CommandError(f"`{file}` is a program, and code is generated for kernels", f"pick one: {names}")
+    pairs = kernels_of(chosen, settings)
+    if output is not None and len(pairs) > 1:
+        names = ", ".join(kernel.name for kernel, _ in pairs)
+        raise CommandError("one kernel goes to a file", f"pick one of {names}: {file}:{pairs[0][0].name}")
+    found = [(generated_for(kernel, target, variant, sizes), sizes) for kernel, sizes in pairs]
+    if as_json:
+        documents = [document(code, sizes) for code, sizes in found]
+        whole = {"schema": "roofdsl.emit/1", "kernels": documents}
+        show_json({"schema": "roofdsl.emit/1", **documents[0]} if len(documents) == 1 else whole)
+    elif output is not None:
+        try:
+            Path(output).write_text(found[0][0].source, encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"`{output}` cannot be written: {error.strerror}") from None
+    else:
+        click.echo("\n".join(code.source for code, _ in found), nl=False)
+
+
+def generated_for(kernel: Kernel, target: TargetName, variant: Variant | None, sizes: dict[str, int]) -> Generated:
+    """The code of a kernel whose directives dependences allow. Raises InputError where they do not."""
+    from roofdsl.analysis.deep import require_legal
+    from roofdsl.analysis.parallel import parallel_loops
+    from roofdsl.codegen.generate import generate
+
+    require_legal(kernel)
+    free = parallel_loops(kernel) if target == "cuda" or variant == "parallel" else {}
+    return generate(kernel, target, variant, free=free, sizes=sizes)
+
+
+def document(code: Generated, sizes: dict[str, int]) -> dict[str, Any]:
+    """What `--json` shows of one kernel; the launches of CUDA where all sizes have numbers (the first 1000)."""
+    from itertools import islice
+
+    shown: dict[str, Any] = {
+        "kernel": code.kernel,
+        "target": code.target,
+        "variant": code.variant,
+        "function": code.function,
+        "arguments": [_argument(a) for a in code.arguments],
+        "parallel": list(code.parallel),
+        "sizes": dict(code.sizes),
+        "notes": list(code.notes),
+        "source": code.source,
+    }
+    parameters = [a.name for a in code.arguments if a.role == "parameter"]
+    if code.target == "cuda" and all(name in sizes for name in parameters):
+        shown["launches"] = [
+            {
+                "function": launch.function,
+                "grid": list(launch.grid),
+                "block": list(launch.block),
+                "shared_bytes": launch.shared_bytes,
+                "values": list(launch.values),
+            }
+            for launch in islice(code.launches(sizes), 1000)
+        ]
+    return shown
+
+
+def _argument(a: Argument) -> dict[str, Any]:
+    shape = [str(d) for d in a.dims]
+    order = {"order": "column-major" if a.column_major else "row-major"} if a.role == "array" else {}
+    type_ = a.type.name if a.type else "i64"
+    return {"name": a.name, "role": a.role, "type": type_, "shape": shape, **order, "written": a.written}

@@ -1,0 +1,123 @@
+"""Generated CUDA compiles with nvcc or NVRTC, where one of them is found; nothing here needs a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.codegen.generate import generate
+from roofdsl.codegen.generated import Generated
+from tests.codegen.features import FEATURES, TILED
+from tests.codegen.shipped import free, ragged, shipped
+from tests.oracle.loading import kernel_of
+
+Compile = Callable[[str], str]
+
+
+def _nvcc(folder: Path) -> Compile | None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        return None
+
+    def run(source: str) -> str:
+        path = folder / "kernels.cu"
+        path.write_text(source, encoding="utf-8")
+        command = [
+            nvcc,
+            "-arch=sm_90",
+            "-ptx",
+            "-Xcicc",
+            "-O0",
+            "-Werror",
+            "all-warnings",
+            "-o",
+            str(folder / "kernels.ptx"),
+            str(path),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stderr if done.returncode else ""
+
+    return run
+
+
+def _nvrtc() -> Compile | None:
+    """NVRTC of one of NVIDIA's wheels (`nvidia-cuda-nvrtc`, with `nvidia-cuda-runtime` for the headers)."""
+    spec = importlib.util.find_spec("nvidia") if importlib.util.find_spec("nvidia") else None
+    roots = [Path(p) for p in spec.submodule_search_locations or []] if spec else []
+    libraries = [p for root in roots for p in root.glob("*/lib/libnvrtc.so.*")]
+    if not libraries:
+        return None
+    nvrtc = ctypes.CDLL(str(libraries[0]))
+    includes = sorted({p.parent for root in roots for p in root.glob("*/include/**/cuda_fp16.h")})
+
+    def run(source: str) -> str:
+        program = ctypes.c_void_p()
+        nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
+        options = [b"--gpu-architecture=compute_90", *(f"-I{p}".encode() for p in includes)]
+        status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+        size = ctypes.c_size_t()
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetProgramLog(program, log)
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        return log.value.decode() if status else ""
+
+    return run
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> Compile:
+    found = _nvrtc() or _nvcc(tmp_path)
+    if found is None:
+        pytest.skip("neither nvcc nor NVRTC (pip install nvidia-cuda-nvrtc nvidia-cuda-runtime) is here")
+    return found
+
+
+def together(codes: list[Generated]) -> str:
+    """Several kernels as one source; `extern "C"` names differ, all others are in a namespace each."""
+    includes = {line for code in codes for line in code.source.splitlines() if line.startswith("#include")}
+    parts = sorted(includes)
+    for k, code in enumerate(codes):
+        body = "\n".join(line for line in code.source.splitlines() if not line.startswith("#include"))
+        parts.append(f"namespace kernel_{k} {{\n{body}\n}}")
+    return "\n".join(parts)
+
+
+def shipped_codes() -> list[Generated]:
+    return [generate(kernel, "cuda", free=free(name)) for name, kernel in shipped().items()]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_shipped(part: int, compiler: Compile) -> None:
+    codes = shipped_codes()[part::4]
+    assert codes
+    assert compiler(together(codes)) == ""
+
+
+def test_tiled(compiler: Compile) -> None:
+    codes = []
+    for name in ("matmul_blocked", "matmul_tiled", "minplus_blocked"):
+        codes.append(generate(shipped()[name], "cuda", "tiled", free=free(name), sizes=ragged(shipped()[name])))
+    for text, sizes in TILED.values():
+        kernel = kernel_of(text)
+        codes.append(generate(kernel, "cuda", "tiled", free=parallel_loops(kernel), sizes=sizes))
+    assert compiler(together(codes)) == ""
+
+
+def test_features(compiler: Compile) -> None:
+    kernels = [kernel_of(text) for text, _ in FEATURES.values()]
+    codes = [generate(kernel, "cuda", free=parallel_loops(kernel)) for kernel in kernels]
+    assert compiler(together(codes)) == ""
+
+
+def test_each_alone(compiler: Compile) -> None:
+    """With its own headers and nothing before it."""
+    for name in ("gemm_f16", "zaxpy", "floyd_warshall"):
+        assert compiler(generate(shipped()[name], "cuda", free=free(name)).source) == ""
