@@ -8,19 +8,27 @@ import os
 from benchmarks import compare, derivations, peers, report, startup
 
 PARTS = ("derivations", "startup", "peers")
+APART = ("validation",)
+"""Parts that run only where they are named, and write a report of their own."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all, and a report)")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"{', '.join(PARTS)} (default: these, and a report), {', '.join(APART)}",
+    )
     parser.add_argument("--repeats", type=int, default=derivations.REPEATS, help="counted runs of a derivation")
     parser.add_argument("--runs", type=int, default=startup.RUNS, help="counted runs of a command")
-    parser.add_argument("--kernel", action="append", help="only this kernel's derivations (repeatable)")
+    parser.add_argument("--kernel", action="append", help="derivations and validation: only this kernel (repeatable)")
     parser.add_argument("--imports", action="store_true", help="with startup: the dearest imports of predict")
     options = parser.parse_args()
-    unknown = [p for p in options.parts if p not in PARTS]
+    known = (*PARTS, *APART)
+    unknown = [p for p in options.parts if p not in known]
     if unknown:
-        parser.error(f"no part is named {unknown[0]}; there are {', '.join(PARTS)}")
+        parser.error(f"no part is named {unknown[0]}; there are {', '.join(known)}")
     parts = options.parts or PARTS
     before = os.getloadavg()[0]
     sections = []
@@ -33,6 +41,10 @@ def main() -> None:
         sections.append(derivations.section(derivations.measure_all(options.kernel, options.repeats, tell=True)))
     if "peers" in parts:
         sections.append(compare.section(peers.ask_all(), options.repeats))
+    if "validation" in parts:
+        print(f"wrote {report.write_validation(options.kernel or (), (before, os.getloadavg()[0]))}")
+    if not sections:
+        return
     if options.parts or options.kernel:
         print("\n\n".join(sections))
     else:

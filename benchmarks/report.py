@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -69,4 +70,19 @@ def write(sections: list[str], load: tuple[float, float], folder: Path = REPORTS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{today}.md"
     path.write_text("\n\n".join([f"# Benchmarks, {today}", machine(load), *sections]) + "\n", encoding="utf-8")
+    return path
+
+
+def write_validation(names: Sequence[str], load: tuple[float, float], folder: Path = REPORTS) -> Path:
+    """Runs the validation and writes `folder`/validation-YYYY-MM-DD/: report, figure, machine and all results."""
+    from benchmarks import validation
+
+    today = date.today().isoformat()
+    own = folder / f"validation-{today}"
+    found = validation.run_all(own, names, tell=True)
+    validation.draw(found, own / "ratios.svg")
+    picture = "![Ratio of measured to predicted performance against the size of the data](ratios.svg)"
+    parts = [f"# Validation, {today}", machine(load), picture, validation.section(found)]
+    path = own / "README.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path

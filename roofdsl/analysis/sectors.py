@@ -107,9 +107,12 @@ def warm_transfers_at(
 ) -> TrafficAt:
     """As `transfers_at`, for a launch right after one like it, which finds in the caches what that left there.
 
-    What two launches in a row move, less what one moves; `accesses` are those of one. Raises as `transfers_at`.
+    What two launches in a row move, less what one moves; `accesses` are those of one. Fast memory without bound is
+    that of one launch, and its traffic compulsory. Raises as `transfers_at`.
     """
     one = transfers_at(kernel, params, where, convention, longest)
+    if where.cache_bytes is None:
+        return one
     two = transfers_at(repeated(kernel, 2), params, where, convention, longest)
 
     def more(after: int | None, before: int | None) -> int | None:

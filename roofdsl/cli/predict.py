@@ -34,6 +34,7 @@ from roofdsl.predict.program import predict_program
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run a contraction on matrix units.")
 @click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
 @click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
+@click.option("--warm", is_flag=True, help="Right after another launch of it, not with empty caches.")
 @click.option("--data", metavar="MEMORY", help="The further memory in which all data lie, reached over links.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of a block: asks for the occupancy.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
@@ -49,6 +50,7 @@ def predict(
     unit: str | None,
     ceilings: tuple[str, ...],
     levels: Literal["all", "memory"],
+    warm: bool,
     data: str | None,
     threads: int | None,
     registers: int | None,
@@ -62,7 +64,7 @@ def predict(
     if threads is None and (registers or shared or in_flight):
         raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
-    options = Options(traffic, unit, ceilings, levels, data, block, in_flight)
+    options = Options(traffic, unit, ceilings, levels, data, warm, block, in_flight)
     predictions = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
     predictions += [predict_program(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:

@@ -85,15 +85,10 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
     caches = sum(cache.size_bytes * cache.copies for cache in machine.caches)
     touched = p.footprint_bytes or 0
     memory_bound = p.memory.name in p.bounds
-    if memory_bound and m.state == "warm" and machine.caches and touched <= caches:
+    if memory_bound and machine.caches and touched <= 4 * caches:
         found.append(
-            f"the {show_size(touched)} it touches stay in the {show_size(caches)} of caches from call to call, and the "
-            "model starts cold: measure with cold caches, or at a size that does not fit"
-        )
-    elif memory_bound and machine.caches and touched <= 4 * caches:
-        found.append(
-            f"it touches {show_size(touched)}, of which the caches, {show_size(caches)} as stated, may keep a part; "
-            "a cache shared by more cores than the machine states is larger than stated"
+            f"the {show_size(touched)} it touches stay in part in the caches, {show_size(caches)} as stated: a cache "
+            "shared with idle cores is larger than stated, and none replaces strictly the least recently used"
         )
     if memory_bound and p.traffic == "write_allocate":
         found.append(

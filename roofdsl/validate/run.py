@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.measure.results import Measurement
@@ -14,9 +15,6 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare
 
 Backend = Literal["cpu", "gpu"]
-
-ROOM = 4
-"""A working set this many times the last cache is measured warm: what stays from call to call is too little to see."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +30,21 @@ class Run:
 class How:
     """How runs are measured.
 
-    cold: whether the caches are emptied before each sample. The model starts cold (rule 9), so by default, None,
-    they are where the data could stay in them, below ROOM times the last cache. budget_s: seconds of samples for
-    each run, at most about that.
+    cold: whether the caches are emptied before each sample; else a launch finds what the one before it left there,
+    and is predicted so. budget_s: seconds of samples for each run, at most about that.
     """
 
     backend: Backend = "cpu"
     compiler: str = "numba"
-    cold: bool | None = None
+    cold: bool = False
     budget_s: float = 10.0
     repeats: int = 20
 
 
 def measure_runs(
-    runs: Sequence[Run], machine: Machine, how: How | None = None, tell: Callable[[float, str], None] | None = None
+    runs: Sequence[Run], how: How | None = None, tell: Callable[[float, str], None] | None = None
 ) -> list[Measurement]:
-    """Every run, verified and timed on this computer, which `machine` describes.
+    """Every run, verified and timed on this computer.
 
     `tell` gets the part that is done and what is being done. Raises what the back ends raise; a kernel whose
     results are wrong raises, and is no measurement.
@@ -60,30 +57,21 @@ def measure_runs(
             if tell is not None:
                 tell(number / len(runs), f"{label}: {what}")
 
-        found.append(_measure(run, machine, how or How(), say))
+        found.append(_measure(run, how or How(), say))
     return found
 
 
-def _measure(run: Run, machine: Machine, how: How, say: Callable[[str], None]) -> Measurement:
+def _measure(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
     from roofdsl.measure.timing import Plan
 
     plan = Plan(repeats=how.repeats, budget_s=how.budget_s)
-    cold = starts_cold(run, machine) if how.cold is None else how.cold
     if how.backend == "gpu":
         from roofdsl.measure.gpu import GpuOptions, measure_gpu
 
-        return measure_gpu(run.kernel, run.sizes, GpuOptions(run.variant, plan, cold), say)
+        return measure_gpu(run.kernel, run.sizes, GpuOptions(run.variant, plan, how.cold), say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    return measure_cpu(run.kernel, run.sizes, CpuOptions(run.variant, how.compiler, plan, cold), say)
-
-
-def starts_cold(run: Run, machine: Machine) -> bool:
-    """Whether the data could stay in the machine's caches between calls, which then are to be emptied."""
-    from roofdsl.analysis.at import footprint_at
-
-    last = machine.last_cache
-    return last is not None and footprint_at(run.kernel, run.sizes) < ROOM * last.size_bytes * last.copies
+    return measure_cpu(run.kernel, run.sizes, CpuOptions(run.variant, how.compiler, plan, how.cold), say)
 
 
 def compare_all(
@@ -95,9 +83,8 @@ def compare_all(
     options: Options | None = None,
     limits: Limits = DEFAULTS,
 ) -> list[Comparison]:
-    """The measurements of these kernels, at these sizes where some are given, beside their predictions on `machine`.
-
-    Raises CommandError where there is none, and what prediction raises.
+    """The measurements of these kernels, at these sizes where some are given, beside their predictions on `machine`:
+    warm ones of what was measured warm. Raises CommandError where there is none, and what prediction raises.
     """
     found = []
     for m in measurements:
@@ -106,7 +93,8 @@ def compare_all(
         if kernel is None or any(at.get(n, v) != v for n, v in (sizes or {}).items()):
             continue
         own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
-        found.append(compare(predict(kernel, own, machine, options or Options()), m, machine, limits))
+        asked = replace(options or Options(), warm=m.state == "warm")
+        found.append(compare(predict(kernel, own, machine, asked), m, machine, limits))
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
         held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
