@@ -102,15 +102,16 @@ def level_of(comparison: Comparison, machine: Machine) -> str:
     return next((c.name for c in machine.caches if held <= c.size_bytes), machine.main_memory.name)
 
 
-def section(report: Report) -> str:
+def section(report: Report, what: str = "one core") -> str:
     """The report as Markdown: distributions first, then every run, then what was not run."""
     machine = report.machine
     beta = show_bandwidth(float(machine.main_memory.bandwidth_bytes_per_s))
     lines = [
-        "## Predicted and measured on one core",
+        f"## Predicted and measured on {what}",
         "",
         f"{machine.title}: f64 {show_rate(float(machine.peak('f64').per_s))} fused, memory {beta}; "
-        f"{len(report.comparisons)} runs and {len(report.refusals)} refusals in {report.seconds:.0f} s. "
+        f"{len(report.comparisons)} runs, {len(report.refusals)} refusals"
+        f"{f', in {report.seconds:.0f} s' if report.seconds else ''}. "
         "Ratio: measured over predicted performance.",
         "",
         _distributions(report),
@@ -150,8 +151,9 @@ def _runs(report: Report) -> str:
         rate = show_rate(m.rate_per_s, p.operation) if p.work else ""
         data = show_size((p.footprint_bytes or 0) >> 10 << 10) if (p.footprint_bytes or 0) > 1 << 10 else "< 1 KiB"
         times = (show_time(c.predicted_s, 3), show_time(c.measured_s, 3), f"{m.times.spread:.0%}")
-        rows.append((p.kernel, sizes, data, level_of(c, report.machine), *times, rate, p.bound, f"{c.ratio:.2f}"))
-    head = ("kernel", "size", "data", "in", "predicted", "measured", "spread", "rate", "bound", "ratio")
+        where = level_of(c, report.machine)
+        rows.append((p.kernel, m.variant, sizes, data, where, *times, rate, p.bound, f"{c.ratio:.2f}"))
+    head = ("kernel", "variant", "size", "data", "in", "predicted", "measured", "spread", "rate", "bound", "ratio")
     return markdown(head, rows)
 
 

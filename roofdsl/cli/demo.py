@@ -11,6 +11,7 @@ from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.text import bold
 from roofdsl.cli.validate_text import table
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate
 from roofdsl.measure.atomic import check_writable
@@ -19,8 +20,8 @@ from roofdsl.plot.content import overlay, roofs_of
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.validate.run import Backend, How, Run, compare_all, measure_runs
 
-# Kernel, size on a CPU core, size on a GPU, and the variant that a back end has for it: out of every cache where
-# memory is the bound, a second or less where arithmetic is.
+# Kernel, size on a CPU core, size on a GPU: out of every cache where memory is the bound, a second or less where
+# arithmetic is.
 KERNELS = (
     ("vector_add", {"n": 20_000_000}, {"n": 100_000_000}),
     ("gemv", {"n": 8_000}, {"n": 16_384}),
@@ -68,24 +69,28 @@ def demo(*, output: str, backend: str) -> None:
 
 
 def _has_gpu() -> bool:
-    from roofdsl.measure.gpu import has_gpu
+    from roofdsl.measure.gpu_driver import find_driver
 
-    return has_gpu()
+    try:
+        find_driver()
+    except CommandError:
+        return False
+    return True
 
 
 def _characterize(backend: Backend, path: Path) -> Machine:
-    """This computer as a machine, also written to `path`: the GPU, or one core."""
-    from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
+    """This computer as a machine, written to `path`: the GPU, or one core."""
+    from roofdsl.measure.machine_file import machine_text, save_machine
 
     with progress_bar("characterize") as tell:
         if backend == "gpu":
             from roofdsl.measure.characterize_gpu import characterize_gpu
+            from roofdsl.measure.gpu_machine import gpu_machine_text
 
-            on_gpu = characterize_gpu(quick=True, tell=tell)
-            save_machine(path, on_gpu.machine_text())
-            return on_gpu.to_machine()
-        from roofdsl.measure.characterize_cpu import characterize_cpu
+            text = gpu_machine_text(characterize_gpu(True, tell))
+        else:
+            from roofdsl.measure.characterize_cpu import characterize_cpu
 
-        found = characterize_cpu(True, 1, tell)
-    save_machine(path, machine_text(found))
-    return to_machine(found)
+            text = machine_text(characterize_cpu(True, 1, tell))
+    save_machine(path, text)
+    return load_machine(str(path))

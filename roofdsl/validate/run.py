@@ -31,7 +31,8 @@ class How:
     """How runs are measured.
 
     cold: whether the caches are emptied before each sample; else a launch finds what the one before it left there,
-    and is predicted so. budget_s: seconds of samples for each run, at most about that.
+    and is predicted so. On a GPU buffers rotate, so that every launch starts cold. budget_s: seconds of samples for
+    each run, at most about that.
     """
 
     backend: Backend = "cpu"
@@ -68,7 +69,7 @@ def _measure(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
     if how.backend == "gpu":
         from roofdsl.measure.gpu import GpuOptions, measure_gpu
 
-        return measure_gpu(run.kernel, run.sizes, GpuOptions(run.variant, plan, how.cold), say)
+        return measure_gpu(run.kernel, run.sizes, GpuOptions(run.variant, plan), say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
     return measure_cpu(run.kernel, run.sizes, CpuOptions(run.variant, how.compiler, plan, how.cold), say)
