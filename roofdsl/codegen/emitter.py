@@ -4,232 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from roofdsl.codegen.compute import Computed, compared_in, component, computed, is_complex, join, kind_of, settled
-from roofdsl.codegen.syntax import AND, ATOM, COMPARE, OR, PRODUCT, SUM, UNARY, Lines, Syntax, Text
+from roofdsl.codegen.compute import Computed, component, computed, join, kind_of, settled
+from roofdsl.codegen.expressions import Expressions
+from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Syntax, Text
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import (
-    And,
-    Compare,
     Condition,
-    Const,
-    FloorDiv,
-    IntExpr,
     Max,
     Min,
-    Mod,
-    Not,
-    Or,
-    Product,
-    Sum,
     Sym,
     sub,
 )
 from roofdsl.loops.model import (
     Array,
     Assign,
-    Binary,
-    Call,
     Count,
-    DataCompare,
     Element,
     Expr,
     For,
     If,
-    IntValue,
     Let,
-    LetRef,
     Node,
-    Number,
     ScalarRef,
-    Select,
-    Unary,
 )
 
 LoopHeader = Callable[[Lines, str, Text, Text, Text], None]
 """Opens a loop: (lines, variable, start, stop, step)."""
 
 
-class Emitter:
+class Emitter(Expressions):
     """Writes one function's body.
 
-    names: kernel names that are written differently. source: whose lines are quoted above what they became. headers:
-    loops (by identity) that are opened in another way than a loop of one thread. staged: elements (by identity) that
-    are read from elsewhere than their array. extents: dimensions of arrays that have a name.
+    source: whose lines are quoted above what they became. headers: loops (by identity) that are opened in another way
+    than a loop of one thread.
     """
 
     def __init__(
         self, syntax: Syntax, out: Lines, names: Mapping[str, str], source: Source, parameters: Sequence[str]
     ) -> None:
-        self.syntax = syntax
+        super().__init__(syntax, names)
         self.out = out
-        self.names = names
         self.source = source
         self.parameters = frozenset(parameters)
         self.headers: dict[int, LoopHeader] = {}
-        self.staged: dict[int, Text] = {}
-        self.extents: dict[IntExpr, str] = {}
-        self._lets: dict[str, str] = {}
         self._declared: dict[str, Computed] = {}
         self._sums: dict[str, int] = {}
         self._quoted = 0
-
-    def name(self, name: str) -> str:
-        return self.names.get(name, name)
-
-    # ---- integers and conditions ----
-
-    def integer(self, e: IntExpr) -> Text:
-        """Integer arithmetic; `//` rounds down and `%` is never negative, whatever the target's operators do."""
-        match e:
-            case Const(value):
-                return Text(str(value), ATOM if value >= 0 else UNARY)
-            case Sym(name):
-                return Text(self.name(name))
-            case Sum(terms):
-                return self._sum(terms)
-            case Product(terms):
-                return self._product(terms)
-            case Min(terms):
-                return self.syntax.extremum("min", [self.integer(t) for t in terms])
-            case Max(terms):
-                return self.syntax.extremum("max", [self.integer(t) for t in terms])
-            case FloorDiv(a, b):
-                return self.syntax.floor_div(self.integer(a), self.integer(b))
-            case Mod(a, b):
-                return self.syntax.mod(self.integer(a), self.integer(b))
-        raise TypeError(e)
-
-    def _sum(self, terms: Sequence[IntExpr]) -> Text:
-        text = ""
-        for term in terms:
-            part = self.integer(term).at(PRODUCT if text else SUM)
-            if not text:
-                text = part
-            else:
-                text += f" - {part[1:]}" if part.startswith("-") else f" + {part}"
-        return Text(text, SUM)
-
-    def _product(self, terms: Sequence[IntExpr]) -> Text:
-        if terms[0] == Const(-1) and len(terms) > 1:
-            rest = self._product(terms[1:]) if len(terms) > 2 else self.integer(terms[1])
-            return Text(f"-{rest.at(PRODUCT if len(terms) > 2 else ATOM)}", PRODUCT)
-        first = self.integer(terms[0]).at(PRODUCT)
-        return Text(" * ".join([first, *(self.integer(t).at(UNARY) for t in terms[1:])]), PRODUCT)
-
-    def truth(self, c: Condition) -> Text:
-        """A condition over integers."""
-        match c:
-            case Compare(op, left, right):
-                return Text(f"{self.integer(left).at(SUM)} {op} {self.integer(right).at(SUM)}", COMPARE)
-            case And(parts):
-                return Text(f" {self.syntax.logic['and']} ".join(self.truth(p).at(COMPARE) for p in parts), AND)
-            case Or(parts):
-                return Text(f" {self.syntax.logic['or']} ".join(self.truth(p).at(COMPARE) for p in parts), OR)
-            case Not(part):
-                return self.syntax.negation(self.truth(part))
-        raise TypeError(c)
-
-    # ---- values ----
-
-    def value(self, e: Expr, to: Computed) -> Text:
-        """A value, converted to `to`."""
-        kind = kind_of(e)
-        if kind in ("whole", "plain"):
-            real = component(to)
-            if isinstance(e, Number):
-                text = self.syntax.literal(e.value, real)
-            elif isinstance(e, IntValue):
-                text = self.syntax.from_index(self.integer(e.value), real)
-            else:
-                text = self.syntax.convert(self._compute(e, "f64"), "f64", real)
-            return self.syntax.convert(text, real, to)
-        own = settled(kind)
-        return self.syntax.convert(self._compute(e, own), own, to)
-
-    def _operand(self, e: Expr, kind: Computed) -> Text:
-        """An operand of an operation of type `kind`; a real one of a complex operation stays real."""
-        real = is_complex(kind) and not is_complex(kind_of(e))
-        return self.value(e, component(kind) if real else kind)
-
-    def _compute(self, e: Expr, kind: Computed) -> Text:
-        match e:
-            case Element():
-                return self.read(e)
-            case ScalarRef(array):
-                return Text(self.name(array.name))
-            case LetRef(name):
-                return Text(self._lets.get(name) or self.name(name))
-            case Number() | IntValue():
-                return self.value(e, kind)
-            case Unary(_, operand):
-                return Text(f"-{self._operand(operand, kind).at(ATOM)}", UNARY)
-            case Binary("**", left, Number(exponent)):
-                return self._power(left, int(exponent), kind)
-            case Binary(op, left, right):
-                return self._binary(op, left, right, kind)
-            case Call(function, args):
-                return self._call(function, args, kind)
-            case Select(condition, if_true, if_false):
-                a, b = self.value(if_true, kind), self.value(if_false, kind)
-                return self.syntax.choice(self._compare(condition), a, b)
-        raise TypeError(e)
-
-    def _binary(self, op: str, left: Expr, right: Expr, kind: Computed) -> Text:
-        a, b = self._operand(left, kind), self._operand(right, kind)
-        if op == "/" and kind in ("i32", "i64"):
-            return self.syntax.quotient(a, b)
-        level = SUM if op in "+-" else PRODUCT
-        return Text(f"{a.at(level)} {op} {b.at(level + 1)}", level)
-
-    def _power(self, base: Expr, exponent: int, kind: Computed) -> Text:
-        if exponent == 0:
-            return self.syntax.convert(self.syntax.literal(1, component(kind)), component(kind), kind)
-        value = self.value(base, kind)
-        return value if exponent == 1 else Text(f"{self.syntax.helper(f'power{exponent}_{kind}')}({value.text})")
-
-    def _call(self, function: str, args: Sequence[Expr], kind: Computed) -> Text:
-        given = settled(join(kind_of(a) for a in args))
-        if function in ("abs", "real", "imag", "conj") and is_complex(given):
-            return self.syntax.call(function, [self.value(args[0], given)], given)
-        if function in ("real", "conj"):
-            return self.value(args[0], kind)
-        if function == "imag":
-            return self.syntax.literal(0, kind)
-        return self.syntax.call(function, [self.value(a, kind) for a in args], kind)
-
-    def _compare(self, condition: DataCompare) -> Text:
-        kind = compared_in(condition)
-        a, b = self.value(condition.left, kind), self.value(condition.right, kind)
-        return Text(f"{a.at(SUM)} {condition.op} {b.at(SUM)}", COMPARE)
-
-    def read(self, e: Element) -> Text:
-        """An element as a value of the type it is computed in."""
-        staged = self.staged.get(id(e))
-        if staged is not None:
-            return staged
-        return self.loaded(self.place(e), e.array)
-
-    def loaded(self, place: Text, array: Array) -> Text:
-        """What lies in memory as a value."""
-        return self.syntax.widen(place, array.type) if array.type.name in ("f16", "bf16", "f8") else place
-
-    def place(self, e: Element) -> Text:
-        """An element as the target of an assignment."""
-        subscripts = [self.integer(s) for s in e.subscripts]
-        dims = [self.dimension(d) for d in e.array.dims]
-        return self.syntax.element(e.array, self.name(e.array.name), subscripts, dims)
-
-    def dimension(self, e: IntExpr) -> Text:
-        """The extent of an array, by its name where it has one."""
-        return Text(self.extents[e]) if e in self.extents else self.integer(e)
 
     # ---- statements ----
 
     def block(self, nodes: Sequence[Node]) -> None:
         """The statements of a block."""
-        before = dict(self._lets)
+        before = dict(self.lets)
         done = 0
         for node in nodes:
             match node:
@@ -247,7 +75,7 @@ class Emitter:
             done += 1
         if done == 0 and self.syntax.comment == "#":
             self.out.add("pass")
-        self._lets = before
+        self.lets = before
 
     def _comment(self, text: str) -> None:
         self.out.add(f"{self.syntax.comment} {text}")
@@ -277,7 +105,7 @@ class Emitter:
             while self._declared.setdefault(name, kind) != kind:
                 name += "_"
         text = self.syntax.declare(name, kind, self.value(node.value, kind), constant=True)
-        self._lets[node.name] = name
+        self.lets[node.name] = name
         self.out.add(text)
 
     def assign(self, node: Assign) -> None:
@@ -294,12 +122,12 @@ class Emitter:
         elif (
             node.op in ("+=", "-=", "*=", "/=") and self.syntax.updates_in_place(array, kind) and not self._whole(node)
         ):
-            value = self._operand(node.value, kind)
+            value = self.operand(node.value, kind)
             self.out.add(self.syntax.end(f"{place.text} {node.op} {value.text}"))
             return
         else:
             held = self.syntax.convert(self.loaded(place, array), computed(array.type), kind)
-            value = self.syntax.stored(self.combine(node.op, held, self._operand(node.value, kind), kind), kind, array)
+            value = self.syntax.stored(self.combine(node.op, held, self.operand(node.value, kind), kind), kind, array)
         self.out.add(self.syntax.end(f"{place.text} = {value.text}"))
 
     def _whole(self, node: Assign) -> bool:
@@ -329,10 +157,10 @@ class Emitter:
         if op == "=":
             self.out.add(self.syntax.end(f"{name} = {self.value(value, own).text}"))
         elif op in ("+=", "-=", "*=", "/=") and kind == own and not (op == "/=" and own in ("i32", "i64")):
-            self.out.add(self.syntax.end(f"{name} {op} {self._operand(value, kind).text}"))
+            self.out.add(self.syntax.end(f"{name} {op} {self.operand(value, kind).text}"))
         else:
             held = self.syntax.convert(Text(name), own, kind)
-            result = self.combine(op, held, self._operand(value, kind), kind)
+            result = self.combine(op, held, self.operand(value, kind), kind)
             self.out.add(self.syntax.end(f"{name} = {self.syntax.convert(result, kind, own).text}"))
 
     # ---- loops ----

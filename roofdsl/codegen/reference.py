@@ -7,9 +7,8 @@ one iteration after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,50 +16,22 @@ from numpy.typing import NDArray
 
 from roofdsl.codegen import balls
 from roofdsl.codegen.balls import Ball
-from roofdsl.codegen.compute import compared_in, computed, is_complex, join, kind_of, settled
+from roofdsl.codegen.compute import computed, join, kind_of, settled
 from roofdsl.codegen.independent import independent, single_update
 from roofdsl.codegen.inputs import all_parameters
-from roofdsl.codegen.storage import decode
-from roofdsl.lang.types import ElementType
+from roofdsl.codegen.values import Grid, Numbers, Values
 from roofdsl.loops.accesses import elements
-from roofdsl.loops.integers import (
-    And,
-    Compare,
-    Condition,
-    Const,
-    FloorDiv,
-    IntExpr,
-    Max,
-    Min,
-    Mod,
-    Not,
-    Or,
-    Product,
-    Sum,
-    Sym,
-)
 from roofdsl.loops.model import (
-    Array,
     Assign,
-    Binary,
-    Call,
     Count,
     Element,
-    Expr,
     For,
     If,
-    IntValue,
     Kernel,
     Let,
-    LetRef,
     Node,
-    Number,
-    ScalarRef,
-    Select,
-    Unary,
 )
 
-Numbers = NDArray[Any]
 AXES = 2**20
 """The most points that are computed at once."""
 
@@ -90,7 +61,7 @@ def reference(
     values = all_parameters(kernel, params)
     named = compute or (kernel.compute_type.name if kernel.compute_type else None)
     run = _Run(kernel, values, inputs, {"f32": named} if named else {})
-    run.block(kernel.body, _Grid((1,) * run.depth, dict(values), {}))
+    run.block(kernel.body, Grid((1,) * run.depth, dict(values), {}))
     results = [a for a in kernel.arrays if a.intent in ("out", "inout")]
     return Outcome(
         {a.name: run.memory[a.name].value for a in results},
@@ -100,231 +71,20 @@ def reference(
     )
 
 
-@dataclass
-class _Memory:
-    """An array's contents, element by element."""
+class _Run(Values):
+    """One run of a kernel."""
 
-    value: Numbers
-    error: Numbers
-    written: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """Iterations that are computed at once: `shape` has one place for each nesting depth of loops.
-
-    Loop variables that are axes are arrays in `env` that broadcast to the shape; the others are plain integers.
-    """
-
-    shape: tuple[int, ...]
-    env: dict[str, Any]
-    lets: dict[str, Ball]
-
-    @property
-    def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    def having(self, var: str, value: Any, shape: tuple[int, ...] | None = None) -> _Grid:
-        return _Grid(shape or self.shape, {**self.env, var: value}, dict(self.lets))
-
-    def where(self, mask: Numbers) -> _Grid:
-        """The points where the mask holds, in one dimension."""
-        full = np.broadcast_to(mask, self.shape)
-        shape = (int(full.sum()), *(1,) * (len(self.shape) - 1))
-
-        def pick(a: Any) -> Any:
-            return np.broadcast_to(a, self.shape)[full].reshape(shape) if np.ndim(a) else a
-
-        lets = {name: Ball(pick(b.value), pick(b.error), pick(b.summands)) for name, b in self.lets.items()}
-        return _Grid(shape, {name: pick(v) for name, v in self.env.items()}, lets)
-
-
-class _Run:
     def __init__(
         self, kernel: Kernel, params: Mapping[str, int], inputs: Mapping[str, Numbers], renamed: Mapping[str, str]
     ) -> None:
-        self.renamed = renamed
+        super().__init__(kernel, params, inputs, renamed)
         self.counters: dict[str, int] = {}
         self.depth = max(1, _depth(kernel.body))
-        self.precise = any(a.type.component.name == "f64" for a in kernel.arrays)
-        self.memory = {a.name: self._memory(a, params, inputs) for a in kernel.arrays}
         self.independent: dict[int, bool] = {}
-
-    def _memory(self, array: Array, params: Mapping[str, int], inputs: Mapping[str, Numbers]) -> _Memory:
-        shape = tuple(d.evaluate(params) for d in array.dims)
-        given = inputs.get(array.name)
-        known = given is not None and array.intent in ("in", "inout")
-        value = decode(np.asarray(given), array.type.name).reshape(shape) if known else self._nothing(array, shape)
-        if self.precise and array.type.kind != "int":
-            value = value.astype(np.clongdouble if array.type.kind == "complex" else np.longdouble)
-        # what no one wrote has no value
-        error = np.zeros(shape) if known else np.full(shape, np.inf)
-        return _Memory(np.array(value), error, np.zeros(shape, bool))
-
-    @staticmethod
-    def _nothing(array: Array, shape: tuple[int, ...]) -> Numbers:
-        return np.zeros(shape, np.int64) if array.type.kind == "int" else np.full(shape, np.nan)
-
-    # ---- integers ----
-
-    def integer(self, e: IntExpr, env: Mapping[str, Any]) -> Any:
-        """The value, an array where it depends on an axis; numpy's `//` and `%` round down as Python's do."""
-        match e:
-            case Const(value):
-                return value
-            case Sym(name):
-                return env[name]
-            case Sum(terms):
-                return sum(self.integer(t, env) for t in terms)
-            case Product(terms):
-                return reduce(lambda a, b: a * b, (self.integer(t, env) for t in terms))
-            case Min(terms):
-                return _least(min, np.minimum, [self.integer(t, env) for t in terms])
-            case Max(terms):
-                return _least(max, np.maximum, [self.integer(t, env) for t in terms])
-            case FloorDiv(a, b):
-                return self.integer(a, env) // self.integer(b, env)
-            case Mod(a, b):
-                return self.integer(a, env) % self.integer(b, env)
-        raise TypeError(e)
-
-    def holds(self, c: Condition, env: Mapping[str, Any]) -> Any:
-        match c:
-            case Compare(op, left, right):
-                return balls.COMPARE[op](self.integer(left, env), self.integer(right, env))
-            case And(parts):
-                return reduce(np.logical_and, (self.holds(p, env) for p in parts))
-            case Or(parts):
-                return reduce(np.logical_or, (self.holds(p, env) for p in parts))
-            case Not(part):
-                return np.logical_not(self.holds(part, env))
-        raise TypeError(c)
-
-    # ---- values ----
-
-    def value(self, e: Expr, grid: _Grid, kind: str) -> Ball:
-        """A value, converted to `kind`, one of the types that values are computed in."""
-        own = kind_of(e)
-        if own in ("whole", "plain"):
-            ball = self._plain(e, grid)
-            if kind in ("i32", "i64"):
-                return balls.to_integer(ball)
-        else:
-            ball = self._compute(e, grid, own)
-            if own == kind:
-                return ball
-            if kind in ("i32", "i64") and own not in ("i32", "i64"):
-                return balls.to_integer(ball)
-            if own in ("i32", "i64") and kind not in ("i32", "i64"):
-                ball = Ball(np.asarray(ball.value).astype(self._float), ball.error)
-        return balls.rounded(ball, self.renamed.get(kind, kind))
-
-    @property
-    def _float(self) -> Any:
-        return np.longdouble if self.precise else np.float64
-
-    def _plain(self, e: Expr, grid: _Grid) -> Ball:
-        """Numbers, parameters and loop variables: computed in f64."""
-        if isinstance(e, Number):
-            return Ball(self._float(e.value), 0.0)
-        if isinstance(e, IntValue):
-            return Ball(np.asarray(self.integer(e.value, grid.env)).astype(self._float), 0.0)
-        return self._compute(e, grid, "f64")
-
-    def _compute(self, e: Expr, grid: _Grid, kind: str) -> Ball:
-        name = self.renamed.get(kind, kind)
-        match e:
-            case Element():
-                return self.read(e, grid)
-            case ScalarRef(array):
-                memory = self.memory[array.name]
-                return Ball(memory.value[()], memory.error[()])
-            case LetRef(let):
-                return grid.lets[let]
-            case Number() | IntValue():
-                return balls.rounded(self._plain(e, grid), name)
-            case Unary(_, operand):
-                ball = self.value(operand, grid, self._side(operand, kind))
-                return Ball(-ball.value, ball.error, ball.summands)
-            case Binary("**", left, Number(exponent)):
-                return self._power(self.value(left, grid, kind), int(exponent), name)
-            case Binary(op, left, right):
-                a = self.value(left, grid, self._side(left, kind))
-                return balls.arithmetic(op, a, self.value(right, grid, self._side(right, kind)), name)
-            case Call(function, args):
-                return self._call(function, args, grid, kind)
-            case Select(c, if_true, if_false):
-                compared = compared_in(c)
-                sides = self.value(c.left, grid, compared), self.value(c.right, grid, compared)
-                arms = self.value(if_true, grid, kind), self.value(if_false, grid, kind)
-                return balls.chosen(c.op, *sides, *arms)
-        raise TypeError(e)
-
-    @staticmethod
-    def _side(operand: Expr, kind: str) -> str:
-        real = {"c128": "f64", "c64": "f32"}
-        return real.get(kind, kind) if not is_complex(kind_of(operand)) else kind
-
-    def _power(self, base: Ball, exponent: int, name: str) -> Ball:
-        if exponent == 0:
-            return Ball(np.ones_like(base.value), 0.0)
-        result = base
-        for bit in bin(exponent)[3:]:
-            result = balls.arithmetic("*", result, result, name)
-            if bit == "1":
-                result = balls.arithmetic("*", result, base, name)
-        return result
-
-    def _call(self, function: str, args: Sequence[Expr], grid: _Grid, kind: str) -> Ball:
-        given = settled(join(kind_of(a) for a in args))
-        if function in ("abs", "real", "imag", "conj"):
-            ball = self.value(args[0], grid, given)
-            value = _PARTS[function](ball.value)
-            inexact = function == "abs" and is_complex(given)
-            return balls.rounded(Ball(value, ball.error), kind, 4.0) if inexact else Ball(value, ball.error)
-        parts = [self.value(a, grid, kind) for a in args]
-        if function in ("min", "max"):
-            return reduce(lambda a, b: balls.extremum(function, a, b), parts)
-        return balls.function(function, parts[0], self.renamed.get(kind, kind))
-
-    # ---- memory ----
-
-    def index(self, e: Element, grid: _Grid) -> tuple[Any, ...]:
-        return tuple(self.integer(s, grid.env) for s in e.subscripts)
-
-    def read(self, e: Element, grid: _Grid) -> Ball:
-        memory, index = self.memory[e.array.name], self.index(e, grid)
-        self._inside(e, memory, index)
-        return Ball(memory.value[index], memory.error[index])
-
-    @staticmethod
-    def _inside(e: Element, memory: _Memory, index: tuple[Any, ...]) -> None:
-        """Raises IndexError below 0, which numpy would count from the end."""
-        if any(np.min(i) < 0 for i in index):
-            raise IndexError(f"{e.array.name} in line {e.span.line} is read or written outside its bounds")
-
-    def store(self, target: Element | ScalarRef, ball: Ball, index: tuple[Any, ...]) -> None:
-        memory = self.memory[target.array.name]
-        if isinstance(target, Element):
-            self._inside(target, memory, index)
-        stored = self.held(ball, target.array.type)
-        memory.value[index] = stored.value
-        memory.error[index] = stored.error
-        memory.written[index] = True
-
-    def held(self, ball: Ball, type_: ElementType) -> Ball:
-        """The ball as an array of that type holds it."""
-        if type_.kind != "int":
-            return balls.rounded(ball, type_.name)
-        ball = ball if np.asarray(ball.value).dtype.kind in "iu" else balls.to_integer(ball)
-        bits = type_.bytes * 8
-        value = np.asarray(ball.value, np.int64)
-        held = value.astype(f"int{bits}").astype(np.int64)
-        return Ball(held, np.where(held == value, ball.error, np.inf))  # what overflows is anything
 
     # ---- statements ----
 
-    def block(self, nodes: Sequence[Node], grid: _Grid) -> None:
+    def block(self, nodes: Sequence[Node], grid: Grid) -> None:
         """Runs a block at all points of a grid."""
         for node in nodes:
             match node:
@@ -340,14 +100,14 @@ class _Run:
                     amounts = np.broadcast_to(self.integer(amount, grid.env), grid.shape)
                     self.counters[name] = self.counters.get(name, 0) + int(amounts.sum())
 
-    def _branch(self, condition: Any, then: Sequence[Node], orelse: Sequence[Node], grid: _Grid) -> None:
+    def _branch(self, condition: Any, then: Sequence[Node], orelse: Sequence[Node], grid: Grid) -> None:
         for nodes, mask in ((then, np.asarray(condition)), (orelse, ~np.asarray(condition))):
             if not nodes or not mask.any():
                 continue
-            inner = _Grid(grid.shape, grid.env, dict(grid.lets)) if mask.all() else grid.where(mask)
+            inner = Grid(grid.shape, grid.env, dict(grid.lets)) if mask.all() else grid.where(mask)
             self.block(nodes, inner)
 
-    def assign(self, node: Assign, grid: _Grid) -> None:
+    def assign(self, node: Assign, grid: Grid) -> None:
         array = node.target.array
         index = self.index(node.target, grid) if isinstance(node.target, Element) else ()
         if node.op == "=":
@@ -358,7 +118,7 @@ class _Run:
             ball = self._updated(node, grid, index)
         self.store(node.target, ball, index)
 
-    def _updated(self, node: Assign, grid: _Grid, index: tuple[Any, ...]) -> Ball:
+    def _updated(self, node: Assign, grid: Grid, index: tuple[Any, ...]) -> Ball:
         array = node.target.array
         own = computed(array.type)
         kind = settled(join((own, kind_of(node.value))))
@@ -373,7 +133,7 @@ class _Run:
 
     # ---- loops ----
 
-    def loop(self, node: For, grid: _Grid) -> None:
+    def loop(self, node: For, grid: Grid) -> None:
         """Runs a loop at all points of a grid: as an axis where it may be, else one iteration after the other."""
         start, stop, step = (self.integer(e, grid.env) for e in (node.start, node.stop, node.step))
         if any(np.ndim(b) for b in (start, stop, step)):
@@ -402,7 +162,7 @@ class _Run:
             known = self.independent[id(node)] = independent(node)
         return known
 
-    def _axis(self, values: range, grid: _Grid) -> Numbers:
+    def _axis(self, values: range, grid: Grid) -> Numbers:
         """The values along a free dimension of the grid."""
         free = next(d for d, extent in enumerate(grid.shape) if extent == 1 and not self._taken(d, grid))
         shape = [1] * len(grid.shape)
@@ -410,10 +170,10 @@ class _Run:
         return np.arange(values.start, values.stop, values.step).reshape(shape)
 
     @staticmethod
-    def _taken(d: int, grid: _Grid) -> bool:
+    def _taken(d: int, grid: Grid) -> bool:
         return grid.shape[d] != 1
 
-    def _ragged(self, node: For, grid: _Grid, start: Any, stop: Any, step: Any) -> None:
+    def _ragged(self, node: For, grid: Grid, start: Any, stop: Any, step: Any) -> None:
         """Bounds that differ from point to point: each value of the variable at the points that have it."""
         stride = int(np.min(step))
         if np.ndim(step) and np.ptp(step):
@@ -425,7 +185,7 @@ class _Run:
             elif mask.any():
                 self.block(node.body, grid.where(mask).having(node.var, value))
 
-    def _sum(self, node: For, update: Assign, values: range, grid: _Grid) -> bool:
+    def _sum(self, node: For, update: Assign, values: range, grid: Grid) -> bool:
         """A loop that only adds to, or takes the extremum with, one element for each point; whether it is one."""
         array = update.target.array
         own = computed(array.type)
@@ -457,20 +217,20 @@ class _Run:
         self.store(update.target, ball, index)
         return True
 
-    def _flat(self, e: Element, grid: _Grid) -> Numbers:
+    def _flat(self, e: Element, grid: Grid) -> Numbers:
         index = [np.broadcast_to(i, grid.shape).ravel() for i in self.index(e, grid)]
         if any((i < 0).any() for i in index):
             raise IndexError(f"{e.array.name} in line {e.span.line} is read or written outside its bounds")
         return np.ravel_multi_index(index, self.memory[e.array.name].value.shape)
 
-    def _apart(self, update: Assign, grid: _Grid, inner: _Grid) -> bool:
+    def _apart(self, update: Assign, grid: Grid, inner: Grid) -> bool:
         """Whether no term reads an element that is summed into."""
         if not isinstance(update.target, Element):
             return True
         same = [e for e in elements(update.value) if e.array.name == update.target.array.name]
         return all(not np.isin(self._flat(e, inner), self._flat(update.target, grid)).any() for e in same)
 
-    def _pieces(self, node: For, values: range, grid: _Grid) -> bool:
+    def _pieces(self, node: For, values: range, grid: Grid) -> bool:
         """A loop of one assignment, in pieces that read nothing which they wrote; whether it is worth it."""
         if len(node.body) != 1 or not isinstance(node.body[0], Assign) or len(values) < 8:
             return False
@@ -507,19 +267,12 @@ class _Run:
         return True
 
 
-_PARTS: dict[str, Callable[[Any], Any]] = {"abs": np.abs, "real": np.real, "imag": np.imag, "conj": np.conj}
-
-
 def _joint(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(x, y) for x, y in zip(a, b, strict=True))
 
 
-def _as_grid(a: Any, grid: _Grid) -> Any:
+def _as_grid(a: Any, grid: Grid) -> Any:
     return np.broadcast_to(a, grid.shape) if np.ndim(a) or grid.size == 1 else np.full(grid.shape, a)
-
-
-def _least(scalar: Any, array: Any, terms: Sequence[Any]) -> Any:
-    return reduce(array, terms) if any(np.ndim(t) for t in terms) else scalar(terms)
 
 
 def _depth(nodes: Sequence[Node]) -> int:

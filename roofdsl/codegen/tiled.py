@@ -12,59 +12,18 @@ from math import prod
 
 from roofdsl.codegen.compute import Computed, component, computed, kind_of
 from roofdsl.codegen.cuda import CudaSyntax, finish, scalars
-from roofdsl.codegen.emitter import Emitter, chain_of
+from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.generated import Call, Generated, Grid
 from roofdsl.codegen.kernels import arguments, load_scalars, name_extents, signature, wrapped
-from roofdsl.codegen.names import renamed
 from roofdsl.codegen.syntax import SUM, Lines, Text
-from roofdsl.codegen.threads import LoopId, neighbours
-from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.codegen.threads import LoopId
+from roofdsl.codegen.tiles import STATIC_SHARED, Tile, refused, tiled_nest
 from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import elements
-from roofdsl.loops.affine import Affine, affine
-from roofdsl.loops.integers import Const, IntExpr, Min, Sym, add, mul, sub
-from roofdsl.loops.model import Array, Assign, Element, For, Kernel
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import IntExpr, Min, Sym, sub
+from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.numbers import with_numbers
-
-THREADS = {1: (256,), 2: (16, 16), 3: (16, 4, 4)}
-"""Threads of a block, x first: few enough that each of them has several sums of a large tile in its registers."""
-
-STATIC_SHARED = 48 * 1024
-"""Bytes of shared memory that a function may declare; more is asked for at the launch."""
-
-LARGEST_SHARED = 227 * 1024
-"""Bytes of shared memory that a block can have on the largest devices."""
-
-MOST_SUMS = 64
-"""Sums that a thread can keep in registers."""
-
-
-class Axis(Record):
-    """A loop over tiles and the loop in its tile, of `size` points; `dimension` 0, 1, 2 where blocks run over it."""
-
-    tiles: For
-    points: For
-    size: int
-    dimension: int | None
-
-    def threads(self, total: int) -> int:
-        """Threads along it, where a block has `total` dimensions of them."""
-        return 1 if self.dimension is None else min(self.size, THREADS[total][self.dimension])
-
-
-class Staged(Record):
-    """Elements of one array that are copied for a tile: from `corner` on, `extents` of them in each dimension."""
-
-    array: Array
-    name: str
-    corner: tuple[IntExpr, ...]
-    extents: tuple[int, ...]
-    uses: tuple[Element, ...]
-
-    @property
-    def bytes(self) -> int:
-        return self.array.type.bytes * prod(self.extents)
 
 
 def generate_tiled(kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapping[str, int]) -> Generated:
@@ -73,164 +32,21 @@ def generate_tiled(kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapping[st
     Raises CommandError with the reason where the kernel is no such tile, or `sizes` leaves a tile's size open.
     """
     known = {p.name for p in kernel.parameters}
-    chain, update = _nest(kernel)
+    chain, update = tiled_nest(kernel)
     needed = {s for loop in chain for s in loop.step.symbols()}
     missing = sorted(needed - sizes.keys())
     if missing:
         example = ",".join(f"{name}=32" for name in missing)
-        raise _refused(kernel, f"shared memory needs a number for {listed(missing, 'and')}", f"--set {example}")
+        raise refused(kernel, f"shared memory needs a number for {listed(missing, 'and')}", f"--set {example}")
     baked = {name: sizes[name] for name in needed & known}
     kernel = with_numbers(kernel, baked)
-    chain, update = _nest(kernel)
-    tile = _Tile(kernel, chain, update, free)
+    chain, update = tiled_nest(kernel)
+    tile = _Text(kernel, chain, update, free)
     return tile.generated(tuple(sorted(baked.items())))
 
 
-def _refused(kernel: Kernel, reason: str, help: str = "take the variant `naive`") -> CommandError:
-    return CommandError(f"kernel {kernel.name} has no variant `tiled`: {reason}", help)
-
-
-def _nest(kernel: Kernel) -> tuple[list[For], Assign]:
-    """The loops of the kernel's one perfect nest, and the one assignment in it."""
-    if len(kernel.body) != 1 or not isinstance(kernel.body[0], For):
-        raise _refused(kernel, "it is not one nest of loops")
-    chain = list(chain_of(kernel.body[0]))
-    body = chain[-1].body
-    if len(body) != 1 or not isinstance(body[0], Assign) or not isinstance(body[0].target, Element):
-        raise _refused(kernel, "its innermost loop holds more than one assignment to an array")
-    return chain, body[0]
-
-
-class _Tile:
-    def __init__(self, kernel: Kernel, chain: list[For], update: Assign, free: Mapping[LoopId, int]) -> None:
-        self.kernel = kernel
-        self.update = update
-        if not isinstance(update.target, Element):
-            raise TypeError("checked before")
-        self.target = update.target
-        self.free = {loop.var for d, loop in enumerate(chain) if free.get((0,) * (d + 1), 1) == 0}
-        self.axes = self._axes(chain)
-        self.blocks = [a for a in self.axes if a.dimension is not None]
-        self.turns = [a for a in self.axes if a.dimension is None]
-        self._check()
-        self.syntax = CudaSyntax()
-        self.names = renamed(kernel, self.syntax)
-        self.staged = self._staged()
-        self.shared = sum(s.bytes for s in self.staged)
-        self.counts = [-(-a.size // a.threads(len(self.blocks))) for a in self.blocks]
-        self._check_room()
-
-    # ---- what is tiled ----
-
-    def _axes(self, chain: list[For]) -> list[Axis]:
-        tiles = {loop.var: loop for loop in chain}
-        pairs: list[tuple[For, For, int]] = []
-        for loop in chain:
-            if isinstance(loop.start, Sym) and loop.start.name in tiles and loop.step == Const(1):
-                over = tiles[loop.start.name]
-                size = self._size(over, loop)
-                pairs.append((over, loop, size))
-        done = {loop.var for pair in pairs for loop in pair[:2]}
-        open_ = [loop.var for loop in chain if loop.var not in done]
-        if not pairs:
-            raise _refused(self.kernel, "it has no loops over tiles", "write `tile i, j, k by b`")
-        if open_:
-            names = listed([f"`{v}`" for v in open_], "and")
-            raise _refused(self.kernel, f"{names} {'are' if len(open_) > 1 else 'is'} not tiled", "tile all its loops")
-        spread = [(over, loop) for over, loop, _ in pairs if {over.var, loop.var} <= self.free]
-        if not spread:
-            raise _refused(self.kernel, "no loop over tiles has independent iterations")
-        if len(spread) > 3:
-            raise _refused(self.kernel, "it has more than three independent loops over tiles")
-        near = neighbours([self.update])
-        fastest = max(reversed(spread), key=lambda pair: near.get(pair[1].var, 0))
-        ordered = [fastest, *(pair for pair in reversed(spread) if pair is not fastest)]
-        dimension = {pair[1].var: d for d, pair in enumerate(ordered)}
-        return [Axis(over, loop, size, dimension.get(loop.var)) for over, loop, size in pairs]
-
-    def _size(self, over: For, loop: For) -> int:
-        ends = loop.stop.terms if isinstance(loop.stop, Min) else (loop.stop,)
-        if not isinstance(over.step, Const):
-            raise TypeError("sizes of tiles are numbers here")
-        whole = affine(add(Sym(over.var), over.step)).expression()
-        if whole not in [affine(e).expression() for e in ends] or over.start != Const(0):
-            raise _refused(self.kernel, f"the loop `{loop.var}` is not that of a tile that starts at `{over.var}`")
-        return over.step.value
-
-    def _check(self) -> None:
-        points = {a.points.var for a in self.axes}
-        variables = points | {a.tiles.var for a in self.axes}
-        owned = {a.points.var for a in self.blocks}
-        for a in self.axes:
-            bounds = a.tiles.start.symbols() | a.tiles.stop.symbols() | (a.points.stop.symbols() - {a.tiles.var})
-            if bounds & variables:
-                raise _refused(self.kernel, f"the bounds of `{a.points.var}` depend on other loops")
-        for s in self.target.subscripts:
-            if s.symbols() & variables - owned:
-                raise _refused(self.kernel, f"`{self.target.array.name}` is written in tiles that depend on each other")
-        if self.turns and self.update.op == "=":
-            raise _refused(self.kernel, "its assignment is no update such as `+=`")
-        if any(e.array.name == self.target.array.name for e in elements(self.update.value)):
-            raise _refused(self.kernel, f"it reads other elements of `{self.target.array.name}`, which it writes")
-
-    def _staged(self) -> list[Staged]:
-        """What is copied to shared memory: references that several threads of a block read."""
-        owned = {a.points.var for a in self.blocks}
-        groups: dict[tuple[object, ...], list[Element]] = {}
-        for e in elements(self.update.value):
-            forms = [affine(s) for s in e.subscripts]
-            key = (e.array.name, *(tuple((t, c) for t, c in form.terms) for form in forms))
-            groups.setdefault(key, []).append(e)
-        staged: list[Staged] = []
-        for uses in groups.values():
-            forms = [affine(s) for s in uses[0].subscripts]
-            symbols = {name for form in forms for name in form.coefficients()}
-            hidden = frozenset[str]().union(*(form.hidden() for form in forms))
-            points = {a.points.var for a in self.axes}
-            if not symbols & points or (owned <= symbols and len({u.subscripts for u in uses}) == 1):
-                continue  # the same for all threads, or each thread's own
-            if hidden & points or symbols & {a.tiles.var for a in self.axes}:
-                raise _refused(self.kernel, f"a subscript of `{uses[0].array.name}` is not affine")
-            staged.append(self._box(uses, len([s for s in staged if s.array.name == uses[0].array.name])))
-        if not staged:
-            raise _refused(self.kernel, "no two threads of a tile read the same element")
-        return staged
-
-    def _box(self, uses: list[Element], number: int) -> Staged:
-        corner: list[IntExpr] = []
-        extents: list[int] = []
-        axes = {a.points.var: a for a in self.axes}
-        for d in range(len(uses[0].subscripts)):
-            forms = [affine(u.subscripts[d]) for u in uses]
-            low, high = min(f.constant for f in forms), max(f.constant for f in forms)
-            rest = Affine(low, tuple((t, c) for t, c in forms[0].terms if not (isinstance(t, Sym) and t.name in axes)))
-            first, extent = rest.expression(), high - low + 1
-            for name, c in forms[0].coefficients().items():
-                if name not in axes:
-                    continue
-                axis = axes[name]
-                at = Sym(axis.tiles.var) if c > 0 else add(Sym(axis.tiles.var), Const(axis.size - 1))
-                first = add(first, mul(Const(c), at))
-                extent += abs(c) * (axis.size - 1)
-            corner.append(affine(first).expression())
-            extents.append(extent)
-        array = uses[0].array
-        return Staged(
-            array, f"tile_{array.name}{number + 1 if number else ''}", tuple(corner), tuple(extents), tuple(uses)
-        )
-
-    def _check_room(self) -> None:
-        if self.shared > LARGEST_SHARED:
-            message = (
-                f"its tiles take {self.shared:,} bytes of shared memory, and a block has {LARGEST_SHARED:,} at most"
-            )
-            raise _refused(self.kernel, message, "take smaller tiles")
-        sums = prod(self.counts)
-        if self.turns and sums > MOST_SUMS:
-            message = f"each thread would keep {sums} sums in registers, and {MOST_SUMS} is the most"
-            raise _refused(self.kernel, message, "take smaller tiles")
-
-    # ---- text ----
+class _Text(Tile):
+    """The text for a tile."""
 
     def generated(self, sizes: tuple[tuple[str, int], ...]) -> Generated:
         """The function, its launch and how the elements it needs were staged."""

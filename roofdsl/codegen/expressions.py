@@ -1,0 +1,203 @@
+"""The expressions of a kernel in any target language: integers, conditions, values, array elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from roofdsl.codegen.compute import Computed, compared_in, component, is_complex, join, kind_of, settled
+from roofdsl.codegen.syntax import AND, ATOM, COMPARE, OR, PRODUCT, SUM, UNARY, Syntax, Text
+from roofdsl.loops.integers import (
+    And,
+    Compare,
+    Condition,
+    Const,
+    FloorDiv,
+    IntExpr,
+    Max,
+    Min,
+    Mod,
+    Not,
+    Or,
+    Product,
+    Sum,
+    Sym,
+)
+from roofdsl.loops.model import (
+    Array,
+    Binary,
+    Call,
+    DataCompare,
+    Element,
+    Expr,
+    IntValue,
+    LetRef,
+    Number,
+    ScalarRef,
+    Select,
+    Unary,
+)
+
+
+class Expressions:
+    """Writes expressions.
+
+    names: kernel names that are written differently. staged: elements (by identity) that are read from elsewhere than
+    their array. extents: dimensions of arrays that have a name.
+    """
+
+    def __init__(self, syntax: Syntax, names: Mapping[str, str]) -> None:
+        self.syntax = syntax
+        self.names = names
+        self.staged: dict[int, Text] = {}
+        self.extents: dict[IntExpr, str] = {}
+        self.lets: dict[str, str] = {}
+
+    def name(self, name: str) -> str:
+        return self.names.get(name, name)
+
+    # ---- integers and conditions ----
+
+    def integer(self, e: IntExpr) -> Text:
+        """Integer arithmetic; `//` rounds down and `%` is never negative, whatever the target's operators do."""
+        match e:
+            case Const(value):
+                return Text(str(value), ATOM if value >= 0 else UNARY)
+            case Sym(name):
+                return Text(self.name(name))
+            case Sum(terms):
+                return self._sum(terms)
+            case Product(terms):
+                return self._product(terms)
+            case Min(terms):
+                return self.syntax.extremum("min", [self.integer(t) for t in terms])
+            case Max(terms):
+                return self.syntax.extremum("max", [self.integer(t) for t in terms])
+            case FloorDiv(a, b):
+                return self.syntax.floor_div(self.integer(a), self.integer(b))
+            case Mod(a, b):
+                return self.syntax.mod(self.integer(a), self.integer(b))
+        raise TypeError(e)
+
+    def _sum(self, terms: Sequence[IntExpr]) -> Text:
+        text = ""
+        for term in terms:
+            part = self.integer(term).at(PRODUCT if text else SUM)
+            if not text:
+                text = part
+            else:
+                text += f" - {part[1:]}" if part.startswith("-") else f" + {part}"
+        return Text(text, SUM)
+
+    def _product(self, terms: Sequence[IntExpr]) -> Text:
+        if terms[0] == Const(-1) and len(terms) > 1:
+            rest = self._product(terms[1:]) if len(terms) > 2 else self.integer(terms[1])
+            return Text(f"-{rest.at(PRODUCT if len(terms) > 2 else ATOM)}", PRODUCT)
+        first = self.integer(terms[0]).at(PRODUCT)
+        return Text(" * ".join([first, *(self.integer(t).at(UNARY) for t in terms[1:])]), PRODUCT)
+
+    def truth(self, c: Condition) -> Text:
+        """A condition over integers."""
+        match c:
+            case Compare(op, left, right):
+                return Text(f"{self.integer(left).at(SUM)} {op} {self.integer(right).at(SUM)}", COMPARE)
+            case And(parts):
+                return Text(f" {self.syntax.logic['and']} ".join(self.truth(p).at(COMPARE) for p in parts), AND)
+            case Or(parts):
+                return Text(f" {self.syntax.logic['or']} ".join(self.truth(p).at(COMPARE) for p in parts), OR)
+            case Not(part):
+                return self.syntax.negation(self.truth(part))
+        raise TypeError(c)
+
+    # ---- values ----
+
+    def value(self, e: Expr, to: Computed) -> Text:
+        """A value, converted to `to`."""
+        kind = kind_of(e)
+        if kind in ("whole", "plain"):
+            real = component(to)
+            if isinstance(e, Number):
+                text = self.syntax.literal(e.value, real)
+            elif isinstance(e, IntValue):
+                text = self.syntax.from_index(self.integer(e.value), real)
+            else:
+                text = self.syntax.convert(self._compute(e, "f64"), "f64", real)
+            return self.syntax.convert(text, real, to)
+        own = settled(kind)
+        return self.syntax.convert(self._compute(e, own), own, to)
+
+    def operand(self, e: Expr, kind: Computed) -> Text:
+        """An operand of an operation of type `kind`; a real one of a complex operation stays real."""
+        real = is_complex(kind) and not is_complex(kind_of(e))
+        return self.value(e, component(kind) if real else kind)
+
+    def _compute(self, e: Expr, kind: Computed) -> Text:
+        match e:
+            case Element():
+                return self.read(e)
+            case ScalarRef(array):
+                return Text(self.name(array.name))
+            case LetRef(name):
+                return Text(self.lets.get(name) or self.name(name))
+            case Number() | IntValue():
+                return self.value(e, kind)
+            case Unary(_, operand):
+                return Text(f"-{self.operand(operand, kind).at(ATOM)}", UNARY)
+            case Binary("**", left, Number(exponent)):
+                return self._power(left, int(exponent), kind)
+            case Binary(op, left, right):
+                return self._binary(op, left, right, kind)
+            case Call(function, args):
+                return self._call(function, args, kind)
+            case Select(condition, if_true, if_false):
+                a, b = self.value(if_true, kind), self.value(if_false, kind)
+                return self.syntax.choice(self._compare(condition), a, b)
+        raise TypeError(e)
+
+    def _binary(self, op: str, left: Expr, right: Expr, kind: Computed) -> Text:
+        a, b = self.operand(left, kind), self.operand(right, kind)
+        if op == "/" and kind in ("i32", "i64"):
+            return self.syntax.quotient(a, b)
+        level = SUM if op in "+-" else PRODUCT
+        return Text(f"{a.at(level)} {op} {b.at(level + 1)}", level)
+
+    def _power(self, base: Expr, exponent: int, kind: Computed) -> Text:
+        if exponent == 0:
+            return self.syntax.convert(self.syntax.literal(1, component(kind)), component(kind), kind)
+        value = self.value(base, kind)
+        return value if exponent == 1 else Text(f"{self.syntax.helper(f'power{exponent}_{kind}')}({value.text})")
+
+    def _call(self, function: str, args: Sequence[Expr], kind: Computed) -> Text:
+        given = settled(join(kind_of(a) for a in args))
+        if function in ("abs", "real", "imag", "conj") and is_complex(given):
+            return self.syntax.call(function, [self.value(args[0], given)], given)
+        if function in ("real", "conj"):
+            return self.value(args[0], kind)
+        if function == "imag":
+            return self.syntax.literal(0, kind)
+        return self.syntax.call(function, [self.value(a, kind) for a in args], kind)
+
+    def _compare(self, condition: DataCompare) -> Text:
+        kind = compared_in(condition)
+        a, b = self.value(condition.left, kind), self.value(condition.right, kind)
+        return Text(f"{a.at(SUM)} {condition.op} {b.at(SUM)}", COMPARE)
+
+    def read(self, e: Element) -> Text:
+        """An element as a value of the type it is computed in."""
+        staged = self.staged.get(id(e))
+        if staged is not None:
+            return staged
+        return self.loaded(self.place(e), e.array)
+
+    def loaded(self, place: Text, array: Array) -> Text:
+        """What lies in memory as a value."""
+        return self.syntax.widen(place, array.type) if array.type.name in ("f16", "bf16", "f8") else place
+
+    def place(self, e: Element) -> Text:
+        """An element as the target of an assignment."""
+        subscripts = [self.integer(s) for s in e.subscripts]
+        dims = [self.dimension(d) for d in e.array.dims]
+        return self.syntax.element(e.array, self.name(e.array.name), subscripts, dims)
+
+    def dimension(self, e: IntExpr) -> Text:
+        """The extent of an array, by its name where it has one."""
+        return Text(self.extents[e]) if e in self.extents else self.integer(e)

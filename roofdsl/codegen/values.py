@@ -1,0 +1,281 @@
+"""What the reference computes values by: memory, integers and expressions at many iterations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.codegen import balls
+from roofdsl.codegen.balls import Ball
+from roofdsl.codegen.compute import compared_in, is_complex, join, kind_of, settled
+from roofdsl.codegen.storage import decode
+from roofdsl.lang.types import ElementType
+from roofdsl.loops.integers import (
+    And,
+    Compare,
+    Condition,
+    Const,
+    FloorDiv,
+    IntExpr,
+    Max,
+    Min,
+    Mod,
+    Not,
+    Or,
+    Product,
+    Sum,
+    Sym,
+)
+from roofdsl.loops.model import (
+    Array,
+    Binary,
+    Call,
+    Element,
+    Expr,
+    IntValue,
+    Kernel,
+    LetRef,
+    Number,
+    ScalarRef,
+    Select,
+    Unary,
+)
+
+Numbers = NDArray[Any]
+
+
+@dataclass
+class Memory:
+    """An array's contents, element by element."""
+
+    value: Numbers
+    error: Numbers
+    written: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Iterations that are computed at once: `shape` has one place for each nesting depth of loops.
+
+    Loop variables that are axes are arrays in `env` that broadcast to the shape; the others are plain integers.
+    """
+
+    shape: tuple[int, ...]
+    env: dict[str, Any]
+    lets: dict[str, Ball]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def having(self, var: str, value: Any, shape: tuple[int, ...] | None = None) -> Grid:
+        return Grid(shape or self.shape, {**self.env, var: value}, dict(self.lets))
+
+    def where(self, mask: Numbers) -> Grid:
+        """The points where the mask holds, in one dimension."""
+        full = np.broadcast_to(mask, self.shape)
+        shape = (int(full.sum()), *(1,) * (len(self.shape) - 1))
+
+        def pick(a: Any) -> Any:
+            return np.broadcast_to(a, self.shape)[full].reshape(shape) if np.ndim(a) else a
+
+        lets = {name: Ball(pick(b.value), pick(b.error), pick(b.summands)) for name, b in self.lets.items()}
+        return Grid(shape, {name: pick(v) for name, v in self.env.items()}, lets)
+
+
+class Values:
+    """Evaluates the expressions of one kernel at all points of a grid of iterations.
+
+    renamed: types under which others are rounded (f32 as tf32). precise: in longdouble, since the kernel has f64.
+    """
+
+    def __init__(
+        self, kernel: Kernel, params: Mapping[str, int], inputs: Mapping[str, Numbers], renamed: Mapping[str, str]
+    ) -> None:
+        self.renamed = renamed
+        self.precise = any(a.type.component.name == "f64" for a in kernel.arrays)
+        self.memory = {a.name: self._memory(a, params, inputs) for a in kernel.arrays}
+
+    def _memory(self, array: Array, params: Mapping[str, int], inputs: Mapping[str, Numbers]) -> Memory:
+        shape = tuple(d.evaluate(params) for d in array.dims)
+        given = inputs.get(array.name)
+        known = given is not None and array.intent in ("in", "inout")
+        value = decode(np.asarray(given), array.type.name).reshape(shape) if known else self._nothing(array, shape)
+        if self.precise and array.type.kind != "int":
+            value = value.astype(np.clongdouble if array.type.kind == "complex" else np.longdouble)
+        # what no one wrote has no value
+        error = np.zeros(shape) if known else np.full(shape, np.inf)
+        return Memory(np.array(value), error, np.zeros(shape, bool))
+
+    @staticmethod
+    def _nothing(array: Array, shape: tuple[int, ...]) -> Numbers:
+        return np.zeros(shape, np.int64) if array.type.kind == "int" else np.full(shape, np.nan)
+
+    # ---- integers ----
+
+    def integer(self, e: IntExpr, env: Mapping[str, Any]) -> Any:
+        """The value, an array where it depends on an axis; numpy's `//` and `%` round down as Python's do."""
+        match e:
+            case Const(value):
+                return value
+            case Sym(name):
+                return env[name]
+            case Sum(terms):
+                return sum(self.integer(t, env) for t in terms)
+            case Product(terms):
+                return reduce(lambda a, b: a * b, (self.integer(t, env) for t in terms))
+            case Min(terms):
+                return _least(min, np.minimum, [self.integer(t, env) for t in terms])
+            case Max(terms):
+                return _least(max, np.maximum, [self.integer(t, env) for t in terms])
+            case FloorDiv(a, b):
+                return self.integer(a, env) // self.integer(b, env)
+            case Mod(a, b):
+                return self.integer(a, env) % self.integer(b, env)
+        raise TypeError(e)
+
+    def holds(self, c: Condition, env: Mapping[str, Any]) -> Any:
+        match c:
+            case Compare(op, left, right):
+                return balls.COMPARE[op](self.integer(left, env), self.integer(right, env))
+            case And(parts):
+                return reduce(np.logical_and, (self.holds(p, env) for p in parts))
+            case Or(parts):
+                return reduce(np.logical_or, (self.holds(p, env) for p in parts))
+            case Not(part):
+                return np.logical_not(self.holds(part, env))
+        raise TypeError(c)
+
+    # ---- values ----
+
+    def value(self, e: Expr, grid: Grid, kind: str) -> Ball:
+        """A value, converted to `kind`, one of the types that values are computed in."""
+        own = kind_of(e)
+        if own in ("whole", "plain"):
+            ball = self._plain(e, grid)
+            if kind in ("i32", "i64"):
+                return balls.to_integer(ball)
+        else:
+            ball = self._compute(e, grid, own)
+            if own == kind:
+                return ball
+            if kind in ("i32", "i64") and own not in ("i32", "i64"):
+                return balls.to_integer(ball)
+            if own in ("i32", "i64") and kind not in ("i32", "i64"):
+                ball = Ball(np.asarray(ball.value).astype(self._float), ball.error)
+        return balls.rounded(ball, self.renamed.get(kind, kind))
+
+    @property
+    def _float(self) -> Any:
+        return np.longdouble if self.precise else np.float64
+
+    def _plain(self, e: Expr, grid: Grid) -> Ball:
+        """Numbers, parameters and loop variables: computed in f64."""
+        if isinstance(e, Number):
+            return Ball(self._float(e.value), 0.0)
+        if isinstance(e, IntValue):
+            return Ball(np.asarray(self.integer(e.value, grid.env)).astype(self._float), 0.0)
+        return self._compute(e, grid, "f64")
+
+    def _compute(self, e: Expr, grid: Grid, kind: str) -> Ball:
+        name = self.renamed.get(kind, kind)
+        match e:
+            case Element():
+                return self.read(e, grid)
+            case ScalarRef(array):
+                memory = self.memory[array.name]
+                return Ball(memory.value[()], memory.error[()])
+            case LetRef(let):
+                return grid.lets[let]
+            case Number() | IntValue():
+                return balls.rounded(self._plain(e, grid), name)
+            case Unary(_, operand):
+                ball = self.value(operand, grid, self._side(operand, kind))
+                return Ball(-ball.value, ball.error, ball.summands)
+            case Binary("**", left, Number(exponent)):
+                return self._power(self.value(left, grid, kind), int(exponent), name)
+            case Binary(op, left, right):
+                a = self.value(left, grid, self._side(left, kind))
+                return balls.arithmetic(op, a, self.value(right, grid, self._side(right, kind)), name)
+            case Call(function, args):
+                return self._call(function, args, grid, kind)
+            case Select(c, if_true, if_false):
+                compared = compared_in(c)
+                sides = self.value(c.left, grid, compared), self.value(c.right, grid, compared)
+                arms = self.value(if_true, grid, kind), self.value(if_false, grid, kind)
+                return balls.chosen(c.op, *sides, *arms)
+        raise TypeError(e)
+
+    @staticmethod
+    def _side(operand: Expr, kind: str) -> str:
+        real = {"c128": "f64", "c64": "f32"}
+        return real.get(kind, kind) if not is_complex(kind_of(operand)) else kind
+
+    def _power(self, base: Ball, exponent: int, name: str) -> Ball:
+        if exponent == 0:
+            return Ball(np.ones_like(base.value), 0.0)
+        result = base
+        for bit in bin(exponent)[3:]:
+            result = balls.arithmetic("*", result, result, name)
+            if bit == "1":
+                result = balls.arithmetic("*", result, base, name)
+        return result
+
+    def _call(self, function: str, args: Sequence[Expr], grid: Grid, kind: str) -> Ball:
+        given = settled(join(kind_of(a) for a in args))
+        if function in ("abs", "real", "imag", "conj"):
+            ball = self.value(args[0], grid, given)
+            value = _PARTS[function](ball.value)
+            inexact = function == "abs" and is_complex(given)
+            return balls.rounded(Ball(value, ball.error), kind, 4.0) if inexact else Ball(value, ball.error)
+        parts = [self.value(a, grid, kind) for a in args]
+        if function in ("min", "max"):
+            return reduce(lambda a, b: balls.extremum(function, a, b), parts)
+        return balls.function(function, parts[0], self.renamed.get(kind, kind))
+
+    # ---- memory ----
+
+    def index(self, e: Element, grid: Grid) -> tuple[Any, ...]:
+        return tuple(self.integer(s, grid.env) for s in e.subscripts)
+
+    def read(self, e: Element, grid: Grid) -> Ball:
+        memory, index = self.memory[e.array.name], self.index(e, grid)
+        self._inside(e, memory, index)
+        return Ball(memory.value[index], memory.error[index])
+
+    @staticmethod
+    def _inside(e: Element, memory: Memory, index: tuple[Any, ...]) -> None:
+        """Raises IndexError below 0, which numpy would count from the end."""
+        if any(np.min(i) < 0 for i in index):
+            raise IndexError(f"{e.array.name} in line {e.span.line} is read or written outside its bounds")
+
+    def store(self, target: Element | ScalarRef, ball: Ball, index: tuple[Any, ...]) -> None:
+        memory = self.memory[target.array.name]
+        if isinstance(target, Element):
+            self._inside(target, memory, index)
+        stored = self.held(ball, target.array.type)
+        memory.value[index] = stored.value
+        memory.error[index] = stored.error
+        memory.written[index] = True
+
+    def held(self, ball: Ball, type_: ElementType) -> Ball:
+        """The ball as an array of that type holds it."""
+        if type_.kind != "int":
+            return balls.rounded(ball, type_.name)
+        ball = ball if np.asarray(ball.value).dtype.kind in "iu" else balls.to_integer(ball)
+        bits = type_.bytes * 8
+        value = np.asarray(ball.value, np.int64)
+        held = value.astype(f"int{bits}").astype(np.int64)
+        return Ball(held, np.where(held == value, ball.error, np.inf))  # what overflows is anything
+
+
+_PARTS: dict[str, Callable[[Any], Any]] = {"abs": np.abs, "real": np.real, "imag": np.imag, "conj": np.conj}
+
+
+def _least(scalar: Any, array: Any, terms: Sequence[Any]) -> Any:
+    return reduce(array, terms) if any(np.ndim(t) for t in terms) else scalar(terms)
