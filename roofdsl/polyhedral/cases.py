@@ -135,7 +135,10 @@ def _few_values(domain: Any, name: str) -> range:
     one = one.project_out(isl.dim_type.param, 0, one.dim(isl.dim_type.param))
     if not (one.dim_has_lower_bound(isl.dim_type.set, 0) and one.dim_has_upper_bound(isl.dim_type.set, 0)):
         return range(0)
-    low, high = (int(v.to_python()) for v in (one.dim_min_val(0), one.dim_max_val(0)))
+    least, most = one.dim_min_val(0), one.dim_max_val(0)
+    if not (least.is_int() and most.is_int()):  # an empty set has neither
+        return range(0)
+    low, high = int(least.to_python()), int(most.to_python())
     return range(low, high + 1) if high - low < FEW else range(0)
 
 
