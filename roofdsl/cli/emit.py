@@ -44,7 +44,10 @@ def emit(
     if output is not None and len(pairs) > 1:
         names = ", ".join(kernel.name for kernel, _ in pairs)
         raise CommandError("one kernel goes to a file", f"pick one of {names}: {file}:{pairs[0][0].name}")
-    found = [(generated_for(kernel, target, variant, sizes), sizes) for kernel, sizes in pairs]
+    found = []
+    for kernel, given in pairs:
+        sizes = {p.name: p.default for p in kernel.parameters if p.default is not None} | given
+        found.append((generated_for(kernel, target, variant, sizes), sizes))
     if as_json:
         documents = [document(code, sizes) for code, sizes in found]
         whole = {"schema": "roofdsl.emit/1", "kernels": documents}
