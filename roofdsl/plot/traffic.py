@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from io import BytesIO
 from math import log2
 from pathlib import Path
@@ -119,7 +120,8 @@ def _name_plateaus(axes: Any, content: TrafficContent, window: tuple[float, floa
         if p.traffic_bytes <= 0 or end <= start or not p.label:
             continue
         part = log2(end / start) / width
-        fits = len(p.label) * 0.0075 < part
+        letters = len(re.sub(r"\\[a-z]+|[{}^$ ]", "", p.label))
+        fits = letters * 0.011 < part
         axes.annotate(
             p.label, ((start * end) ** 0.5 if fits else start, p.traffic_bytes), xytext=(0 if fits else 2, 6),
             textcoords="offset points", fontsize=_SMALL, color="#444444", ha="center" if fits else "left",

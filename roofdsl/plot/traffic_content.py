@@ -119,9 +119,9 @@ def plateau_lines(
     from fractions import Fraction
 
     from roofdsl.analysis.derive import derive
-    from roofdsl.analysis.formulas import latex
     from roofdsl.analysis.growth import growth_of
     from roofdsl.analysis.report.forms import of_quantity
+    from roofdsl.analysis.writing import latex
 
     order = growth_of(kernel)
     derivation = derive(kernel, values, traffic=convention, line_bytes=line_bytes)

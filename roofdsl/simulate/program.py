@@ -118,7 +118,7 @@ def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) 
                 f"a line of {line} B is no multiple of an element of {a.name} ({a.type}, {size} B)",
                 "give a line that every element size divides",
             )
-        elements = prod(d.evaluate(params) for d in a.dims)
+        elements = prod(max(0, d.evaluate(params)) for d in a.dims)
         count = -(-elements * size // line)
         layouts.append(Layout(a, line, line // size, first, count, elements))
         first += count

@@ -1,0 +1,64 @@
+"""The plateaus of Q(Z) against simulation: what they say of the middle of each is what a cache of that size sees."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isqrt
+
+import pytest
+
+from benchmarks.kernels import fresh, shipped
+from roofdsl.analysis.derive import derive
+from roofdsl.loops.model import Traffic
+from roofdsl.loops.transform import apply
+from roofdsl.simulate.distances import miss_curve
+from roofdsl.simulate.lru import simulate_lru
+
+CASES = [
+    ("gemv", {"n": 64}),
+    ("gemv", {"n": 333}),
+    ("matmul", {"n": 48}),
+    ("matmul", {"n": 97}),
+    ("matmul_blocked", {"n": 96, "b": 8}),
+    ("matmul_blocked", {"n": 120, "b": 10}),
+    ("jacobi2d", {"n": 64}),
+    ("jacobi2d", {"n": 301}),
+]
+
+
+@pytest.mark.parametrize("convention", ["once", "load_store", "write_allocate"])
+@pytest.mark.parametrize(("name", "size"), CASES, ids=lambda x: x if isinstance(x, str) else "")
+def test_plateaus_are_what_a_cache_sees(name: str, size: dict[str, int], convention: Traffic) -> None:
+    """Halfway (in powers) between two transitions the simulated traffic is that of the plateau, lower orders and all.
+
+    The numbers given are of the leading terms, from which it differs by terms smaller by an extent or a tile.
+    """
+    kernel = fresh(shipped()[name], name)
+    plateaus = derive(kernel, size, traffic=convention).plateaus
+    env = {n: Fraction(v) for n, v in size.items()}
+    starts = [int(p.from_bytes.value) for p in plateaus if p.from_bytes.value is not None]
+    assert len(starts) == len(plateaus) >= 3
+    assert starts == sorted(starts)
+    for p, start, end in zip(plateaus, starts, [*starts[1:], 8 * starts[-1]], strict=True):
+        middle = isqrt(start * end)
+        seen = simulate_lru(apply(kernel), size, middle).bytes(convention)
+        assert p.all_bytes.form is not None
+        assert seen == p.all_bytes.form.evaluate(env), f"at Z = {middle}, between {start} and {end}"
+        assert p.bytes.value is not None
+        assert abs(seen - p.bytes.value) <= 4 * p.bytes.value / min(size.values())
+
+
+@pytest.mark.parametrize(("name", "size"), CASES, ids=lambda x: x if isinstance(x, str) else "")
+def test_there_is_no_plateau_more(name: str, size: dict[str, int]) -> None:
+    """What Q(Z) is over half an octave and more without a step, is one of the plateaus."""
+    kernel = fresh(shipped()[name], name)
+    env = {n: Fraction(v) for n, v in size.items()}
+    known = set()
+    for p in derive(kernel, size, traffic="load_store").plateaus:
+        assert p.all_bytes.form is not None
+        known.add(p.all_bytes.form.evaluate(env))
+    sizes, values = miss_curve(apply(kernel), size).steps("load_store")
+    ends = [*sizes[1:], 8 * sizes[-1]]
+    wide = {int(v) for s, e, v in zip(sizes, ends, values, strict=True) if e >= 1.5 * s}
+    assert wide
+    assert wide <= known
