@@ -11,6 +11,7 @@ from fractions import Fraction
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import BandwidthCeiling, Machine, Multiprocessor
+from roofdsl.machine.quantities import show_bytes
 
 REGISTERS_AT_A_TIME = 8
 """Registers of a thread are given out in eights (NVIDIA, since Kepler: 256 of a warp)."""
@@ -109,7 +110,7 @@ class LatencyCeiling(Record):
         return self.in_flight_bytes < self.needed_bytes
 
     def ceiling(self) -> BandwidthCeiling:
-        return BandwidthCeiling(f"latency, {self.in_flight_bytes:,} B in flight", self.level, self.bytes_per_s)
+        return BandwidthCeiling(f"latency, {show_bytes(self.in_flight_bytes)} in flight", self.level, self.bytes_per_s)
 
 
 def latency_ceilings(machine: Machine, resident: Occupancy, bytes_per_thread: int) -> tuple[LatencyCeiling, ...]:

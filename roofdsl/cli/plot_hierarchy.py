@@ -1,0 +1,113 @@
+"""`roofdsl plot hierarchy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import (
+    choose,
+    kernels_of,
+    machine_option,
+    parse_settings,
+    set_option,
+    size_option,
+    traffic_option,
+    warn,
+)
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.types import TYPES
+from roofdsl.loops.model import Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
+from roofdsl.plot.board import check_format
+from roofdsl.plot.hierarchy import save_hierarchy
+from roofdsl.plot.levels_content import Kernel, common_sizes, level_roofs
+from roofdsl.plot.levels_content import kernels_of as kernels_of_predictions
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.occupancy import Block
+from roofdsl.predict.program import predict_program
+from roofdsl.predict.time import Prediction
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@machine_option
+@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@set_option
+@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One kernel per size (repeatable).")
+@traffic_option
+@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of a block, for the latency ceilings.")
+@click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
+@size_option("--shared", "Shared memory of a block.")
+@size_option("--in-flight", "What a thread has on the way at a time.")
+@click.option("--title", help="By default the machine's title.")
+def hierarchy(
+    *,
+    files: tuple[str, ...],
+    machine_name: str,
+    output: str,
+    settings: dict[str, int],
+    sizes: tuple[str, ...],
+    traffic: Traffic | None,
+    unit: str | None,
+    types: tuple[str, ...],
+    threads: int | None,
+    registers: int | None,
+    shared: int | None,
+    in_flight: int | None,
+    title: str | None,
+) -> None:
+    """Draw kernels with a symbol for every memory level, under the bandwidths of all levels of a machine."""
+    check_format(Path(output))
+    check_types(types)
+    machine = load_machine(machine_name)
+    if threads is None and (registers or shared or in_flight):
+        raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
+    block = None if threads is None else Block(threads, registers or 0, shared or 0)
+    predictions = predicted(
+        files, machine, settings, sizes, Options(traffic, unit, block=block, in_flight_bytes=in_flight)
+    )
+    shown = types or tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
+    units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
+    latency = dict.fromkeys(found.ceiling() for p in predictions for found in p.latency if found.binds)
+    if title is None:
+        title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(predictions)]))
+    save_hierarchy(Path(output), level_roofs(machine, shown, units, tuple(latency)), with_work(predictions), title)
+
+
+def check_types(types: tuple[str, ...]) -> None:
+    """Raises click.BadParameter for a type that there is not."""
+    unknown = next((t for t in types if t not in TYPES), None)
+    if unknown is not None:
+        raise click.BadParameter(f"there is no type `{unknown}`; the types are {', '.join(TYPES)}", param_hint="--type")
+
+
+def predicted(
+    files: tuple[str, ...], machine: Machine, settings: dict[str, int], sizes: tuple[str, ...], options: Options
+) -> list[Prediction]:
+    """A prediction for every kernel or program of `files` at every size; warnings go to standard error."""
+    found: list[Prediction] = []
+    for file in files:
+        chosen = choose(file)
+        for size in [parse_settings(s) for s in sizes] or [{}]:
+            given = settings | size
+            found += [predict(k, own, machine, options) for k, own in kernels_of(chosen, given)]
+            found += [predict_program(chosen.checked, p, given, machine, options) for p in chosen.programs]
+    for message in dict.fromkeys(w for p in found for w in p.warnings):
+        warn(message)
+    return found
+
+
+def with_work(predictions: list[Prediction]) -> list[Kernel]:
+    """The kernels that have an intensity. Raises CommandError where there are predictions and none of them has."""
+    kernels = kernels_of_predictions(predictions)
+    for p in predictions:
+        if not p.work:
+            warn(f"{p.kernel} has no operations, and so no intensity to draw it at")
+    if predictions and not kernels:
+        raise CommandError("none of these kernels has operations", "`roofdsl plot roofline` shows their bandwidth")
+    return kernels

@@ -1,0 +1,79 @@
+"""`roofdsl plot trajectory`."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import machine_option, set_option, traffic_option
+from roofdsl.cli.plot_hierarchy import check_types, predicted
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.plot.board import check_format
+from roofdsl.plot.cited import load_points
+from roofdsl.plot.levels_content import common_sizes, kernels_of, level_roofs
+from roofdsl.plot.trajectory import Step, Trajectory, save_trajectory
+from roofdsl.predict.kernel import Options
+from roofdsl.predict.time import Prediction
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@machine_option
+@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@set_option
+@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One step per size, in this order.")
+@click.option("--level", "levels", multiple=True, metavar="NAME", help="Intensities at these levels; the memory's.")
+@click.option("--points", multiple=True, metavar="POINTS.json", help="Points that somebody else states (repeatable).")
+@traffic_option
+@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
+@click.option("--title", help="By default the machine's title.")
+def trajectory(
+    *,
+    files: tuple[str, ...],
+    machine_name: str,
+    output: str,
+    settings: dict[str, int],
+    sizes: tuple[str, ...],
+    levels: tuple[str, ...],
+    points: tuple[str, ...],
+    traffic: Traffic | None,
+    unit: str | None,
+    types: tuple[str, ...],
+    title: str | None,
+) -> None:
+    """Draw a kernel over sizes (--at), or several versions of a code, one after another, joined by arrows."""
+    check_format(Path(output))
+    check_types(types)
+    machine = load_machine(machine_name)
+    cited = [load_points(Path(name)) for name in points]
+    known = [*(c.name for c in machine.caches), machine.main_memory.name]
+    wrong = next((name for name in levels if name not in known), None)
+    if wrong is not None:
+        raise CommandError(f"machine {machine.name} has no level {wrong}", f"its levels are {', '.join(known)}")
+    found = predicted(files, machine, settings, sizes, Options(traffic, unit))
+    shown = types or tuple(dict.fromkeys(p.type for p in found if p.type is not None))
+    units = tuple(dict.fromkeys(p.unit for p in found if p.unit is not None))
+    if title is None:
+        title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(found)]))
+    roofs = level_roofs(machine, shown, units)
+    save_trajectory(Path(output), roofs, [*_trajectories(found, len(sizes) > 1), *cited], levels, title)
+
+
+def _trajectories(found: list[Prediction], over_sizes: bool) -> list[Trajectory]:
+    """One trajectory for each kernel over its sizes, or one over all the versions given."""
+    found = [p for p in found if p.work]
+    if not found:
+        return []
+    steps = [Step(kernel, float(p.work)) for kernel, p in zip(kernels_of(found), found, strict=True)]
+    if not over_sizes:
+        return [Trajectory("versions", tuple(steps))]
+    pairs = sorted(zip(found, steps, strict=True), key=lambda pair: [p.kernel for p in found].index(pair[0].kernel))
+    return [
+        Trajectory(name, tuple(step for _, step in group))
+        for name, group in groupby(pairs, lambda pair: pair[0].kernel)
+    ]

@@ -1,0 +1,193 @@
+"""The hierarchical roofline and trajectories: their content, and what is drawn of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.machine.find import load_machine, models_folder
+from roofdsl.machine.model import BandwidthCeiling
+from roofdsl.plot.cited import load_points
+from roofdsl.plot.hierarchy import draw_hierarchy, save_hierarchy
+from roofdsl.plot.levels_content import (
+    Kernel,
+    common_sizes,
+    kernel_of,
+    kernels_of,
+    level_roofs,
+    window_over,
+    with_mixes,
+)
+from roofdsl.plot.trajectory import Step, Trajectory, draw_trajectory, save_trajectory
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.time import Prediction
+from tests.predict.machines import machine
+
+V100 = load_machine("v100")
+A = Kernel("a", 2e11, (("L1", 0.06), ("L2", 0.25), ("HBM", 0.25)), bound="HBM")
+B = Kernel("b", 4e12, (("L1", 3.0), ("HBM", 40.0)), ceiling=4.2e12, bound="compute")
+
+
+def predicted(file: str, **sizes: int) -> Prediction:
+    return predict(kernel(load_file(models_folder() / "kernels" / f"{file}.roof"), file), sizes, V100)
+
+
+def texts(figure: Any) -> list[str]:
+    return [t.get_text() for t in figure.axes[0].texts]
+
+
+def symbols(figure: Any) -> Iterator[tuple[str, float, float]]:
+    for line in figure.axes[0].lines:
+        if len(line.get_xdata()) == 1:
+            yield line.get_marker(), float(line.get_xdata()[0]), float(line.get_ydata()[0])
+
+
+def test_a_bandwidth_for_every_level_and_roofs_at_the_fastest() -> None:
+    roofs = level_roofs(V100, ["f64"])
+    assert [(s.level, s.bytes_per_s) for s in roofs.slopes] == [("L1", 13.875e12), ("L2", 2.44e12), ("HBM", 9e11)]
+    assert [c.label.split(",")[0] for c in roofs.slopes[2].ceilings] == ["read", "triad"]
+    assert roofs.roofs[0].ridge == pytest.approx(7.8e12 / 13.875e12)
+    assert roofs.under("L2", 0.25) == pytest.approx(0.61e12)
+    assert roofs.under("HBM", 100) == roofs.top == 7.8e12
+    latency = BandwidthCeiling("latency", "L2", 10**12)  # type: ignore[arg-type]
+    assert [c.bytes_per_s for c in level_roofs(V100, ["f64"], (), [latency]).slopes[1].ceilings] == [1e12]
+
+
+def test_a_level_that_predictions_leave_out_has_no_line() -> None:
+    assert [s.level for s in level_roofs(load_machine("v100_deck")).slopes] == ["HBM"]
+
+
+def test_kernels_are_those_of_predictions() -> None:
+    p = predicted("gemv", n=512)
+    found = kernel_of(p)
+    assert found is not None
+    assert found.label == "gemv n=512"
+    assert found.intensities == tuple((level.name, p.work / level.bytes) for level in p.levels)
+    assert (found.rate_per_s, found.bound, found.ceiling) == (float(p.rate_per_s), "launch", None)
+    assert kernel_of(predicted("transpose", n=32)) is None
+    mixed = kernel_of(predicted("minplus", n=32))
+    assert mixed is not None
+    assert mixed.ceiling == pytest.approx(3.9e12)
+
+
+def test_names_say_what_differs() -> None:
+    sizes = [predicted("gemv", n=n) for n in (64, 128)]
+    assert [k.label for k in kernels_of(sizes)] == ["n=64", "n=128"]
+    assert common_sizes(sizes) == "gemv"
+    two = [sizes[0], predicted("minplus", n=64)]
+    assert [k.label for k in kernels_of(two)] == ["gemv", "minplus"]
+    assert common_sizes(two) == "n=64"
+    assert common_sizes(sizes[:1]) == ""
+
+
+def test_effective_peaks_of_mixes_are_ceilings_of_their_own() -> None:
+    roofs = level_roofs(V100, ["f64"])
+    labels = [r.label for r in with_mixes(roofs, [A, B, Kernel("c", 1e12, (), ceiling=4.22e12)]).roofs]
+    assert labels == ["f64 FMA 7.8 TFLOP/s", "mix of b, c 4.2 TFLOP/s", "f64 no FMA 3.9 TFLOP/s"]
+    near = with_mixes(roofs, [Kernel("d", 1e12, (), ceiling=3.9e12)])
+    assert near.roofs == roofs.roofs
+
+
+def test_one_symbol_for_every_kernel_and_level() -> None:
+    figure = draw_hierarchy(level_roofs(V100, ["f64"]), [A, B])
+    drawn = [(m, x, y) for m, x, y in symbols(figure) if m in ("o", "s", "^") and y in (2e11, 4e12)]
+    expected = [("o", 0.06, 2e11), ("s", 0.25, 2e11), ("^", 0.25, 2e11), ("o", 3.0, 4e12), ("^", 40.0, 4e12)]
+    assert [d for d in drawn if d in expected] == expected
+    assert ("o", 0.25, 2e11) in drawn  # the ring of the bound
+    for name in ("a", "b", "L1 13.88 TB/s", "L2 2.44 TB/s", "HBM 900 GB/s", "f64 FMA 7.8 TFLOP/s"):
+        assert name in texts(figure)
+    assert "the bound" in [t.get_text() for t in figure.axes[0].get_legend().get_texts()]
+
+
+def test_all_is_within_the_window() -> None:
+    roofs = level_roofs(V100, ["f64"])
+    far = Kernel("far", 3.0, (("L1", 1e-4), ("HBM", 1e5)))
+    window = window_over(roofs, [far])
+    assert window.x[0] < 1e-4
+    assert window.x[1] > 1e5
+    assert window.y[0] < 3.0 < roofs.top < window.y[1]
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_the_same_input_gives_the_same_file(tmp_path: Path, kind: str) -> None:
+    roofs, steps = level_roofs(V100, ["f64"]), (Step(A), Step(B))
+    for name, save in (
+        ("h", lambda p: save_hierarchy(p, roofs, [A, B])),
+        ("t", lambda p: save_trajectory(p, roofs, [Trajectory("t", steps)])),
+    ):
+        one, two = tmp_path / f"{name}1.{kind}", tmp_path / f"{name}2.{kind}"
+        save(one)
+        save(two)
+        assert one.read_bytes() == two.read_bytes() != b""
+
+
+def test_a_trajectory_on_the_roofline() -> None:
+    path = Trajectory("t", (Step(A, 1e9), Step(B, 2e9)))
+    figure = draw_trajectory(level_roofs(V100, ["f64"]), [path], ["L1", "HBM"])
+    places = {(x, y) for _, x, y in symbols(figure)}
+    assert {(0.06, 2e11), (3.0, 4e12), (0.25, 2e11), (40.0, 4e12)} <= places
+    arrows = [t for t in figure.axes[0].texts if getattr(t, "arrow_patch", None) is not None]
+    assert len(arrows) == 2
+
+
+def test_without_intensities_rate_over_work() -> None:
+    steps = tuple(Step(Kernel(n, r, (), "cited"), w) for n, r, w in (("v1", 2.27e12, 3.71e12), ("v9", 3.5e12, 2e12)))
+    figure = draw_trajectory(level_roofs(V100, ["f64"]), [Trajectory("t", steps, "a deck")])
+    assert {(x, y) for _, x, y in symbols(figure)} >= {(3.71e12, 2.27e12), (2e12, 3.5e12)}
+    assert any(t.startswith("T = ") for t in texts(figure))
+    assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["cited: a deck"]
+    with pytest.raises(CommandError, match="neither intensities nor work"):
+        draw_trajectory(level_roofs(V100, ["f64"]), [Trajectory("t", (Step(A), steps[0]))])
+
+
+def test_what_cannot_be_drawn(tmp_path: Path) -> None:
+    roofs = level_roofs(V100, ["f64"])
+    with pytest.raises(CommandError, match="at least two points"):
+        save_trajectory(tmp_path / "t.svg", roofs, [Trajectory("t", (Step(A),))])
+    with pytest.raises(CommandError, match="no svg, png or pdf"):
+        save_hierarchy(tmp_path / "t.gif", roofs, [A])
+    with pytest.raises(CommandError, match="no roof to draw"):
+        save_hierarchy(tmp_path / "t.svg", level_roofs(machine("peak i32 1 TOP/s"), ["f64"]), [A])
+
+
+def test_cited_points(tmp_path: Path) -> None:
+    path = tmp_path / "points.json"
+    points = [
+        {"label": "v1", "work_flops": 4e12, "time_s": 2, "intensity": {"HBM": 3}},
+        {"label": "v2", "flops_per_s": 3e12, "time_s": 1.0},
+    ]
+    path.write_text(json.dumps({"name": "GPP", "source": "deck", "points": points}))
+    found = load_points(path)
+    assert (found.name, found.source) == ("GPP", "deck")
+    assert found.steps[0] == Step(Kernel("v1", 2e12, (("HBM", 3.0),), "cited"), 4e12)
+    assert found.steps[1] == Step(Kernel("v2", 3e12, (), "cited"), 3e12)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "no JSON file"),
+        ("[]", "no list of `points`"),
+        ('{"points": []}', "no list of `points`"),
+        ('{"points": [3]}', "point 1 of .* is no object"),
+        ('{"points": [{"label": "v1"}]}', "has no rate"),
+        ('{"points": [{"flops_per_s": -1}]}', "`flops_per_s` of point 1 .* is no positive number"),
+        ('{"points": [{"flops_per_s": true}]}', "no positive number"),
+        ('{"points": [{"flops_per_s": NaN}]}', "no positive number"),
+        ('{"points": [{"flops_per_s": 1, "intensity": 3}]}', "`intensity` of .* is no object"),
+        ('{"kind": "dreamt", "points": [{"flops_per_s": 1}]}', "neither cited nor measured"),
+    ],
+)
+def test_bad_points(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "points.json"
+    path.write_text(text)
+    with pytest.raises(CommandError, match=message):
+        load_points(path)
+    with pytest.raises(CommandError, match="cannot be read"):
+        load_points(tmp_path / "missing.json")
