@@ -16,7 +16,7 @@ from typing import Any
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.levels import Plateau, plateaus
 from roofdsl.measure.results import now
-from roofdsl.measure.sweep import LOAD, PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
+from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.team import FULL, QUICK, Effort, Rate, rate
 from roofdsl.measure.timing import median, time_calls, usable_cores
 
@@ -317,6 +317,5 @@ def _noise(sweep: Sweep) -> tuple[str, ...]:
 
 
 def seen_plateaus(sweep: Sweep) -> tuple[Plateau, ...]:
-    """The plateaus of a sweep's loads."""
-    loads = sweep.of(LOAD)
-    return plateaus([p.working_set_bytes for p in loads], [p.bytes_per_s for p in loads])
+    """The plateaus of a sweep's fastest stream."""
+    return plateaus(*sweep.fastest())

@@ -23,7 +23,7 @@ from roofdsl.measure.gpu_microkernels import (
 )
 from roofdsl.measure.levels import plateaus
 from roofdsl.measure.results import now
-from roofdsl.measure.sweep import LOAD, PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
+from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.team import Rate
 from roofdsl.measure.timing import median, quantile
 
@@ -204,8 +204,7 @@ def _stream(  # noqa: PLR0917
 def find_gpu_levels(about: dict[str, Any], sweep: Sweep, notes: list[str]) -> tuple[GpuLevel, ...]:
     """The L2 cache and the memory: the cache at working sets up to half its size, the memory from four times on."""
     l2 = ReportedCache(2, int(about["l2_bytes"]), None, None, 1)
-    loads = sweep.of(LOAD)
-    seen = plateaus([p.working_set_bytes for p in loads], [p.bytes_per_s for p in loads])
+    seen = plateaus(*sweep.fastest())
     ends = [p for p in seen if p.capacity_bytes]
     near = min(ends, key=lambda p: abs((p.capacity_bytes or 0) - l2.size_bytes), default=None)
     end = near.capacity_bytes if near is not None else None

@@ -64,6 +64,18 @@ class Sweep:
         """One pattern's points, by ascending working set."""
         return tuple(sorted((p for p in self.points if p.pattern == pattern), key=lambda p: p.working_set_bytes))
 
+    def fastest(self) -> tuple[list[int], list[float]]:
+        """(working sets, bytes per second of the fastest stream at each): the curve that levels are read off.
+
+        Of three numbers measured at different times one is rarely disturbed enough to hide a step.
+        """
+        sizes = sorted({p.working_set_bytes for p in self.points})
+        rates = dict.fromkeys(sizes, 0.0)
+        for p in self.points:
+            if p.pattern in STREAMS:
+                rates[p.working_set_bytes] = max(rates[p.working_set_bytes], p.bytes_per_s)
+        return sizes, [rates[size] for size in sizes]
+
     def best(self, pattern: Pattern, low: float, high: float) -> Point | None:
         """The fastest point of a pattern with a working set from `low` to `high` bytes per core."""
         inside = [p for p in self.of(pattern) if low <= p.working_set_bytes <= high]
