@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "characterize": ("roofdsl.cli.characterize:characterize", "Measure this machine's ceilings, as a machine file."),
     "demo": ("roofdsl.cli.demo:demo", "Characterize, predict, measure and draw: the whole program on this machine."),
     "plot": ("roofdsl.cli.plot:plot", "Draw figures: rooflines, Q(Z)."),
+    "import": ("roofdsl.cli.import_ncu:import_group", "Take a profiler's kernels in as measured points."),
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
 }

@@ -17,6 +17,7 @@ from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_program
 from roofdsl.predict.time import Prediction
+from roofdsl.profiler.cited import points_named
 
 _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 
@@ -31,6 +32,8 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
 @click.option("--measured", multiple=True, metavar="LABEL=I@RATE", help='A measured point, "mine=0.25@200 GFLOP/s".')
+@click.option("--measured-file", "measured_files", multiple=True, metavar="POINTS.json", help="From `import ncu`.")
+@click.option("--level", default=None, metavar="NAME", help="Level whose bytes place these points; else the memory.")
 @click.option("--title", help="By default the machine's title.")
 def roofline(
     *,
@@ -43,6 +46,8 @@ def roofline(
     unit: str | None,
     types: tuple[str, ...],
     measured: tuple[str, ...],
+    measured_files: tuple[str, ...],
+    level: str | None,
     title: str | None,
 ) -> None:
     """Draw kernels (FILEs, FILE:KERNELs, shipped names) under the roofs of machines."""
@@ -65,6 +70,7 @@ def roofline(
     units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
     roofs = [roofs_of(m, shown_types, units) for m in machines]
     points = [point_of(p) for p in predictions] + [_measured(text) for text in measured]
+    points += [p for name in measured_files for p in _profiled(name, level or machines[0].main_memory.name)]
     save_roofline(Path(output), roofs, points, title)
 
 
@@ -82,3 +88,16 @@ def _measured(text: str) -> Point:
     if not 0 < intensity < 1e12:
         raise click.BadParameter("an intensity is positive, in operations per byte", param_hint="--measured")
     return Point(match["label"], intensity, rate, "measured")
+
+
+def _profiled(name: str, level: str) -> list[Point]:
+    """The points of a document that have a time, and operations and bytes at `level`; warns of the others."""
+    found = []
+    for p in points_named(name).points:
+        intensity, rate = p.intensity(level), p.flops_per_s
+        moved = next((x.bytes for x in p.levels if x.name == level), None)
+        if intensity is None or rate is None or moved is None or not p.time_s:
+            warn(f"{p.label} of {name} is left out: it has no time, no operations or no bytes at {level}")
+        else:
+            found.append(Point(p.label, intensity or None, rate, "measured", bytes_per_s=moved / p.time_s))
+    return found

@@ -105,5 +105,6 @@ DEEP_CODES: dict[str, str] = {
 
 RESULT_CODES: dict[str, str] = {
     "result-damaged": "A file of measured results that is no JSON, or not of the form that `measure` writes.",
+    "profile-damaged": "A profiler's table, or points taken from one, cut off or of another form.",
 }
 """Of files of results, which are no `.roof` files."""

@@ -1,0 +1,86 @@
+"""`roofdsl import ncu`: a profiler's report as measured points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.lazy import LazyGroup
+from roofdsl.cli.options import json_option, show_json, warn
+from roofdsl.cli.text import columns
+from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_time
+from roofdsl.measure.atomic import check_writable
+from roofdsl.profiler.metrics import points_of
+from roofdsl.profiler.points import MeasuredPoint, Points, save_points
+from roofdsl.profiler.tables import read
+
+FORMATS = {"ncu": ("roofdsl.cli.import_ncu:ncu", "CSV of Nsight Compute or nvprof.")}
+
+
+@click.group(name="import", cls=LazyGroup, commands_at=FORMATS)
+def import_group() -> None:
+    """Bring measurements of other tools in as points."""
+
+
+@click.command()
+@click.argument("reports", nargs=-1, required=True, metavar="REPORT.csv...")
+@click.option("-o", "--output", metavar="POINTS.json", help="Where to; plots take it by --measured-file.")
+@click.option("--kernel", "pattern", metavar="TEXT", help="Only kernels whose name contains TEXT.")
+@click.option(
+    "--tensor-flop",
+    type=click.IntRange(1, 1 << 24),
+    metavar="N",
+    help="Operations of one tensor instruction of a warp; known for a V100 (512).",
+)
+@json_option
+def ncu(
+    *, reports: tuple[str, ...], output: str | None, pattern: str | None, tensor_flop: int | None, as_json: bool
+) -> None:
+    """Time, operations and bytes per level of each kernel in profilers' REPORTs (several are taken together)."""
+    if output is not None:
+        check_writable(Path(output))
+    launches = [one for name in reports for one in read(Path(name))]
+    if pattern is not None:
+        launches = [one for one in launches if pattern in one.kernel]
+    if not launches:
+        what = "has no kernel" if pattern is None else f"has no kernel with `{pattern}` in its name"
+        raise click.UsageError(f"{', '.join(reports)} {what}")
+    found = points_of(launches, ", ".join(Path(name).name for name in reports), tensor_flop)
+    if output is not None:
+        save_points(Path(output), found)
+    if as_json:
+        show_json(found.to_json())
+    else:
+        click.echo(_table(found))
+    for note in found.notes:
+        warn(note)
+    for kernels, names in _missing(found.points):
+        warn(f"{kernels}: not measured: {names}")
+
+
+def _table(found: Points) -> str:
+    levels = list(dict.fromkeys(x.name for p in found.points for x in p.levels))
+    rows = [("kernel", "launches", "time", "work", "rate", "fused", *(t for n in levels for t in (n, f"I {n}")))]
+    for p in found.points:
+        moved = {x.name: x.bytes for x in p.levels}
+        cells = [p.label, str(p.launches), "" if p.time_s is None else show_time(p.time_s)]
+        cells.append("" if p.work_flops is None else show_rate(p.work_flops).removesuffix("/s"))
+        cells.append("" if p.flops_per_s is None else show_rate(p.flops_per_s))
+        cells.append("" if p.fma_fraction is None else f"{100 * p.fma_fraction:.1f} %")
+        for name in levels:
+            intensity = p.intensity(name)
+            cells.append(show_bytes(moved[name]) if name in moved else "")
+            cells.append("" if intensity is None else show_number(intensity))
+        rows.append(tuple(cells))
+    return "\n".join(columns(rows, right=range(1, len(rows[0]))))
+
+
+def _missing(points: tuple[MeasuredPoint, ...]) -> list[tuple[str, str]]:
+    """Kernels that lack the same metrics together."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for p in points:
+        if p.missing:
+            groups.setdefault(p.missing, []).append(p.label)
+    every = len(points)
+    return [("every kernel" if len(k) == every else ", ".join(k), "; ".join(m)) for m, k in groups.items()]

@@ -1,0 +1,29 @@
+"""Figures of documents, kept as citations: drawn as the authors', never compared with a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.report import did_you_mean
+from roofdsl.machine.find import models_folder
+from roofdsl.profiler.points import Points, load_points
+
+
+def cited_files() -> dict[str, Path]:
+    """The files under models/cited by their names without the suffix."""
+    return {p.stem: p for p in sorted((models_folder() / "cited").glob("*.json"))}
+
+
+def points_named(text: str) -> Points:
+    """What `--measured-file` speaks of: a document of points, or the name of a shipped citation.
+
+    Raises CommandError where there is neither, InputError for a damaged document.
+    """
+    if "/" in text or text.endswith(".json") or Path(text).is_file():
+        return load_points(Path(text))
+    files = cited_files()
+    if text not in files:
+        help = did_you_mean(text, files, f"citations are {', '.join(files)}; a file ends in .json")
+        raise CommandError(f"there is no file and no citation `{text}`", help)
+    return load_points(files[text])
