@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from roofdsl.codegen import balls
 from roofdsl.codegen.balls import Ball
 from roofdsl.codegen.compute import computed, join, kind_of, settled
+from roofdsl.codegen.contraction import contract, contraction
 from roofdsl.codegen.independent import independent, single_update
 from roofdsl.codegen.inputs import all_parameters
 from roofdsl.codegen.values import Grid, Numbers, Values
@@ -142,6 +143,8 @@ class _Run(Values):
         values = range(start, stop, step)
         if not values:
             return
+        if grid.size == 1 and self._product(node, grid):
+            return
         if self._is_independent(node):
             most = max(1, AXES // grid.size)
             for k in range(0, len(values), most):
@@ -155,6 +158,15 @@ class _Run(Values):
             return
         for value in values:
             self.block(node.body, grid.having(node.var, value))
+
+    def _product(self, node: For, grid: Grid) -> bool:
+        """A nest that is one large sum of products; whether it is."""
+        found = contraction(node)
+        if found is None:
+            return False
+        stops = {var: int(self.integer(stop, grid.env)) for var, stop in found.stops}
+        kind = computed(found.target.array.type)
+        return all(n > 0 for n in stops.values()) and contract(found, self.memory, stops, self.renamed.get(kind, kind))
 
     def _is_independent(self, node: For) -> bool:
         known = self.independent.get(id(node))

@@ -33,6 +33,22 @@ def test_products_as_numpy() -> None:
     assert (want.errors["C"] > 0).all()
 
 
+@pytest.mark.parametrize("name", ["matmul", "gemm_f16", "batched_gemm", "gemv", "gemm_tf32"])
+def test_large_products_as_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short cut for large contractions gives the same, with a bound of the same size."""
+    kernel = shipped()[name]
+    sizes = {p.name: {"m": 17, "k": 31, "batch": 3}.get(p.name, 23) for p in kernel.parameters}
+    inputs, loops = outcome(kernel, sizes)
+    monkeypatch.setattr("roofdsl.codegen.contraction.WORTH", 1)
+    product = reference(kernel, sizes, inputs)
+    (result,) = product.values
+    apart = np.abs(product.values[result] - loops.values[result]).astype(float)
+    assert (apart <= 2.0**-53 * 32 * np.abs(loops.values[result]).max()).all()
+    assert (product.errors[result] >= 0.3 * loops.errors[result]).all()
+    assert product.errors[result].max() <= 10 * loops.errors[result].max()
+    assert (product.written[result] == loops.written[result]).all()
+
+
 def test_factorizations_as_numpy() -> None:
     inputs, want = outcome(shipped()["cholesky"], {"n": 12})
     a = np.tril(inputs["A"]) + np.tril(inputs["A"], -1).T
