@@ -31,11 +31,12 @@ def derive(
     line_bytes: int | None = None,
     plateaus: bool = True,
     steps: bool = False,
+    any_cache: bool = False,
 ) -> Derivation:
     """Derive W, Q, Q(Z) and I of `kernel`, symbolically, with values where `values` give all parameters.
 
     traffic: the convention, by default the kernel's own, else load_store. cache_bytes: Z (None: compulsory). steps:
-    the argument too, as facts.
+    the argument too, as facts. any_cache: Q(Z) with Z a symbol too.
     Raises InputError where the kernel is illegal for some sizes, CommandError for impossible sizes, cache or line.
     """
     require_legal(kernel)
@@ -69,6 +70,7 @@ def derive(
         _counters(forms, complete=complete),
         forms.notes,
         steps_of(forms.closed, convention, rows, given) if steps else None,
+        _any_cache(forms.closed, convention) if any_cache else None,
     )
 
 
@@ -201,6 +203,16 @@ def _traffics(forms: _Forms, given: Mapping[str, int] | None, convention: Traffi
         exact(found.stores, at.stores_bytes if at else None),
         exact(found.total, at.bytes if at else None),
     )
+
+
+def _any_cache(closed: ClosedForms, convention: Traffic) -> Traffics:
+    try:
+        found = closed.at_any_cache(convention)
+    except NoClosedForm as error:
+        none = Quantity(None, None, str(error))
+        return Traffics(None, None, none) if convention == "once" else Traffics(none, none, none)
+    loads, stores = (None if c is None else Quantity(c) for c in (found.loads, found.stores))
+    return Traffics(loads, stores, Quantity(found.total))
 
 
 def _plateaus(

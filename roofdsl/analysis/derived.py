@@ -131,7 +131,10 @@ class Plateau(Record):
 
 
 class Derivation(Record):
-    """What `derive` knows of a kernel. `values` are the parameters that were given numbers."""
+    """What `derive` knows of a kernel. `values` are the parameters that were given numbers.
+
+    any_cache: Q(Z) with the size of the cache, in bytes, as the symbol Z; None where it was not asked for.
+    """
 
     kernel: Kernel
     values: Mapping[str, int]
@@ -148,6 +151,7 @@ class Derivation(Record):
     counters: Mapping[str, Quantity]
     notes: tuple[str, ...]
     steps: Steps | None = None
+    any_cache: Traffics | None = None
 
     @property
     def intensity(self) -> Ratio:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Condition, IntExpr, Mod, Sym
@@ -65,3 +66,18 @@ def _far_points(names: list[str], order: Growth) -> Iterator[dict[str, int]]:
     for shift in range(len(names) if len(names) > 1 else 0):
         yield {n: base[n] << (k + shift) % len(names) for k, n in enumerate(names)}
         yield {n: base[n] << (shift - k) % len(names) for k, n in enumerate(names)}
+
+
+def smallest(case: Case, name: str, order: Growth) -> Fraction:
+    """The least value of `name` at which the case holds, with all other parameters large; 0 where none is stated."""
+    far = {n: FAR_TILE if n in order.tiles else FAR for a in case.alternatives for v, _ in a for n in v.names()}
+    found = []
+    for alternative in case.alternatives:
+        bounds = [Fraction(0)]
+        for value, zero in alternative:
+            at_none, at_one = value.evaluate({**far, name: 0}), value.evaluate({**far, name: 1})
+            slope = at_one - at_none
+            if slope > 0 or (zero and slope):
+                bounds.append(-at_none / slope)
+        found.append(max(bounds))
+    return min(found, default=Fraction(0))

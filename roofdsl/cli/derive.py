@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
-from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json, size_option, traffic_option
+from roofdsl.cli.options import (
+    choose,
+    json_option,
+    kernels_of,
+    parse_size_option,
+    set_option,
+    show_json,
+    size_option,
+    traffic_option,
+)
 from roofdsl.loops.model import Traffic
+
+
+def _cache(ctx: click.Context, param: click.Parameter, value: str | None) -> int | Literal["Z"] | None:
+    return "Z" if value == "Z" else parse_size_option(ctx, param, value)
 
 
 @click.command()
 @click.argument("file")
 @set_option
 @traffic_option
-@size_option("--cache", "Size of the cache, such as 32KiB; without one Q is compulsory.")
+@click.option(
+    "--cache", metavar="SIZE|Z", callback=_cache, help="Such as 32KiB, or Z for every size; without it Q is compulsory."
+)
 @size_option("--line", "Size of a line; without one, an element of each array.")
 @click.option("--steps", is_flag=True, help="The argument, step by step.")
 @click.option("--latex", is_flag=True, help="A LaTeX fragment (needs amsmath), of the steps with --steps.")
@@ -22,7 +39,7 @@ def derive(
     file: str,
     settings: dict[str, int],
     traffic: Traffic | None,
-    cache: int | None,
+    cache: int | Literal["Z"] | None,
     line: int | None,
     steps: bool,
     latex: bool,
@@ -33,10 +50,14 @@ def derive(
 
     if latex and as_json:
         raise click.UsageError("--latex and --json are two outputs; give one of them")
+    size, any_cache = (None, True) if cache == "Z" else (cache, False)
     found = []
     for kernel, _ in kernels_of(choose(file), settings):
         own = {p.name: settings[p.name] for p in kernel.parameters if p.name in settings}
-        found.append(derive_kernel(kernel, own, traffic=traffic, cache_bytes=cache, line_bytes=line, steps=steps))
+        derivation = derive_kernel(
+            kernel, own, traffic=traffic, cache_bytes=size, line_bytes=line, steps=steps, any_cache=any_cache
+        )
+        found.append(derivation)
     if as_json:
         from roofdsl.analysis.report.derive_json import documents
 

@@ -21,10 +21,11 @@ LARGEST_PARAMETER = 2**62
 
 def size_option(name: str, help: str) -> Callable[[F], F]:
     """An option that takes a size with its unit, `32KiB`; the function gets bytes or None."""
-    return click.option(name, metavar="SIZE", callback=_size, help=help)
+    return click.option(name, metavar="SIZE", callback=parse_size_option, help=help)
 
 
-def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+def parse_size_option(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """`32KiB` in bytes. Raises click.BadParameter."""
     try:
         return None if value is None else parse_size(value)
     except UnitError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,3 +117,27 @@ def test_a_cache_smaller_than_an_element_is_refused(roofdsl: Run) -> None:
     assert result.returncode == 2
     assert "cannot hold a line" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("text", [ADD, GEMV, MATMUL, TRANSPOSE], ids=["add", "gemv", "matmul", "flip"])
+def test_closed_forms_at_every_cache_equal_brute_force(text: str) -> None:
+    kernel = kernel_of(text)
+    found = document(text, "--cache", "Z", "--traffic", "load_store")["any_cache"]
+    cache = sympy.Symbol("Z", integer=True, positive=True)
+    names = {"n": N, "Z": cache}
+    forms = {key: sympy.sympify(found[key]["expr"], locals=names) for key in ("loads", "stores", "bytes")}
+    for size in (8, 24, 80, 160, 168, 176, 968, 5000):
+        want = lru.cost(kernel, lru.residencies(kernel, {"n": 10}, size, None), "load_store")
+        for key, value in (("loads", want.loads), ("stores", want.stores), ("bytes", want.bytes)):
+            assert forms[key].subs({N: 10, cache: size}) == value, (key, size)
+
+
+def test_every_cache_as_text(golden: Callable[[Path, str], None]) -> None:
+    text = run(MATMUL, "--cache", "Z", "--traffic", "once")
+    golden(Path(__file__).parent / "golden" / "derive" / "matmul_any_cache.txt", text)
+    assert "if 24 <= Z <= 16*n" in text
+
+
+def test_every_cache_refused_with_its_reason() -> None:
+    text = GEMV.replace("(n)", "(Z)").replace("[n", "[Z").replace(", n]", ", Z]").replace("range(n)", "range(Z)")
+    assert "also a parameter of the kernel" in run(text, "--cache", "Z")

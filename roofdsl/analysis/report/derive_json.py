@@ -47,6 +47,7 @@ def to_json(d: Derivation) -> Json:
         "intensity": entry(d.intensity),
         "once_bytes": entry(d.once),
         "regimes": [_regime(p) for p in d.plateaus],
+        **({"any_cache": _moved(d.any_cache)} if d.any_cache is not None else {}),
         "notes": notes(d),
     }
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from roofdsl.analysis.closed import CACHE
 from roofdsl.analysis.derived import Derivation, Quantity, Ratio, Traffics
 from roofdsl.analysis.formulas import Alternatives
-from roofdsl.analysis.growth import growth_of
+from roofdsl.analysis.growth import growth_of, smallest
 from roofdsl.analysis.report.forms import (
     condition_text,
     limit_of,
     names_of_derivation,
     of_quantity,
     of_ratio,
+    range_text,
 )
 from roofdsl.analysis.report.layout import Row, aligned, render
 from roofdsl.analysis.report.words import (
@@ -26,6 +28,7 @@ from roofdsl.analysis.report.words import (
     operation_name,
     size_order,
 )
+from roofdsl.analysis.writing import text
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.polyhedral.plateaus import Growth
 
@@ -67,6 +70,8 @@ class _Report:
             line = "" if d.line_bytes is None else f" in lines of {show_size(d.line_bytes)}"
             title = f"Traffic through a cache of {show_size(d.cache_bytes)}{line}"
             yield from self._section(title, list(self._traffic(d.at_cache)))
+        if d.any_cache is not None:
+            yield from any_cache_lines(d.any_cache.bytes, self.order)
         yield from self._section("Intensity", list(self._intensity()))
         if not has_work(d):
             yield "  none: W = 0, so that only bytes per second can be compared"
@@ -180,6 +185,21 @@ def common_condition(d: Derivation) -> Alternatives:
     forms = [q.form for q in (*work, *traffic, *d.by_array.values()) if q.form is not None and q.form.cases]
     found = {c.alternatives for f in forms for c in f.cases}
     return next(iter(found)) if len(found) == 1 and all(len(f.cases) == 1 for f in forms) else ()
+
+
+def any_cache_lines(q: Quantity, order: Growth) -> Iterator[str]:
+    """Q(Z) with Z a symbol, case by case from the smallest cache up."""
+    yield ""
+    if q.form is None:
+        yield "Q(Z) with Z a symbol"
+        yield f"  no closed form: {q.note}"
+        return
+    yield f"Q(Z) with Z a symbol, for {', '.join(q.assumes)}" if q.assumes else "Q(Z) with Z a symbol"
+    cases = sorted(q.form.cases, key=lambda case: smallest(case, CACHE, order))
+    rows = [
+        (f"Q = {text(c.value)} B", f"if {range_text(c.alternatives, CACHE)}" if c.alternatives else "") for c in cases
+    ]
+    yield from (f"  {line}" for line in aligned(rows))
 
 
 def fused_text(d: Derivation, order: Growth) -> Iterator[str]:

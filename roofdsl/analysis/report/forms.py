@@ -167,6 +167,35 @@ def condition_text(where: Alternatives) -> str:
     return " or ".join(" and ".join(chains) for chains in each)
 
 
+def range_text(where: Alternatives, name: str) -> str:
+    """A condition as bounds of one parameter, `24 <= Z <= 16*n - 8`; as `condition_text` where it is no range of it."""
+    return " or ".join(_range(constraints, name) or condition_text((constraints,)) for constraints in where)
+
+
+def _range(constraints: Sequence[Constraint], name: str) -> str:
+    low: list[str] = []
+    high: list[str] = []
+    equal: list[str] = []
+    for value, zero in constraints:
+        c = dict(value.terms).get(((name, 1),))
+        if c is None:
+            return ""
+        bound = Quasi.symbol(name) - value * (1 / c)
+        if name in bound.names():
+            return ""
+        (equal if zero else low if c > 0 else high).append(text(bound))
+    match low, high, equal:
+        case [], [], [at]:
+            return f"{name} = {at}"
+        case [least], [], []:
+            return f"{name} >= {least}"
+        case [], [most], []:
+            return f"{name} <= {most}"
+        case [least], [most], []:
+            return f"{least} <= {name} <= {most}"
+    return ""
+
+
 def condition_latex(where: Alternatives) -> str:
     """A condition for math mode."""
     each = [
