@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 
-from benchmarks import compare, derivations, peers, report, startup
+from benchmarks import compare, derivations, peers, report, simulation, startup
 
-PARTS = ("derivations", "startup", "peers")
+PARTS = ("derivations", "startup", "peers", "simulation")
 APART = ("validation",)
 """Parts that run only where they are named, and write a report of their own."""
 
@@ -39,6 +39,8 @@ def main() -> None:
                 print(f"{own:8.1f} ms  {module}")
     if "derivations" in parts:
         sections.append(derivations.section(derivations.measure_all(options.kernel, options.repeats, tell=True)))
+    if "simulation" in parts:
+        sections.append(simulation.section(options.repeats))
     if "peers" in parts:
         sections.append(compare.section(peers.ask_all(), options.repeats))
     if "validation" in parts:
