@@ -17,13 +17,17 @@ from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.levels import Plateau, plateaus
 from roofdsl.measure.results import now
 from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
-from roofdsl.measure.team import FULL, QUICK, Effort, Rate, rate
+from roofdsl.measure.team import FULL, QUICK, Effort, Rate, rate, rate_in_pieces
 from roofdsl.measure.timing import median, time_calls, usable_cores
 
 Progress = Callable[[float, str], None]
 """Called with the part done (0 to 1) and what is being measured."""
 
 SMALLEST = 4 << 10
+
+PIECE = 32 << 20
+"""Bytes of a working set, per core, that a sample streams at most: about a millisecond."""
+
 _DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "sqrt", "exp")
 _INTEGER_CLASSES = ("add", "mul", "min")
@@ -209,9 +213,19 @@ def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: _Buffers, effo
                 (*buffers.arrays(k, pattern, size), 1e-9 if pattern.updated else 0.999) for k in range(len(team))
             ]
             moved = arguments[0][0].nbytes * pattern.elements(False) * len(team)
-            found = rate(stream(pattern), arguments, moved, team, effort)
+            pieces = [[_piece(a, k, size // PIECE) for a in arguments] for k in range(size // PIECE)]
+            if len(pieces) > 1:
+                found = rate_in_pieces(stream(pattern), pieces, moved / len(pieces), team, effort)
+            else:
+                found = rate(stream(pattern), arguments, moved, team, effort)
             points.append(Point(pattern, size, found.per_s, found.spread))
     return Sweep(len(team), tuple(points))
+
+
+def _piece(arguments: tuple[Any, ...], k: int, count: int) -> tuple[Any, ...]:
+    """Part k of `count` of the arrays of a stream; the factor, which is last, is the same for all."""
+    length = len(arguments[0]) // count
+    return (*(a[k * length : (k + 1) * length] for a in arguments[:-1]), arguments[-1])
 
 
 # ---- levels ----

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from roofdsl.measure.timing import LEAST_REPEATS, MOST, median, pin, pinned, quantile, switches
@@ -61,11 +62,34 @@ def rate(
     """
     loop(*arguments[0], 1)
     count = _count(loop, arguments[0], cores[0], effort.sample_s)
+    return _best_round(lambda: _together(loop, arguments, count, cores), amount * count, effort)
+
+
+def rate_in_pieces(
+    loop: Callable[..., object],
+    pieces: Sequence[Sequence[tuple[Any, ...]]],
+    amount: float,
+    cores: Sequence[int],
+    effort: Effort,
+) -> Rate:
+    """As `rate`, for work too long for one sample: sample after sample runs the next piece of it once, and begins anew
+    after the last. Each piece does `amount`.
+
+    A core that is shared with another program is taken away every few milliseconds; what is shorter than that is seen
+    undisturbed now and then.
+    """
+    for piece in pieces:  # the first pass finds the caches as something else left them
+        _together(loop, piece, 1, cores)
+    turns = cycle(pieces)
+    longer = Effort(2 * effort.samples, effort.sample_s, effort.most_s)
+    return _best_round(lambda: _together(loop, next(turns), 1, cores), amount, longer)
+
+
+def _best_round(take: Callable[[], tuple[float, bool]], amount: float, effort: Effort) -> Rate:
     best = Rate(0.0, 0.0)
     deadline = time.perf_counter() + effort.most_s
     for _ in range(ROUNDS):
-        seconds = _samples(lambda: _together(loop, arguments, count, cores), effort.samples, deadline)
-        per_s = [amount * count / s for s in seconds]
+        per_s = [amount / s for s in _samples(take, effort.samples, deadline)]
         middle = median(per_s)
         found = Rate(middle, (quantile(per_s, 0.9) - quantile(per_s, 0.1)) / middle)
         best = max(best, found, key=lambda r: r.per_s)
