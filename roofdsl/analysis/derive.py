@@ -215,14 +215,38 @@ def _any_cache(closed: ClosedForms, convention: Traffic) -> Traffics:
     return Traffics(loads, stores, Quantity(found.total))
 
 
+SMALL = 16
+"""Sizes given, or stated as defaults, that are smaller than this may stand as numbers where symbols are too hard."""
+
+
+def _small(forms: _Forms) -> dict[str, int]:
+    """Small numbers, such as those of a filter, for some of the parameters that are symbols, but not for all."""
+    unknown = [p for p in forms.kernel.parameters if p.name not in forms.closed.given]
+    known = {p.name: forms.given.get(p.name, p.default) for p in unknown}
+    few = {n: v for n, v in known.items() if v is not None and v < SMALL}
+    return few if len(few) < len(unknown) else {}
+
+
 def _plateaus(
     forms: _Forms, work: Quantity, given: Mapping[str, int], convention: Traffic
 ) -> tuple[tuple[Plateau, ...], str]:
+    closed = forms.closed
     try:
-        regimes: tuple[Regime, ...] = forms.closed.regimes(convention)
+        regimes: tuple[Regime, ...] = closed.regimes(convention)
     except NoClosedForm as error:
-        return (), str(error)
-    order = forms.closed.order
+        few = _small(forms)
+        if not few:
+            return (), str(error)
+        closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes)
+        try:
+            regimes = closed.regimes(convention)
+        except NoClosedForm:
+            return (), str(error)
+        forms.notes += (
+            f"plateaus at {', '.join(f'{n} = {v}' for n, v in few.items())}, not in all parameters: {error}",
+        )
+        work = quantity(lambda: closed.work, given, work.value)
+    order = closed.order
     rows = []
     for r in regimes:
         exact = Cases((Case((), r.bytes),))
