@@ -87,7 +87,8 @@ def compared(peers: dict[str, Peer]) -> str:
     head = ("kernel", "n", "accesses", "ours Maccesses/s", "pycachesim Maccesses/s", "loads, stores below L1, L2, L3")
     cells = []
     for name, n in PEER_SIZES:
-        t = timed(lambda name=name, n=n: run(name, n), 3)  # type: ignore[misc]
+        kernel = fresh(shipped()[name], name)
+        t = timed(lambda k=kernel, n=n: simulate(k, {"n": n}, LEVELS), 3)  # type: ignore[misc]
         ours = tuple((level.loads, level.stores) for level in t.result.levels)
         same = "the same" if ours == peers[name].counts else f"ours {ours}, theirs {peers[name].counts}"
         rates = [f"{t.result.accesses / s / 1e6:.1f}" for s in (t.median, peers[name].seconds)]

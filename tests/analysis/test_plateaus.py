@@ -26,8 +26,12 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("convention", ["once", "load_store", "write_allocate"])
-@pytest.mark.parametrize(("name", "size"), CASES, ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(
+    ("name", "size", "convention"),
+    [(*case, "load_store") for case in CASES]
+    + [(*case, convention) for case in CASES[::2] for convention in ("once", "write_allocate")],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
 def test_plateaus_are_what_a_cache_sees(name: str, size: dict[str, int], convention: Traffic) -> None:
     """Halfway (in powers) between two transitions the simulated traffic is that of the plateau, lower orders and all.
 

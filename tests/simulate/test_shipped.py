@@ -21,8 +21,8 @@ from roofdsl.simulate.lru import simulate_lru
 
 SHIPPED = shipped()
 CONVENTIONS: tuple[tuple[Traffic, WriteMiss], ...] = (("load_store", "claim"), ("write_allocate", "allocate"))
-MOST_ACCESSES = 60_000
-OPERATIONS = 30_000  # of the integer-set library: a fraction of a second
+MOST_ACCESSES = 40_000
+OPERATIONS = 15_000  # of the integer-set library: a fraction of a second
 
 
 def small(name: str) -> Kernel:
@@ -65,7 +65,9 @@ def test_fully_associative_equals_derive(name: str) -> None:
         for convention, write_miss in CONVENTIONS:
             exact = simulate_lru(plain, size, cache, line)
             want = (exact.loads(convention), exact.stores(convention))
-            if k < 2:  # what `derive --cache` asks; it counts accesses by integer sets too, which takes its time
+            if (
+                k == 0 and convention == "load_store"
+            ):  # what `derive --cache` asks; it counts accesses by integer sets too, which takes its time
                 asked = traffic_at(kernel, size, cache, line, convention)
                 assert (asked.loads_bytes, asked.stores_bytes, asked.accesses) == (*want, exact.accesses)
             got = simulate(plain, size, [CacheLevel("Z", cache, smallest, write_miss=write_miss)])
@@ -73,7 +75,7 @@ def test_fully_associative_equals_derive(name: str) -> None:
             shown = f"{size} Z={cache} line={line} {convention}"
             assert (got.load_bytes(0), got.store_bytes(0)) == want, shown
             assert curve.bytes(cache, convention) == exact.bytes(convention), shown
-            if k == 0:
+            if k == 0 and convention == "load_store":
                 try:
                     lines = lines_by_sets(plain, size, cache, line, OPERATIONS)
                 except (NoAnswer, TooHard):
