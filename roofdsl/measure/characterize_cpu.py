@@ -18,12 +18,13 @@ from roofdsl.measure.levels import Plateau, plateaus
 from roofdsl.measure.results import now
 from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.team import FULL, QUICK, Effort, Rate, rate, rate_in_pieces
-from roofdsl.measure.timing import median, time_calls, usable_cores
+from roofdsl.measure.timing import median, pinned, time_calls, usable_cores
 
 Progress = Callable[[float, str], None]
 """Called with the part done (0 to 1) and what is being measured."""
 
 SMALLEST = 4 << 10
+CALL_ROUNDS = 7
 
 PIECE = 32 << 20
 """Bytes of a working set, per core, that a sample streams at most: about a millisecond."""
@@ -151,14 +152,18 @@ def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -
 
 
 def _call_s() -> float:
-    """Seconds that a call of a compiled function with three arrays takes, when it does nothing."""
+    """Seconds that a call of a compiled function with three arrays takes, when it does nothing.
+
+    The lowest of the medians of some rounds: a launch time above what real calls take would be no bound.
+    """
     import numpy as np
 
     from roofdsl.measure.microkernels import nothing
 
     call = nothing()
     a = np.ones(8)
-    return time_calls([lambda: call(a, a, a, 1)]).median_s
+    with pinned(usable_cores()[:1]):
+        return min(time_calls([lambda: call(a, a, a, 1)]).median_s for _ in range(CALL_ROUNDS))
 
 
 # ---- streams ----
