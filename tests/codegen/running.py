@@ -121,15 +121,26 @@ class CLibrary:
 _HEADER = re.compile(r'extern "C" __global__ void(?: __launch_bounds__\(\d+\)\n)?\s*(\w+)\(([^)]*)\)')
 
 
+_POINTER = re.compile(r"((?:const )?(?:signed char|long long|\w+)) \*__restrict__ (\w+)")
+
+
+class _Checked(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_longlong))
+
+
 class CudaLibrary:
-    """Generated CUDA, compiled for the host together; functions have different names."""
+    """Generated CUDA, compiled for the host together; functions have different names.
+
+    Arrays are passed with their sizes, so that a read outside of one is found too.
+    """
 
     def __init__(self, generated: Sequence[Generated], folder: Path) -> None:
         parts = ['#include "host_cuda.h"', *(f'#include "cuda_{t}.h"' for t in ("fp16", "bf16", "fp8"))]
         for k, g in enumerate(generated):
             parts.append(f"namespace kernel_{k} {{")
-            parts.append(g.source.replace("extern __shared__", "extern"))
-            for name, parameters in _HEADER.findall(g.source):
+            source = _POINTER.sub(r"checked<\1> \2", g.source.replace("extern __shared__", "extern"))
+            parts.append(source)
+            for name, parameters in _HEADER.findall(source):
                 names = ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))
                 grid = "unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz"
                 parts.append(f'extern "C" int launch_{name}({grid}, {parameters}) {{')
@@ -153,11 +164,15 @@ class CudaLibrary:
 
     def __call__(self, generated: Generated, arrays: Arrays, params: Mapping[str, int]) -> None:
         values = [_value(a, arrays, params) for a in generated.arguments]
+        for k, a in enumerate(generated.arguments):
+            if a.role in ("array", "scalar_out"):
+                values[k] = _Checked(values[k].value, arrays[a.name].size)
         for launch in generated.launches(params):
             extra = [ctypes.c_longlong(v) for v in launch.values]
             shape = [ctypes.c_uint(v) for v in (*launch.grid, *launch.block)]
-            uneven = getattr(self.library, f"launch_{launch.function}")(*shape, *values, *extra)
-            assert uneven == 0, f"threads of {launch.function} passed different numbers of barriers"
+            fault = getattr(self.library, f"launch_{launch.function}")(*shape, *values, *extra)
+            assert fault != 1, f"threads of {launch.function} passed different numbers of barriers"
+            assert fault == 0, f"{launch.function} reads or writes outside an array"
 
 
 def _compile(command: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from roofdsl.codegen.c import FLAGS
 from roofdsl.codegen.generate import generate
-from roofdsl.codegen.generated import Generated, TargetName, Variant
+from roofdsl.codegen.generated import Call, Generated, TargetName, Variant
 from roofdsl.lang.diagnostics import CommandError
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
 from tests.codegen.shipped import free, ragged, shipped
@@ -81,3 +82,33 @@ def test_numba(name: str, variant: Variant) -> None:
     code = generated(name, "python", variant)
     assert code is not None
     case(name).check(Interpreted(compiled=True), code)
+
+
+FAULTS = {
+    "a bound": ("< n", "<= n"),
+    "an end": ("kk + 5", "kk + 4"),
+    "a guarded load": ("from_0 < n && from_1 < n ?", "true ?"),
+    "a guarded sum": ("i < n && j < n ?", "true ?"),
+    "a guarded store": ("if (i < n && j < n)", "if (true)"),
+    "a share of the copy": ("int p = thread;", "int p = thread + 1;"),
+}
+
+
+@needs_gxx
+def test_faults_in_cuda_are_found(tmp_path: Path) -> None:
+    """What running on the host can tell: each of these changes makes a result or an access wrong."""
+    code = generated("minplus_blocked", "cuda", "tiled")
+    assert code is not None
+    broken = {}
+    for k, (fault, (old, new)) in enumerate(FAULTS.items()):
+        assert old in code.source, fault
+        name = f"{code.function}_{k}"
+        source = code.source.replace(old, new).replace(f"\n{code.function}(", f"\n{name}(")
+        call = code.steps[0]
+        assert isinstance(call, Call)
+        broken[fault] = replace(code, source=source, function=name, steps=(replace(call, function=name),))
+    library = CudaLibrary(list(broken.values()), tmp_path)
+    for fault, wrong in broken.items():
+        with pytest.raises(AssertionError):
+            case("minplus_blocked").check(library, wrong)
+            pytest.fail(f"{fault} was not found")
