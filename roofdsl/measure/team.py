@@ -33,7 +33,7 @@ CALM = 0.1
 SKEW = 0.15
 """A sample counts where cores begin and end within this part of it: else they did not run together."""
 
-LEAST = 3
+LEAST = 5
 
 FULL = Effort(9, 4e-3, 0.25)
 QUICK = Effort(LEAST_REPEATS, 2e-3, 0.1)
