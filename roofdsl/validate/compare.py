@@ -96,6 +96,16 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
         )
     if machine.units is not None and m.threads > machine.units:
         found.append(f"it ran on {m.threads} threads, and {machine.name} has {machine.units} cores")
+    if any(level.stores_bytes and level.nearer != "registers" and level.name in p.bounds for level in p.levels):
+        found.append(
+            "it updates data in place, and lines that are written back travel beside those that are loaded: the "
+            "bandwidth stated is that of streams in one direction, or of both together"
+        )
+    if any(level.nearer == "registers" and level.kind == "cache" and level.name in p.bounds for level in p.levels):
+        found.append(
+            "the code keeps values in registers from one access to the next (a sum over an inner loop, a tile), and "
+            "the model counts every access as written: predict with --levels memory"
+        )
     if "compute" in p.bounds:
         found.append(
             "the peak stated is below what the hardware does: a higher clock (turbo), or an operation that the "

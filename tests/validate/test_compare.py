@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Traffic
-from roofdsl.machine.find import load_machine, shipped_names
+from roofdsl.machine.find import load_machine, machine_of, shipped_names
 from roofdsl.measure.results import Measurement
 from roofdsl.plot.content import overlay
 from roofdsl.predict.kernel import Options, predict
@@ -72,6 +73,23 @@ def test_a_peak_that_is_passed_is_said_so() -> None:
     causes = comparison("matmul", 512, 1.3).causes
     assert any("higher clock" in c for c in causes)
     assert not any("caches" in c for c in causes)
+
+
+def test_registers_are_named_where_the_first_cache_is_the_bound() -> None:
+    text = (
+        "machine near:\n    peak f64 fma 100 TFLOP/s\n    cache L1 32 KiB, 1 GB/s, line 64 B\n"
+        "    memory RAM 1 GiB, 1 GB/s\n"
+    )
+    machine = machine_of(load_file(Source("<test>", text)), None)
+    p = predict(kernel(load_file(shipped_names("kernels")["matmul"]), "matmul"), {"n": 40}, machine)
+    assert p.bounds == ("L1",)
+    assert any("in registers" in c for c in compare(p, measured(p, 2), machine).causes)
+    assert not any("in registers" in c for c in comparison("gemv", 4096, 2).causes)
+
+
+def test_updates_in_place_are_named() -> None:
+    assert any("in place" in c for c in comparison("daxpy", 10_000_000, 2).causes)
+    assert not any("in place" in c for c in comparison("matmul", 512, 1.3).causes)
 
 
 def test_more_threads_than_cores_are_said_so() -> None:
