@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from roofdsl.analysis.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
@@ -13,11 +13,15 @@ from roofdsl.lang.report import closest
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
 from roofdsl.machine.quantities import show_size
-from roofdsl.predict.boundary import memory_boundary
+from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
 from roofdsl.predict.time import LevelTime, Prediction
+
+if TYPE_CHECKING:
+    from roofdsl.analysis.at import TrafficAt
+    from roofdsl.predict.orders import Orders
 
 
 class Options(Record):
@@ -60,9 +64,10 @@ def predict(
     from roofdsl.analysis.at import footprint_at, work_at
     from roofdsl.analysis.counters import counters_at, has_counters
     from roofdsl.analysis.deep import require_legal
-    from roofdsl.analysis.sectors import Transfers, transfers_at, warm_transfers_at
+    from roofdsl.analysis.sectors import Transfers, warm_transfers_at
     from roofdsl.analysis.setting import numbers
     from roofdsl.predict.levels import Hierarchy, link_level, nearer_levels
+    from roofdsl.predict.orders import Orders, orders_of
 
     require_legal(kernel)
     unit = options.unit or kernel.unit
@@ -74,11 +79,15 @@ def predict(
     if resident is not None and options.in_flight_bytes is not None:
         latency = latency_ceilings(machine, resident, options.in_flight_bytes)
     work = work_at(kernel, values)
-    where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
-    moved = (warm_transfers_at if options.warm else transfers_at)(kernel, values, where, boundary.convention)
+    orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
+    if options.warm:
+        where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
+        moved = warm_transfers_at(kernel, values, where, boundary.convention)
+    else:
+        moved, boundary, orders = _at_memory(orders, values, machine, boundary)
     nearer = Hierarchy(())
     if options.levels == "all":
-        nearer = nearer_levels(kernel, values, machine, options.traffic, options.warm)
+        nearer = nearer_levels(orders, values, machine, options.traffic, options.warm)
     beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
     prediction = predict_counts(
         kernel.name,
@@ -105,6 +114,7 @@ def predict(
         stores_bytes=moved.stores_bytes,
         moved_bytes=boundary.moved_bytes,
     )
+    assumed = prediction.assumptions + nearer.assumptions + boundary.assumptions + orders.assumptions + state
     if footprint > memory.size_bytes:
         warnings = (
             *warnings,
@@ -120,9 +130,33 @@ def predict(
         footprint_bytes=footprint,
         counters=tuple(counted.items()),
         occupancy=resident,
-        assumptions=tuple(dict.fromkeys(prediction.assumptions + nearer.assumptions + boundary.assumptions + state)),
+        assumptions=tuple(dict.fromkeys(assumed)),
         warnings=warnings,
     )
+
+
+def _at_memory(
+    orders: Orders, values: Mapping[str, int], machine: Machine, boundary: Boundary
+) -> tuple[TrafficAt, Boundary, Orders]:
+    """What crosses the memory's boundary, that boundary, and the orders in which all boundaries are to be counted.
+
+    Where the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
+    """
+    from roofdsl.analysis.sectors import Transfers, transfers_at
+    from roofdsl.predict.levels import NEARER_ACCESSES
+    from roofdsl.predict.orders import Orders
+
+    cache = machine.last_cache
+    if orders.launch is not None and cache is not None:
+        ordered, at = orders.behind(cache, boundary)
+        where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
+        try:
+            return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at, orders
+        except CommandError as error:
+            note = f"accesses in the order of the loops, as if one after another: {error.message}"
+            orders = Orders(orders.kernel, assumptions=(note,))
+    where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
+    return transfers_at(orders.kernel, values, where, boundary.convention), boundary, orders
 
 
 def predict_counts(

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
+from roofdsl.predict.orders import Orders
 from roofdsl.predict.time import LevelTime
 
 NEARER_ACCESSES = 300_000_000
@@ -29,14 +30,16 @@ class Hierarchy(Record):
 
 
 def nearer_levels(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, traffic: Traffic | None = None, warm: bool = False
+    orders: Orders, values: Mapping[str, int], machine: Machine, traffic: Traffic | None = None, warm: bool = False
 ) -> Hierarchy:
-    """The caches of `machine` as levels: what each delivers to the nearer level when `kernel` runs once.
+    """The caches of `machine` as levels: what each delivers to the nearer level when the kernel of `orders` runs once.
 
-    warm: right after another launch of it. A level whose exact traffic takes too long is left out, with a warning. Raises CommandError as the analyses do.
+    warm: right after another launch of it. A level whose exact traffic takes too long is left out, with a warning.
+    Raises CommandError as the analyses do.
     """
-    from roofdsl.analysis.sectors import Transfers, register_bytes_at, transfers_at, warm_transfers_at
+    from roofdsl.analysis.sectors import Transfers, transfers_at, warm_transfers_at
 
+    kernel = orders.kernel
     levels: list[LevelTime] = []
     notes: list[str] = []
     warnings: list[str] = []
@@ -47,21 +50,41 @@ def nearer_levels(
                     f"{cache.name}: the machine states no L1, so what the registers ask of it has no bandwidth here"
                 )
                 continue
-            loads, stores = register_bytes_at(kernel, values)
-            levels.append(_level(cache, "registers", loads, stores, None))
+            try:
+                loads, stores, unit, note = _from_registers(kernel, values, machine)
+            except CommandError as error:
+                warnings.append(f"{cache.name} is left out: {error.message}")
+                continue
+            levels.append(replace(_level(cache, "registers", loads, stores, None), moved_bytes=unit))
+            notes += note
             continue
         above = machine.caches[place - 1]
         at = boundary_behind(kernel, machine, place - 1, traffic)
+        ordered, at = (kernel, at) if warm else orders.behind(above, at)
         where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
         try:
             found = warm_transfers_at if warm else transfers_at
-            moved = found(kernel, values, where, at.convention, NEARER_ACCESSES)
+            moved = found(ordered, values, where, at.convention, NEARER_ACCESSES)
         except CommandError as error:
             warnings.append(f"{cache.name} is left out: {error.message}")
             continue
         levels.append(_level(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes))
         notes += at.assumptions
     return Hierarchy(tuple(levels), tuple(dict.fromkeys(notes)), tuple(warnings))
+
+
+def _from_registers(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine
+) -> tuple[int, int, int | None, tuple[str, ...]]:
+    """(loaded, stored) bytes, bytes moved at a time, and what was assumed: by warps where the machine has them."""
+    from roofdsl.analysis.sectors import register_bytes_at
+    from roofdsl.analysis.warps import warp_bytes_at
+
+    own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
+    if own is None or sector is None:
+        return (*register_bytes_at(kernel, values), None, ())
+    note = f"{machine.caches[0].name}: a warp, {own.warp} iterations side by side, moves each sector of {sector} B once"
+    return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))
 
 
 def is_first_level(cache: Cache) -> bool:

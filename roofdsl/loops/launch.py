@@ -1,0 +1,192 @@
+"""A kernel as a GPU runs it: blocks of threads on multiprocessors, in waves; as loops, so that every analysis applies.
+
+The model (docs/model.md, "Thread blocks"): the `parallel for` loops that the kernel begins with are spread over
+threads. A loop over tiles runs over blocks, the loop inside its tile over the threads of one; without tiles, a block is
+a number of consecutive iterations of the innermost parallel loop, at one iteration of the others. The threads of a
+block, and the blocks of a wave, advance together: loops inside the threads come outside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from roofdsl.lang.record import Record, replace
+from roofdsl.lang.source import Source
+from roofdsl.lang.types import ElementType
+from roofdsl.loops.affine import minimum
+from roofdsl.loops.integers import Condition, Const, IntExpr, Min, Sym, add, mul
+from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
+from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.transform import apply
+
+
+class Launch(Record):
+    """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
+
+    The loops of `blocks` run over numbers alone.
+    """
+
+    kernel: Kernel
+    blocks: tuple[For, ...]
+    threads: tuple[For, ...]
+    body: tuple[Node, ...]
+
+    is_tiled: bool
+
+    @property
+    def threads_of_block(self) -> int:
+        """Threads of a whole block."""
+        return prod(_threads_along(loop) for loop in self.threads)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Blocks along each loop of `blocks`."""
+        return tuple(_trips(loop) for loop in self.blocks)
+
+
+def _threads_along(loop: For) -> int:
+    """Threads along a loop inside a tile or chunk: its iterations in a whole one."""
+    step = loop.step.evaluate({})
+    ends = [
+        e.evaluate(dict.fromkeys(e.symbols(), 0))
+        for e in (loop.stop.terms if isinstance(loop.stop, Min) else (loop.stop,))
+    ]
+    return max(1, -(-min(ends) // step))
+
+
+def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> Launch | None:
+    """The launch of `kernel` at `values`; None where it does not begin with `parallel for`, or bounds depend on others.
+
+    block_threads: threads of a block where no tiles say so.
+    """
+    plain = with_numbers(apply(kernel), dict(kernel.constants) | dict(values))
+    if len(plain.body) != 1:
+        return None
+    band: list[For] = []
+    body: tuple[Node, ...] = plain.body
+    while len(body) == 1 and isinstance(node := body[0], For) and node.parallel:
+        band.append(node)
+        body = node.body
+    if not band:
+        return None
+    tiles = [t for t in band if any(t.var in loop.start.symbols() for loop in band)]
+    if tiles:
+        threads = [loop for loop in band if any(t.var in loop.start.symbols() for t in tiles)]
+        blocks = [loop for loop in band if loop not in threads]
+    else:
+        if not _is_fixed(band[-1]):
+            return None
+        over, within = _chunks(band[-1], block_threads * band[-1].step.evaluate({}))
+        blocks, threads = [*band[:-1], over], [within]
+    if not all(_is_fixed(loop) for loop in blocks):
+        return None
+    return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles))
+
+
+def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:
+    """What one multiprocessor does, block after block, each with arrays of its own: so none finds another's data.
+
+    Counting the traffic of this kernel through a cache counts every block cold, and flushed at its end. Arrays begin on
+    lines of `line_bytes` for every block.
+    """
+    body = _nest(launch.blocks, _together(launch.threads, launch.body))
+    copies = {a.name: _per_block(a, launch.blocks, line_bytes) for a in launch.kernel.arrays if not a.is_scalar}
+    tags = tuple(Sym(loop.var) for loop in launch.blocks)
+    changed = _retagged(body, copies, tags)
+    arrays = tuple(copies.get(a.name, a) for a in launch.kernel.arrays)
+    return replace(launch.kernel, body=changed, arrays=arrays)
+
+
+def in_waves(launch: Launch, resident: int) -> Kernel:
+    """The order in which `resident` blocks at a time reach what they share: whole rows of blocks, or parts of one."""
+    inner: list[For] = []
+    outer = list(launch.blocks)
+    room = resident
+    while outer and _trips(outer[-1]) <= room:
+        inner.insert(0, outer.pop())
+        room //= max(1, _trips(inner[0]))
+    if outer and (inner or room > 1) and room > 1:
+        over, within = _chunks(outer.pop(), room * launch.blocks[len(outer)].step.evaluate({}))
+        outer.append(over)
+        inner.insert(0, within)
+    body = _nest(outer, _together((*inner, *launch.threads), launch.body))
+    return replace(launch.kernel, body=body)
+
+
+def _is_fixed(loop: For) -> bool:
+    return not (loop.start.symbols() | loop.stop.symbols() | loop.step.symbols())
+
+
+def _trips(loop: For) -> int:
+    start, stop, step = (e.evaluate({}) for e in (loop.start, loop.stop, loop.step))
+    return max(0, -((start - stop) // step))
+
+
+def _chunks(loop: For, length: int) -> tuple[For, For]:
+    """The loop over chunks of `length` (a multiple of the step), and the one within a chunk."""
+    over = replace(loop, var=f"{loop.var}'", step=Const(length))
+    start, stop = loop.start.evaluate({}), loop.stop.evaluate({})
+    end: IntExpr = add(Sym(over.var), Const(length))
+    if (stop - start) % length:
+        end = minimum(loop.stop, end)
+    return over, replace(loop, start=Sym(over.var), stop=end)
+
+
+def _nest(loops: Sequence[For], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    return body
+
+
+def _together(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
+    """The body done by all threads together: loops stay outside the threads where their bounds are the same for all."""
+    names = {loop.var for loop in threads}
+    found: list[Node] = []
+    straight: list[Node] = []
+
+    def close() -> None:
+        if straight:
+            found.extend(_nest(threads, tuple(straight)))
+            straight.clear()
+
+    for node in body:
+        if isinstance(node, (Assign, Let, Count)):
+            straight.append(node)
+            continue
+        close()
+        if isinstance(node, For) and not (node.start.symbols() | node.stop.symbols()) & names:
+            found.append(replace(node, body=_together(threads, node.body)))
+        else:
+            found.extend(_nest(threads, (node,)))
+    close()
+    return tuple(found)
+
+
+def _per_block(array: Array, blocks: Sequence[For], line_bytes: int | None) -> Array:
+    """The array with a copy for each block, each a whole number of lines long."""
+    stops = tuple(loop.stop for loop in blocks)
+    dims = [d.evaluate({}) for d in array.dims]
+    per_line = max(1, (line_bytes or 0) // array.type.bytes)
+    if array.column_major:
+        return replace(array, dims=(*array.dims, *stops))
+    if prod(dims) % per_line == 0:
+        return replace(array, dims=(*stops, *array.dims))
+    return replace(array, dims=(*stops, Const(-(-prod(dims) // per_line) * per_line)))
+
+
+def _retagged(part: Any, copies: Mapping[str, Array], tags: tuple[IntExpr, ...]) -> Any:
+    if type(part) is tuple:
+        return tuple(_retagged(p, copies, tags) for p in part)
+    if isinstance(part, Element):
+        copy = copies[part.array.name]
+        own = part.subscripts
+        if len(copy.dims) != len(tags) + len(own):  # flat, to begin every copy on a line
+            dims = [d.evaluate({}) for d in part.array.dims]
+            own = (add(*(mul(Const(prod(dims[k + 1 :])), s) for k, s in enumerate(own))),)
+        return replace(part, array=copy, subscripts=(*own, *tags) if copy.column_major else (*tags, *own))
+    if isinstance(part, Record) and not isinstance(part, Source | ElementType | IntExpr | Condition | Array):
+        fields = {n: getattr(part, n) for n in part.__match_args__ if n != "span"}
+        return replace(part, **{n: _retagged(value, copies, tags) for n, value in fields.items()})
+    return part

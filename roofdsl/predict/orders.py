@@ -1,0 +1,70 @@
+"""In which order accesses reach each cache: one after another, or by the thread blocks and waves of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.launch import Launch, in_waves, launch_of, on_one_copy
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Cache, Machine
+from roofdsl.predict.boundary import Boundary
+from roofdsl.predict.occupancy import Block, occupancy
+
+DEFAULT_THREADS = 256
+"""Threads of a block where neither tiles nor the caller say so."""
+
+
+class Orders(Record):
+    """The orders of one launch of `kernel`. launch: its blocks, None where the loops run as they are written.
+
+    resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave.
+    """
+
+    kernel: Kernel
+    launch: Launch | None = None
+    resident: int = 1
+    at_a_time: int = 1
+    assumptions: tuple[str, ...] = ()
+
+    def behind(self, cache: Cache, at: Boundary) -> tuple[Kernel, Boundary]:
+        """What to count for the boundary behind `cache`: a copy serves its own blocks, a shared cache the wave.
+
+        Blocks that are resident together share their copy in equal parts.
+        """
+        if self.launch is None:
+            return self.kernel, at
+        if cache.copies == 1:
+            return in_waves(self.launch, self.at_a_time), replace(at, assumptions=())
+        size = None if at.cache_bytes is None else max(at.cache_bytes // self.resident, at.line_bytes or 16)
+        return on_one_copy(self.launch, at.line_bytes), replace(at, cache_bytes=size, assumptions=())
+
+
+def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block: Block | None = None) -> Orders:
+    """By blocks and waves on a machine with multiprocessors, for a kernel that begins with `parallel for`.
+
+    The threads of a block are those of the kernel's tiles, else of `block`, else DEFAULT_THREADS; how many blocks are
+    resident follows from the multiprocessor's limits.
+    """
+    if machine.multiprocessor is None:
+        return Orders(kernel)
+    wanted = block.threads if block is not None else DEFAULT_THREADS
+    launch = launch_of(kernel, values, wanted)
+    if launch is None:
+        note = "accesses in the order of the loops, as if one after another: no `parallel for` to spread over blocks"
+        return Orders(kernel, assumptions=(note,))
+    threads = min(launch.threads_of_block, wanted) if not launch.is_tiled else launch.threads_of_block
+    own = Block(threads, block.registers if block else 0, block.shared_bytes if block else 0)
+    try:
+        found = occupancy(machine, own)
+    except CommandError as error:
+        note = f"accesses in the order of the loops, as if one after another: {error.message}"
+        return Orders(kernel, assumptions=(note,))
+    units = machine.units or max((c.copies for c in machine.caches), default=1)
+    blocks = found.blocks
+    note = (
+        f"blocks of {threads:,} threads, {blocks} at a time on each of {units} multiprocessors; "
+        "a block's threads, and a wave's blocks, advance together"
+    )
+    return Orders(kernel, launch, blocks, blocks * units, (note,))

@@ -1,0 +1,126 @@
+"""Levels of a GPU: warps towards L1, blocks on their copies, waves on what is shared; and what strides cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from roofdsl.analysis.at import traffic_at
+from roofdsl.analysis.sectors import Transfers, transfers_at
+from roofdsl.loops.launch import in_waves, launch_of
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.transform import apply
+from roofdsl.machine.find import load_machine, models_folder
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.occupancy import Block
+from roofdsl.predict.orders import orders_of
+from roofdsl.predict.time import Prediction
+from tests.oracle.lru import traffic
+from tests.predict.machines import kernel_of, machine
+
+PAPER = load_machine("v100_hierarchical")
+SEEDS = json.loads((Path(__file__).parents[1] / "reference" / "seeds.json").read_text())["hierarchical_roofline_paper"]
+SMALL = machine(
+    "peak f64 fma 1 TFLOP/s",
+    "cache L1 4 KiB, 9 TB/s, line 64 B, sector 32 B, copies 4",
+    "cache L2 16 KiB, 2 TB/s, line 64 B",
+    "units 4",
+    "multiprocessor warp 8, warps 16, block_threads 128",
+)
+NAIVE = (
+    "kernel k(n):\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n{}    parallel for i in range(n), j in range(n):\n"
+    "        for k in range(n):\n            C[i, j] += A[i, k] * B[k, j]\n"
+)
+
+
+def intensities(p: Prediction) -> dict[str, float]:
+    found = {level.name: level.intensity(p.work) for level in p.levels}
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def gpp(nw: int, stride: int) -> dict[str, float]:
+    shipped = kernel(load_file(models_folder() / "kernels" / "gpp.roof"), "gpp", {"nw": nw, "s": stride})
+    sizes = {"bands": 32, "ngpown": 2, "ncouls": SEEDS["GPP"]["plane_waves"]}
+    return intensities(predict(shipped, sizes, PAPER))
+
+
+def test_strides_of_gpp_cost_sectors_and_transactions() -> None:
+    """seeds.json, trait_stride: HBM intensity falls as 1/stride up to 4 (64 B), L1 and L2 up to 2 (32 B), then flat."""
+    found = {s: gpp(SEEDS["GPP"]["nw"][-1], s) for s in SEEDS["GPP"]["strides"]}
+    for s, at in found.items():
+        assert at["L1"] == pytest.approx(found[1]["L1"] / min(s, 2), rel=0.01)
+        assert at["L2"] == pytest.approx(found[1]["L2"] / min(s, 2), rel=0.01)
+        assert at["HBM"] == pytest.approx(found[1]["HBM"] / min(s, 4), rel=0.01)
+
+
+def test_intensity_of_gpp_grows_linearly_with_nw() -> None:
+    """seeds.json, trait_nw: of L1 and HBM."""
+    found = {nw: gpp(nw, 1) for nw in (1, 3, 6)}
+    for name in ("L1", "HBM"):
+        rise = (found[6][name] - found[1][name]) / 5
+        assert found[3][name] - found[1][name] == pytest.approx(2 * rise, rel=0.01)
+        assert rise == pytest.approx(found[1][name], rel=0.1)
+
+
+SHIFTED = (
+    "kernel k(n):\n    in A: f64[n + 8]\n    out B: f64[n]\n    parallel for i in range(n):\n        B[i] = A[i + {}]\n"
+)
+
+
+@pytest.mark.parametrize(("shift", "sectors"), [(0, 2), (1, 3), (2, 3), (4, 2)])
+def test_a_misaligned_start_costs_a_sector_of_every_warp(shift: int, sectors: int) -> None:
+    p = predict(kernel_of(SHIFTED.format(shift)), {"n": 64}, SMALL)
+    assert p.levels[0].loads_bytes == 8 * sectors * 32  # eight warps of eight threads, 64 B of A each
+    assert p.levels[0].stores_bytes == 64 * 8
+
+
+def test_blocks_are_cold_on_their_copies_and_waves_share_the_next_cache() -> None:
+    tiled = kernel_of(NAIVE.format("    tile i, j by 8\n"))
+    p = predict(tiled, {"n": 32}, SMALL)
+    blocks, rows = 16, 8
+    # a block of 64 threads: 8 rows of A and 8 columns of B, each once, and its part of C loaded and stored
+    assert p.levels[1].bytes == blocks * (2 * rows * 32 * 8 + 2 * 64 * 8)
+    assert "blocks of 64 threads, 2 at a time on each of 4 multiprocessors" in p.assumptions[-1]
+    assert p.levels[0].moved_bytes == 32
+    launch = launch_of(tiled, {"n": 32}, 64)
+    assert launch is not None
+    wave = in_waves(launch, 8)
+    assert p.memory.bytes == traffic(wave, {"n": 32}, 16384, 64, "load_store").bytes
+    assert p.memory.bytes != traffic(apply(tiled), {"n": 32}, 16384, 64, "load_store").bytes
+
+
+def test_a_wave_that_holds_everything_moves_it_once() -> None:
+    large = machine(
+        "peak f64 1 TFLOP/s", "cache L1 1 KiB, 9 TB/s, line 64 B, copies 4", "cache L2 1 MiB, 2 TB/s, line 64 B",
+        "multiprocessor warp 8, warps 16",
+    )  # fmt: skip
+    p = predict(kernel_of(NAIVE.format("")), {"n": 32}, large)
+    assert p.memory.bytes == 4 * 8192
+
+
+def test_without_parallel_loops_the_order_is_that_of_the_text() -> None:
+    serial = kernel_of(NAIVE.format("").replace("parallel ", ""))
+    p = predict(serial, {"n": 24}, SMALL)
+    assert any("no `parallel for` to spread over blocks" in note for note in p.assumptions)
+    behind_l1 = transfers_at(serial, {"n": 24}, Transfers(4096, 64, 32), "load_store")
+    assert p.levels[1].bytes == behind_l1.bytes
+    assert p.memory.bytes == traffic_at(serial, {"n": 24}, 16384, 64, "load_store").bytes
+
+
+def test_a_machine_without_multiprocessors_runs_one_after_another() -> None:
+    cpu = machine("peak f64 1 TFLOP/s", "cache L1 4 KiB, 9 TB/s, line 64 B", "cache L2 16 KiB, 2 TB/s, line 64 B")
+    p = predict(kernel_of(NAIVE.format("")), {"n": 16}, cpu)
+    assert p.levels[1].bytes == traffic_at(kernel_of(NAIVE.format("")), {"n": 16}, 4096, 64, "load_store").bytes
+
+
+def test_the_block_asked_for() -> None:
+    naive = kernel_of(NAIVE.format(""))
+    found = orders_of(naive, {"n": 64}, SMALL, Block(32))
+    assert found.launch is not None
+    assert (found.launch.grid, found.resident, found.at_a_time) == ((64, 2), 4, 16)
+    too_large = orders_of(kernel_of(NAIVE.format("    tile i, j by 16\n")), {"n": 64}, SMALL)
+    assert too_large.launch is None
+    assert "more than the 128" in too_large.assumptions[0]
+    assert predict(naive, {"n": 16}, SMALL, Options(block=Block(32))).occupancy is not None
