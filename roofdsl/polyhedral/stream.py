@@ -213,7 +213,7 @@ class _Builder:
         width = max((len(time) for _, time, _, _ in rows), default=1)
         points = [_instances(placed, time, width) for placed, time, _, _ in rows]
         texts = [t for each in points for t in each]
-        keep = [c for c in range(width) if len({t[c] for t in texts}) > 1 or not _is_number(texts[0][c])]
+        keep = [c for c in range(width) if len({t[c] for t in texts}) > 1 or any(not _is_number(t[c]) for t in texts)]
         head = f"[{', '.join(self.sizes.parameter_names())}] -> "
         domains: list[Domain] = []
         references: list[Reference] = []
