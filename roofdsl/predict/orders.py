@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.launch import Launch, in_waves, launch_of, on_one_copy
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary
 from roofdsl.predict.occupancy import Block, occupancy
+
+if TYPE_CHECKING:
+    from roofdsl.loops.launch import Launch
 
 DEFAULT_THREADS = 256
 """Threads of a block where neither tiles nor the caller say so."""
@@ -35,6 +38,8 @@ class Orders(Record):
         """
         if self.launch is None:
             return self.kernel, at
+        from roofdsl.loops.launch import in_waves, on_one_copy
+
         if cache.copies == 1:
             return in_waves(self.launch, self.at_a_time), replace(at, assumptions=())
         size = None if at.cache_bytes is None else max(at.cache_bytes // self.resident, at.line_bytes or 16)
@@ -49,6 +54,8 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
     """
     if machine.multiprocessor is None:
         return Orders(kernel)
+    from roofdsl.loops.launch import launch_of
+
     wanted = block.threads if block is not None else DEFAULT_THREADS
     launch = launch_of(kernel, values, wanted)
     if launch is None:
