@@ -18,7 +18,7 @@ README = (ROOT / "README.md").read_text()
 def test_ci_finds_both_commands() -> None:
     script = (ROOT / ".ci/run").read_text()
     function = script[script.index("command_of() {") : script.index("step() {")]
-    for name, last in (("try", "--set n=4096"), ("test", "-m pytest")):
+    for name, last in (("try", "roofdsl demo"), ("test", "-m pytest -n auto")):
         result = subprocess.run(
             ["bash", "-c", f"{function}\ncommand_of {name}"], capture_output=True, text=True, cwd=ROOT, check=True
         )
