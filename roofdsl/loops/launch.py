@@ -2,8 +2,8 @@
 
 The model (docs/model.md, "Thread blocks"): the `parallel for` loops that the kernel begins with are spread over
 threads. A loop over tiles runs over blocks, the loop inside its tile over the threads of one; without tiles, a block is
-a number of consecutive iterations of the innermost parallel loop, at one iteration of the others. The threads of a
-block, and the blocks of a wave, advance together: loops inside the threads come outside them.
+a box of iterations of the innermost parallel loops, 32 along the last of several, as in generated CUDA. The threads
+of a block, and the blocks of a wave, advance together: loops inside the threads come outside them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let,
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 
+WARP = 32
+"""Threads of a block along its first dimension, where it has several."""
+
 
 class Launch(Record):
     """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
@@ -32,7 +35,6 @@ class Launch(Record):
     blocks: tuple[For, ...]
     threads: tuple[For, ...]
     body: tuple[Node, ...]
-
     is_tiled: bool
 
     @property
@@ -71,18 +73,33 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> 
         body = node.body
     if not band:
         return None
-    tiles = [t for t in band if any(t.var in loop.start.symbols() for loop in band)]
+    tiles = [t for t in band if t.step != Const(1) and any(t.var in loop.start.symbols() for loop in band)]
     if tiles:
         threads = [loop for loop in band if any(t.var in loop.start.symbols() for t in tiles)]
         blocks = [loop for loop in band if loop not in threads]
     else:
-        if not _is_fixed(band[-1]):
+        if not all(_is_fixed(loop) for loop in band):
             return None
-        over, within = _chunks(band[-1], block_threads * band[-1].step.evaluate({}))
-        blocks, threads = [*band[:-1], over], [within]
+        shape = _shape(len(band), block_threads)
+        blocks, threads = list(band[: -len(shape)]), []
+        for loop, length in zip(band[-len(shape) :], shape, strict=True):
+            if length == 1:
+                blocks.append(loop)
+                continue
+            over, within = _chunks(loop, length * loop.step.evaluate({}))
+            blocks.append(over)
+            threads.append(within)
     if not all(_is_fixed(loop) for loop in blocks):
         return None
     return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles))
+
+
+def _shape(dimensions: int, threads: int) -> tuple[int, ...]:
+    """Threads of a block along the innermost loops, outermost first: a warp along the last of several."""
+    across = max(1, threads // WARP)
+    if dimensions == 1 or across == 1:
+        return (threads,)
+    return (across, WARP) if dimensions == 2 or across < 4 else (2, across // 2, WARP)
 
 
 def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:

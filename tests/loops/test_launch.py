@@ -43,6 +43,10 @@ SERIAL = of(
     "    for i in range(n), j in range(n), k in range(n):\n"
     "        C[i, j] += A[i, k] * B[k, j]\n"
 )
+CUBE = of(
+    "kernel k(n):\n    out A: f64[n, n, n]\n    parallel for i in range(n), j in range(n), k in range(n):\n"
+    "        A[i, j, k] = 1\n"
+)
 KERNELS = {"matmul": MATMUL, "tiled": TILED, "vector": VECTOR, "sums": SUMS}
 
 
@@ -70,6 +74,12 @@ def test_blocks_and_threads() -> None:
     assert launch is not None
     assert launch.grid == (8, 3)
     assert [loop.var for loop in launch.threads] == ["j"]
+    box = launch_of(MATMUL, {"n": 64}, 128)
+    assert box is not None
+    assert (box.grid, box.threads_of_block) == ((16, 2), 128)
+    cube = launch_of(CUBE, {"n": 64}, 256)
+    assert cube is not None
+    assert (cube.grid, cube.threads_of_block) == ((32, 16, 2), 256)
     tiled = launch_of(TILED, {"n": 8}, 3)
     assert tiled is not None
     assert (tiled.grid, [loop.var for loop in tiled.threads]) == ((2, 2), ["i", "j"])
@@ -87,6 +97,10 @@ def test_threads_of_a_block_advance_together() -> None:
 
 
 def test_what_is_no_launch() -> None:
+    triangle = (
+        "kernel k(n):\n    out A: f64[n, n]\n    parallel for i in range(n), j in range(i, n):\n        A[i, j] = 1\n"
+    )
+    assert launch_of(of(triangle), {"n": 4}, 2) is None
     assert (
         launch_of(of("kernel k(n):\n    out A: f64[n]\n    for i in range(n):\n        A[i] = 1\n"), {"n": 4}, 2)
         is None
