@@ -22,6 +22,7 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.board import check_format
+from roofdsl.plot.cited import measured_steps
 from roofdsl.plot.hierarchy import save_hierarchy
 from roofdsl.plot.levels_content import Kernel, common_sizes, level_roofs
 from roofdsl.plot.levels_content import kernels_of as kernels_of_predictions
@@ -29,6 +30,7 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.program import predict_program
 from roofdsl.predict.time import Prediction
+from roofdsl.profiler.cited import points_named
 
 
 @click.command()
@@ -40,6 +42,7 @@ from roofdsl.predict.time import Prediction
 @traffic_option
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
+@click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of a block, for the latency ceilings.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
 @size_option("--shared", "Shared memory of a block.")
@@ -55,6 +58,7 @@ def hierarchy(
     traffic: Traffic | None,
     unit: str | None,
     types: tuple[str, ...],
+    points: tuple[str, ...],
     threads: int | None,
     registers: int | None,
     shared: int | None,
@@ -76,7 +80,14 @@ def hierarchy(
     latency = dict.fromkeys(found.ceiling() for p in predictions for found in p.latency if found.binds)
     if title is None:
         title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(predictions)]))
-    save_hierarchy(Path(output), level_roofs(machine, shown, units, tuple(latency)), with_work(predictions), title)
+    kernels = with_work(predictions)
+    for name in points:
+        measured = [step.kernel for step in measured_steps(points_named(name))]
+        for kernel in measured:
+            if not kernel.intensities:
+                warn(f"{kernel.label} of {name} has no bytes of any level, and so no intensity to draw it at")
+        kernels += [kernel for kernel in measured if kernel.intensities]
+    save_hierarchy(Path(output), level_roofs(machine, shown, units, tuple(latency)), kernels, title)
 
 
 def check_types(types: tuple[str, ...]) -> None:

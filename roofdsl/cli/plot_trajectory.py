@@ -13,11 +13,12 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.board import check_format
-from roofdsl.plot.cited import load_points
+from roofdsl.plot.cited import measured_trajectory
 from roofdsl.plot.levels_content import common_sizes, kernels_of, level_roofs
 from roofdsl.plot.trajectory import Step, Trajectory, save_trajectory
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.time import Prediction
+from roofdsl.profiler.cited import points_named
 
 
 @click.command()
@@ -27,7 +28,7 @@ from roofdsl.predict.time import Prediction
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One step per size, in this order.")
 @click.option("--level", "levels", multiple=True, metavar="NAME", help="Intensities at these levels; the memory's.")
-@click.option("--points", multiple=True, metavar="POINTS.json", help="Points that somebody else states (repeatable).")
+@click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation.")
 @traffic_option
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
@@ -50,7 +51,7 @@ def trajectory(
     check_format(Path(output))
     check_types(types)
     machine = load_machine(machine_name)
-    cited = [load_points(Path(name)) for name in points]
+    cited = [measured_trajectory(points_named(name), Path(name).stem) for name in points]
     known = [*(c.name for c in machine.caches), machine.main_memory.name]
     wrong = next((name for name in levels if name not in known), None)
     if wrong is not None:

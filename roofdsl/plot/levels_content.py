@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 
-from roofdsl.machine.model import BandwidthCeiling, Machine
+from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory
 from roofdsl.machine.quantities import show_bandwidth, show_rate
 from roofdsl.plot.content import Roof, Slope, Window, roofs_of
 from roofdsl.predict.levels import is_first_level
@@ -123,7 +123,8 @@ def level_roofs(
     plain = roofs_of(machine, types, units)
     caches = machine.caches if not machine.caches or is_first_level(machine.caches[0]) else machine.caches[1:]
     slopes = []
-    for level in (*caches, machine.main_memory):
+    levels: list[Cache | Memory] = [*caches, machine.main_memory]
+    for level in levels:
         rate = float(level.bandwidth_bytes_per_s)
         own = [c for c in machine.ceilings if isinstance(c, BandwidthCeiling) and c.level == level.name]
         own += [c for c in latency if c.level == level.name]

@@ -18,6 +18,7 @@ from roofdsl.plot.board import (
     AXES,
     DPI,
     INK,
+    NORMAL,
     OKABE_ITO,
     PAPER,
     SIZE_IN,
@@ -148,7 +149,7 @@ def _work_board(roofs: LevelRoofs, steps: Sequence[Step], title: str) -> Board:
     y = (min(rates) / 1.8, max([*rates, *(r.rate_per_s for r in shown)]) * 1.5)
     window = Window(x, y)
     draw_axes(axes, window, title, roofs.operation == "OP")
-    axes.set_xlabel(f"Work W ({roofs.operation})", fontsize=axes.xaxis.label.get_size())
+    axes.set_xlabel(f"Work W ({roofs.operation})", fontsize=NORMAL + 1)
     _ticks(axes, window)
     board = Board(figure, axes, window)
     board.points = [board.pixel(float(s.work or 0), s.kernel.rate_per_s) for s in steps]

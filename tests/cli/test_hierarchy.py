@@ -51,10 +51,10 @@ def test_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plot", "hierarchy", "gemv", "minplus", "--set", "n=64", "--machine", "v100", "-o", out]) == 0
     assert Path(out).read_text().startswith("<?xml")
     assert run(["plot", "trajectory", "gemv", "--at", "n=32", "--at", "n=64", "--machine", "v100", "-o", out]) == 0
-    points = tmp_path / "p.json"
-    points.write_text('{"source": "s", "points": [{"label": "a", "work_flops": 1e12, "time_s": 1}]}')
-    arguments = ["plot", "trajectory", "gemv", "--set", "n=64", "--machine", "v100", "--points", str(points), "-o", out]
-    assert run(arguments) == 0
+    cited = ["gemv", "--set", "n=64", "--machine", "v100", "--points", "gpp_deck", "-o", out]
+    assert run(["plot", "trajectory", *cited]) == 0
+    assert run(["plot", "hierarchy", *cited]) == 0
+    assert "v9.block of gpp_deck has no bytes of any level" in capsys.readouterr().err
     capsys.readouterr()
 
 
@@ -67,7 +67,7 @@ def test_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["hierarchy", "transpose", "--set", "n=8", "--machine", "v100", "-o", "h.svg"], "none of these kernels"),
         (["trajectory", "gemv", "--machine", "v100", "-o", "h.svg", "--level", "L4"], "no level L4"),
         (["trajectory", "gemv", "--set", "n=8", "--machine", "v100", "-o", "h.svg"], "at least two points"),
-        (["trajectory", "--points", "missing.json", "--machine", "v100", "-o", "h.svg"], "cannot be read"),
+        (["trajectory", "--points", "missing.json", "--machine", "v100", "-o", "h.svg"], "missing.json"),
     ],
 )
 def test_bad_plots(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

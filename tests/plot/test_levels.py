@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.machine.model import BandwidthCeiling
-from roofdsl.plot.cited import load_points
+from roofdsl.plot.cited import measured_steps, measured_trajectory
 from roofdsl.plot.hierarchy import draw_hierarchy, save_hierarchy
 from roofdsl.plot.levels_content import (
     Kernel,
@@ -27,6 +26,8 @@ from roofdsl.plot.levels_content import (
 from roofdsl.plot.trajectory import Step, Trajectory, draw_trajectory, save_trajectory
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.time import Prediction
+from roofdsl.profiler.cited import points_named
+from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
 from tests.predict.machines import machine
 
 V100 = load_machine("v100")
@@ -156,38 +157,22 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
         save_hierarchy(tmp_path / "t.svg", level_roofs(machine("peak i32 1 TOP/s"), ["f64"]), [A])
 
 
-def test_cited_points(tmp_path: Path) -> None:
-    path = tmp_path / "points.json"
-    points = [
-        {"label": "v1", "work_flops": 4e12, "time_s": 2, "intensity": {"HBM": 3}},
-        {"label": "v2", "flops_per_s": 3e12, "time_s": 1.0},
+def test_measured_and_cited_points() -> None:
+    work = (TypeWork("f64", pairs=1e12),)
+    one = MeasuredPoint("k", "k", 1, 2.0, work, (LevelBytes("L2", 8e12), LevelBytes("HBM", 4e12)))
+    bare = MeasuredPoint("v1", "v1", 1, 1.63, (TypeWork("f64", other=3.71e12),), ())
+    nothing = MeasuredPoint("x", "x", 1, None, None, ())
+    assert measured_steps(Points("ncu", "a report", (one, nothing))) == [
+        Step(Kernel("k", 1e12, (("L2", 0.25), ("HBM", 0.5)), "measured"), 2e12)
     ]
-    path.write_text(json.dumps({"name": "GPP", "source": "deck", "points": points}))
-    found = load_points(path)
-    assert (found.name, found.source) == ("GPP", "deck")
-    assert found.steps[0] == Step(Kernel("v1", 2e12, (("HBM", 3.0),), "cited"), 4e12)
-    assert found.steps[1] == Step(Kernel("v2", 3e12, (), "cited"), 3e12)
+    deck = measured_trajectory(Points("cited", "a deck", (bare,)), "deck")
+    assert deck == Trajectory("deck", (Step(Kernel("v1", 3.71e12 / 1.63, (), "cited"), 3.71e12),), "a deck")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "no JSON file"),
-        ("[]", "no list of `points`"),
-        ('{"points": []}', "no list of `points`"),
-        ('{"points": [3]}', "point 1 of .* is no object"),
-        ('{"points": [{"label": "v1"}]}', "has no rate"),
-        ('{"points": [{"flops_per_s": -1}]}', "`flops_per_s` of point 1 .* is no positive number"),
-        ('{"points": [{"flops_per_s": true}]}', "no positive number"),
-        ('{"points": [{"flops_per_s": NaN}]}', "no positive number"),
-        ('{"points": [{"flops_per_s": 1, "intensity": 3}]}', "`intensity` of .* is no object"),
-        ('{"kind": "dreamt", "points": [{"flops_per_s": 1}]}', "neither cited nor measured"),
-    ],
-)
-def test_bad_points(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "points.json"
-    path.write_text(text)
-    with pytest.raises(CommandError, match=message):
-        load_points(path)
-    with pytest.raises(CommandError, match="cannot be read"):
-        load_points(tmp_path / "missing.json")
+def test_the_nine_versions_are_the_decks() -> None:
+    found = measured_trajectory(points_named("gpp_deck"), "gpp_deck")
+    assert len(found.steps) == 9
+    assert {s.kernel.origin for s in found.steps} == {"cited"}
+    assert "GPP deck" in found.source
+    figure = draw_trajectory(level_roofs(load_machine("v100_hierarchical"), ["f64"]), [found])
+    assert {s.kernel.label for s in found.steps} <= set(texts(figure))
