@@ -105,7 +105,9 @@ def predict(
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
     memory = machine.main_memory
-    state = ("warm: right after another launch of it",) if options.warm else ()
+    state: tuple[str, ...] = ("warm: right after another launch of it",) if options.warm else ()
+    if options.warm and machine.multiprocessor is not None:
+        state += ("accesses in the order of the loops, as if one after another: warm",)
     warnings = prediction.warnings + nearer.warnings
     memory_time = replace(
         prediction.memory,
