@@ -71,16 +71,11 @@ def _bound(polynomial: Any, kind: Any) -> Any:
 
 
 def _candidates(fold: Any, at: Any | None) -> list[Quasi]:
-    out: list[Quasi] = []
-
-    def piece(domain: Any, here: Any) -> None:
-        if at is not None and domain.params().intersect(at).is_empty():
-            return
-        for polynomial in _each(here):
-            out.append(quasi_value(polynomial, []))
-
-    fold.foreach_piece(piece)
-    return out
+    found: list[tuple[Any, Any]] = []
+    fold.foreach_piece(lambda domain, here: found.append((domain, here)))
+    # nothing is computed in the call back: isl prints an exception that leaves one, a budget's end too
+    pieces = [here for domain, here in found if at is None or not domain.params().intersect(at).is_empty()]
+    return [quasi_value(polynomial, []) for here in pieces for polynomial in _each(here)]
 
 
 def _each(fold: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,18 @@ def test_every_cache_as_text(golden: Callable[[Path, str], None]) -> None:
 def test_every_cache_refused_with_its_reason() -> None:
     text = GEMV.replace("(n)", "(Z)").replace("[n", "[Z").replace(", n]", ", Z]").replace("range(n)", "range(Z)")
     assert "also a parameter of the kernel" in run(text, "--cache", "Z")
+
+
+@pytest.mark.parametrize("options", [[], ["--steps"]], ids=["results", "steps"])
+@pytest.mark.parametrize("line", [None, "64B"])
+@pytest.mark.parametrize("n", [3, 6, 20, 40, 64])
+def test_what_is_printed_as_equal_is(n: int, line: str | None, options: list[str]) -> None:
+    """The case for large sizes, or for rows on line boundaries, is not set equal to the number of other sizes."""
+    values = ["--set", f"n={n}", "--cache", "512B", *(["--line", line] if line else [])]
+    text = run("traffic once\n" + GEMV, *values, *options)
+    equations = re.findall(r"= ([^=\n]*n[^=\n]*?) += ([\d,]+) B", text)
+    for form, number in equations:
+        assert sympy.sympify(form, locals={"n": N}).subs(N, n) == int(number.replace(",", "")), (form, number)
+    assert equations or line, text
+    exact = document("traffic once\n" + GEMV, *values)["bytes"]["value"]
+    assert re.search(rf"(=|here) {exact:,} B", text), text

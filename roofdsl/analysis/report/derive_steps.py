@@ -309,7 +309,7 @@ class _Argument(Writer):
         ]
         if rows:
             yield Equations(tuple(rows))
-        form = form_of(t.bytes, self.order, self.names)
+        form = form_of(t.bytes, self.order, self.names, d.values)
         for other in form.others if form is not None and len(form.others) <= MOST_CASES else ():
             condition = Math(condition_text(other.where), condition_latex(other.where))
             yield Paragraph(("and ", math(other.expr), " B if ", condition))

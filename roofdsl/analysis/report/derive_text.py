@@ -10,6 +10,7 @@ from roofdsl.analysis.formulas import Alternatives
 from roofdsl.analysis.growth import growth_of, smallest
 from roofdsl.analysis.report.forms import (
     condition_text,
+    gives,
     limit_of,
     names_of_derivation,
     of_quantity,
@@ -143,15 +144,14 @@ class _Report:
             (where,) = wheres
             known.add(where)
             text = condition_text(where)
-            names = {text.split()[0]} if " and " not in text and " or " not in text else set()
-            assumes = [text, *(a for a in assumes if a.split()[0] not in names)]
+            assumes = [text, *(a for a in assumes if not _within(text, a))]
         yield f"{title}, for {', '.join(assumes)}" if assumes else title
         yield from (f"  {line}" for line in render(rows, known))
         if any(r.form is not None for r in more):
             yield f"  {more_title}"
             yield from (f"    {line}" for line in render(more, known))
         if len(known) > 1 and cases:
-            yield f"  smaller sizes: up to {cases} more cases (see --json)"
+            yield f"  other sizes: up to {cases} more cases (see --json)"
         yield from self._missing([r.note for r in (*rows, *more)])
 
     def _missing(self, reasons: Sequence[str]) -> Iterator[str]:
@@ -161,21 +161,32 @@ class _Report:
 
     def _row(self, label: str, q: Quantity, unit: str = "", remark: str = "") -> Row:
         value = "" if q.value is None else exact_number(q.value)
-        return Row(label, of_quantity(q, self.order, self.names), value, unit, "", remark, q.assumes, q.note)
+        form = of_quantity(q, self.order, self.names, self.d.values)
+        here = q.value is None or gives(q, self.d.values)
+        return Row(label, form, value, unit, "", remark, q.assumes, q.note, equal=here)
 
     def _ratio(self, label: str, r: Ratio, remark: str = "") -> Row:
         value = "" if r.value is None else show_number(r.value)
-        form = of_ratio(r, self.order, self.names)
+        form = of_ratio(r, self.order, self.names, self.d.values)
         limit = limit_of(r, self.order)
         tends = ""
         if form is not None and limit is not None and limit != form.main.expr:
             names = [p.name for p in self.d.kernel.parameters if p.name in form.main.expr.names()]
             tends = f"-> {limit} for large {', '.join(names)}"
         note = r.note if form is None else ""
-        return Row(label, form, value, f"{self.operation}/B", tends, remark, r.assumes, note)
+        here = form is None or r.value is None or gives(r, self.d.values)
+        return Row(label, form, value, f"{self.operation}/B", tends, remark, r.assumes, note, equal=here)
 
 
 # ---- pieces that other reports use too ----
+
+
+def _within(condition: str, assumed: str) -> bool:
+    """Whether `n >= 9` or `9 <= n <= 40` says all that `n >= 4` does."""
+    match condition.split(), assumed.split():
+        case (([name, ">=", least] | [least, "<=", name, "<=", _]), [other, ">=", bound]):
+            return name == other and least.isdigit() and bound.isdigit() and int(least) >= int(bound)
+    return False
 
 
 def common_condition(d: Derivation) -> Alternatives:

@@ -9,7 +9,7 @@ from roofdsl.analysis.derived import Derivation, Quantity, Ratio
 from roofdsl.analysis.growth import growth_of
 from roofdsl.analysis.report.blocks import Equation, Inline, Math, Sentence, math, total
 from roofdsl.analysis.report.blocks import ratio as fraction
-from roofdsl.analysis.report.forms import condition_latex, condition_text, limit_of, names_of_derivation
+from roofdsl.analysis.report.forms import condition_latex, condition_text, gives, limit_of, names_of_derivation
 from roofdsl.analysis.report.forms import of_quantity as form_of
 from roofdsl.analysis.report.forms import of_ratio as ratio_form
 from roofdsl.analysis.report.words import exact_number, operation_name
@@ -18,7 +18,7 @@ from roofdsl.machine.quantities import show_number
 
 
 class Writer:
-    """Writes the quantities of one derivation, floors by their names, the case for large sizes first."""
+    """Writes the quantities of one derivation, floors by their names; of cases the one at the sizes given, else at large."""
 
     def __init__(self, d: Derivation) -> None:
         self.d = d
@@ -27,13 +27,13 @@ class Writer:
         self.operation = operation_name(d)
 
     def main(self, q: Quantity) -> Math:
-        """The case for large sizes."""
-        form = form_of(q, self.order, self.names)
+        """The case shown."""
+        form = form_of(q, self.order, self.names, self.d.values)
         return Math("?", "?") if form is None else math(form.main.expr)
 
     def where(self, q: Quantity) -> Sentence:
-        """The condition of the case for large sizes."""
-        form = form_of(q, self.order, self.names)
+        """The condition of the case shown."""
+        form = form_of(q, self.order, self.names, self.d.values)
         if form is None or not form.main.where:
             return ()
         return (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
@@ -46,18 +46,23 @@ class Writer:
     def equation(self, left: Math, parts: Sequence[Math], q: Quantity, unit: str, remark: Sentence = ()) -> Equation:
         """left = the sum of `parts` = the closed form = the number."""
         sides = [total(parts)] if parts else []
-        form = form_of(q, self.order, self.names)
+        form = form_of(q, self.order, self.names, self.d.values)
         if form is not None:
             sides.append(math(form.main.expr))
         shown = self.number(q, sides[-1] if sides else None)
+        here: Sentence = ()
         if shown:
-            sides.append(Math(shown, shown.replace(",", "{,}")))
-        return Equation(left, tuple(sides), unit, (*self.where(q), *remark))
+            number = Math(shown, shown.replace(",", "{,}"))
+            if gives(q, self.d.values):
+                sides.append(number)
+            else:
+                here = (" ", "here ", number, f" {unit}")
+        return Equation(left, tuple(sides), unit, (*self.where(q), *remark, *here))
 
     def ratio(self, left: Math, of: Math, r: Ratio, unit: str, remark: Sentence = ()) -> Equation:
         """left = `of` (what it is a ratio of) = the forms divided = lowest terms = the number, and its limit."""
         sides = [of]
-        form = ratio_form(r, self.order, self.names)
+        form = ratio_form(r, self.order, self.names, self.d.values)
         where: Sentence = ()
         if form is not None:
             top, bottom = self.main(r.numerator), self.main(r.denominator)
@@ -67,7 +72,11 @@ class Writer:
             if form.main.where:
                 where = (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
         if r.value is not None and (form is None or show_number(r.value) != sides[-1].text):
-            sides.append(Math(show_number(r.value), show_number(r.value)))
+            number = Math(show_number(r.value), show_number(r.value))
+            if form is None or gives(r, self.d.values):
+                sides.append(number)
+            else:
+                remark = (*remark, *([" "] if remark else []), "here ", number)
         limit = limit_of(r, self.order)
         tends: Sentence = ()
         if form is not None and limit is not None and limit != form.main.expr:

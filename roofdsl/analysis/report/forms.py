@@ -27,7 +27,10 @@ class Branch(Record):
 
 
 class Form(Record):
-    """A closed form: what holds for large sizes, and the other cases. 0 (undefined for a ratio) where none holds."""
+    """A closed form: the case to show (at the sizes given, else for large ones), and the others.
+
+    0 (undefined for a ratio) where none holds.
+    """
 
     main: Branch
     others: tuple[Branch, ...]
@@ -37,31 +40,58 @@ class Form(Record):
         return (self.main, *self.others)
 
 
-def of_cases(form: Cases, order: Growth, names: Names | None = None) -> Form:
-    """A closed form, with the floors that have a name written by it."""
-    main = large_case(form, order)
+def of_cases(form: Cases, order: Growth, names: Names | None = None, at: Mapping[str, int] | None = None) -> Form:
+    """A closed form, with the floors that have a name written by it; first the case that holds at the sizes `at`."""
+    main = _held(form, at) or large_case(form, order)
     others = tuple(
         Branch(Quotient(shortened(c.value, names or {})), c.alternatives) for c in form.cases if c is not main
     )
     return Form(Branch(Quotient(shortened(main.value, names or {})), main.alternatives), others)
 
 
-def of_quantity(q: Quantity, order: Growth, names: Names | None = None) -> Form | None:
+def _held(form: Cases, at: Mapping[str, int] | None) -> Case | None:
+    """The case that holds at the sizes; None where none does, or they do not decide it."""
+    try:
+        return next((c for c in form.cases if c.holds(at)), None) if at else None
+    except KeyError:
+        return None
+
+
+def of_quantity(
+    q: Quantity, order: Growth, names: Names | None = None, at: Mapping[str, int] | None = None
+) -> Form | None:
     """The form of a quantity; None where there is none."""
-    return None if q.form is None else of_cases(q.form, order, names)
+    return None if q.form is None else of_cases(q.form, order, names, at)
 
 
-def of_ratio(r: Ratio, order: Growth, names: Names | None = None) -> Form | None:
+def of_ratio(r: Ratio, order: Growth, names: Names | None = None, at: Mapping[str, int] | None = None) -> Form | None:
     """The form of a ratio, case by case; None where there is none."""
     rows = r.cases()
     if not rows:
         return None
-    main = large_case(Cases(tuple(Case(row.where, row.bottom) for row in rows)), order)
+    form = Cases(tuple(Case(row.where, row.bottom) for row in rows))
+    main = _held(form, at) or large_case(form, order)
     chosen = next((k for k, row in enumerate(rows) if row.where == main.alternatives), 0)
     branches = [
         Branch(row.value if not names else row.value.replaced(lambda v: shortened(v, names)), row.where) for row in rows
     ]
     return Form(branches[chosen], tuple(b for k, b in enumerate(branches) if k != chosen))
+
+
+def gives(q: Quantity | Ratio, at: Mapping[str, int]) -> bool:
+    """Whether the closed form gives the value at the sizes `at`, so that the two may stand as equals.
+
+    A form that holds under a condition (rows aligned, n >= 4, one case of several) need not hold at sizes given.
+    """
+    try:
+        if isinstance(q, Quantity):
+            case = None if q.form is None else next((c for c in q.form.cases if c.holds(at)), None)
+            none = q.form is None or not q.form.cases
+            return none or (case is not None and case.value.evaluate(at) == q.value)
+        row = next((r for r in q.cases() if Case(r.where, r.bottom).holds(at)), None)
+        return row is not None and row.top.evaluate(at) == (q.value or 0) * row.bottom.evaluate(at)
+    except KeyError:
+        return True
 
 
 def limit_of(r: Ratio, order: Growth) -> Quotient | None:
@@ -146,8 +176,8 @@ def covers(form: Form) -> bool:
     names = {n for b in form.branches for each in b.where for v, _ in each for n in v.names()}
     edges = {1}
     for b in form.branches:
-        for value, zero in (c for each in b.where for c in each):
-            bound = None if zero else _bound(value)
+        for value, _ in (c for each in b.where for c in each):
+            bound = _bound(value)
             if bound is None:
                 return False
             edges |= {bound[2] - 1, bound[2], bound[2] + 1}

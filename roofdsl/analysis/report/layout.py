@@ -23,6 +23,8 @@ class Row(Record):
     remark: str = ""
     assumes: tuple[str, ...] = ()
     note: str = ""
+    equal: bool = True
+    """Whether the expression gives the value; at sizes for which it does not hold, they are no equation."""
 
 
 def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
@@ -57,6 +59,8 @@ def _equation(row: Row, text: str, label: int, width: int) -> str:
         return f"{row.label.ljust(label)} = {row.value or text}{unit}"
     if not row.value:
         return f"{row.label.ljust(label)} = {text}{unit}"
+    if not row.equal:
+        return f"{row.label.ljust(label)} = {text}{unit}; here {row.value}{unit}"
     return f"{row.label.ljust(label)} = {text.ljust(width)} = {row.value}{unit}"
 
 
@@ -72,4 +76,4 @@ def _others(others: Sequence[Branch], margin: str, hoisted: bool) -> Iterator[st
     if len(others) == 1 and len(condition_text(others[0].where)) <= LONG:
         yield f"{margin} = {others[0].expr}   if {condition_text(others[0].where)}"
     else:
-        yield f"{margin}   and {len(others)} {'case' if len(others) == 1 else 'cases'} for small sizes (see --json)"
+        yield f"{margin}   and {len(others)} {'case' if len(others) == 1 else 'cases'} for other sizes (see --json)"

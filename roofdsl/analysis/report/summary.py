@@ -24,6 +24,7 @@ from roofdsl.analysis.report.forms import (
     condition_latex,
     condition_text,
     covers,
+    gives,
     limit_of,
     of_quantity,
     of_ratio,
@@ -40,7 +41,7 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_size
 ELSE = "\\text{else}"
 
 MOST_CASES = 4
-"""Cases of one quantity that are written out; of more, the one for large sizes."""
+"""Cases of one quantity that are written out; of more, the one that holds at the sizes given or for large ones."""
 
 
 def summary_blocks(d: Derivation) -> list[Block]:
@@ -84,21 +85,31 @@ class _Summary(Writer):
             yield self._row(word("stores"), t.stores, "B")
 
     def _row(self, left: Math, q: Quantity, unit: str = "", remark: Sentence = ()) -> Equation:
-        form = of_quantity(q, self.order, self.names)
+        form = of_quantity(q, self.order, self.names, self.d.values)
         sides = [] if form is None else [cases_math(form, "0")]
+        here: Sentence = ()
         if q.value is not None and (not sides or exact_number(q.value).replace(",", "") != sides[0].text):
             value = exact_number(q.value)
-            sides.append(Math(value, value.replace(",", "{,}")))
+            number = Math(value, value.replace(",", "{,}"))
+            if gives(q, self.d.values):
+                sides.append(number)
+            else:
+                here = ("here ", number)
         note: Sentence = () if sides else (f"no closed form: {q.note}",)
         assumes = assumptions(q.assumes)
-        joined = [part for part in (remark, assumes, note) if part]
+        joined = [part for part in (remark, assumes, here, note) if part]
         return Equation(left, tuple(sides) or (word("?"),), unit, _joined(joined))
 
     def _ratio(self, left: Math, r: Ratio, unit: str, remark: Sentence = ()) -> Equation:
-        form = of_ratio(r, self.order, self.names)
+        form = of_ratio(r, self.order, self.names, self.d.values)
         sides = [] if form is None else [cases_math(form, "-")]
+        here: Sentence = ()
         if r.value is not None and (not sides or show_number(r.value) != sides[0].text):
-            sides.append(Math(show_number(r.value), show_number(r.value)))
+            number = Math(show_number(r.value), show_number(r.value))
+            if form is None or gives(r, self.d.values):
+                sides.append(number)
+            else:
+                here = ("here ", number)
         limit = limit_of(r, self.order)
         tends: Sentence = ()
         if form is not None and limit is not None and limit != form.main.expr:
@@ -106,7 +117,7 @@ class _Summary(Writer):
             tends = (Math(f"-> {shown.text}", f"\\to {shown.latex}"), " for large sizes")
         assumes = assumptions(r.assumes)
         note: Sentence = () if sides else (f"no closed form: {r.note}",)
-        joined = [part for part in (tends, remark, assumes, note) if part]
+        joined = [part for part in (tends, remark, assumes, here, note) if part]
         return Equation(left, tuple(sides) or (word("?"),), unit, _joined(joined))
 
     def _plateaus(self) -> Iterator[Block]:
@@ -132,7 +143,7 @@ class _Summary(Writer):
 
 
 def cases_math(form: Form, otherwise: str) -> Math:
-    """A closed form with its cases; with many, the one for large sizes alone and the condition it holds under."""
+    """A closed form with its cases; with many, the main one alone and the condition it holds under."""
     main = math(form.main.expr)
     if not form.main.where and not form.others:
         return main
@@ -144,7 +155,7 @@ def cases_math(form: Form, otherwise: str) -> Math:
     if len(branches) == len(form.branches) and not covers(form):
         rows.append(f"{otherwise} & {ELSE}")
     elif len(branches) < len(form.branches):
-        rows.append(f"\\ldots & \\text{{{len(form.others)} cases for small sizes}}")
+        rows.append(f"\\ldots & \\text{{{len(form.others)} cases for other sizes}}")
     inside = " \\\\ ".join(rows)
     return Math(text, f"\\begin{{cases}} {inside} \\end{{cases}}")
 
