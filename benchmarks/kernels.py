@@ -11,8 +11,11 @@ from roofdsl.loops.model import Kernel
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "models" / "kernels"
 
-SIZES = {"n": 512, "m": 512, "k": 512, "batch": 16, "b": 32, "steps": 10}
+SIZES = {"n": 512, "m": 512, "k": 512, "batch": 16, "b": 32, "bq": 32, "bk": 32, "r": 3, "steps": 10}
 """Numbers for parameters without a default."""
+
+OTHER = 64
+"""For parameters without a default that are not named there."""
 
 SMALL = {"jacobi3d": 100, "stencil27": 100, "heat3d_time": 100}
 """Kernels on n**3 points, and their n."""
@@ -33,6 +36,6 @@ def fresh(checked: CheckedFile, name: str) -> Kernel:
 
 
 def size_of(given: Kernel) -> dict[str, int]:
-    """One size: the defaults of the file, SIZES for the rest. Raises KeyError for a parameter named neither way."""
+    """One size: the defaults of the file, SIZES or OTHER for the rest."""
     own = SIZES | ({"n": SMALL[given.name]} if given.name in SMALL else {})
-    return {p.name: p.default if p.default is not None else own[p.name] for p in given.parameters}
+    return {p.name: p.default if p.default is not None else own.get(p.name, OTHER) for p in given.parameters}

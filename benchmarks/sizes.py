@@ -10,7 +10,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 
-FIXED = {"b": 16, "bi": 16, "bj": 16, "bk": 16, "steps": 4}
+FIXED = {"b": 16, "bi": 16, "bj": 16, "bk": 16, "bq": 16, "r": 3, "steps": 4}
 """Tile sizes and numbers of time steps, which do not grow with the data."""
 
 STEP = 16

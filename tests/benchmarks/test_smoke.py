@@ -11,6 +11,7 @@ from benchmarks import compare, derivations, report
 from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import markdown, show_seconds, timed
 from benchmarks.peers import KERNELS
+from benchmarks.sizes import is_legal
 
 
 def _cells(table: str) -> list[list[str]]:
@@ -43,7 +44,9 @@ def test_a_refusal_is_told_with_its_reason() -> None:
 def test_every_shipped_kernel_has_a_size() -> None:
     for name, checked in shipped().items():
         kernel = fresh(checked, name)
-        assert set(size_of(kernel)) == {p.name for p in kernel.parameters}
+        size = size_of(kernel)
+        assert set(size) == {p.name for p in kernel.parameters}
+        assert is_legal(kernel, size), (name, size)
 
 
 def test_the_compared_kernels_are_shipped() -> None:
