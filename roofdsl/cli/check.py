@@ -8,8 +8,9 @@ import click
 
 from roofdsl.cli.options import find, json_option, set_option, show_json
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError, render
+from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.source import Source
-from roofdsl.machine.find import checked_file
+from roofdsl.machine.find import Target, checked_file
 
 
 @click.command()
@@ -26,7 +27,7 @@ def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json:
     failures: list[CommandError] = []
     for file in files:
         try:
-            found, summary = _check(find(file).path, deep, settings)
+            found, summary = _check(find(file), deep, settings)
         except CommandError as error:
             failures.append(error)
             continue
@@ -45,12 +46,16 @@ def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json:
     return 1 if _errors(findings) else 0
 
 
-def _check(path: str, deep: bool, settings: dict[str, int]) -> tuple[list[tuple[Source, Diagnostic]], str]:
-    """The findings of a file, and a line that says what is in it."""
+def _check(target: Target, deep: bool, settings: dict[str, int]) -> tuple[list[tuple[Source, Diagnostic]], str]:
+    """The findings of a whole file, and a line that says what is in it. Raises CommandError for a NAME not there."""
     try:
-        checked = checked_file(path)
+        checked = checked_file(target.path)
     except InputError as error:
         return [(error.source, d) for d in error.diagnostics], ""
+    names = (*checked.kernels, *checked.machines, *checked.programs)
+    if target.name is not None and target.name not in names:
+        listed = did_you_mean(target.name, names, f"it has {', '.join(names[:8])}")
+        raise CommandError(f"`{checked.source.name}` has no `{target.name}`", listed)
     found = [(checked.source, d) for d in checked.warnings]
     if deep:
         from roofdsl.analysis.deep import deep_check

@@ -13,7 +13,7 @@ from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import UnitError, parse_size
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.find import SUFFIX, Target, checked_file, shipped, shipped_names, split_target
+from roofdsl.machine.find import GROUPS, SUFFIX, Target, checked_file, shipped_model, shipped_models, split_target
 
 F = TypeVar("F", bound=Callable[..., Any])
 LARGEST_PARAMETER = 2**62
@@ -56,7 +56,8 @@ def parse_settings(text: str, ctx: click.Context | None = None, param: click.Par
         except ValueError:
             raise click.BadParameter(f"`{number[:40]}` for `{name}` is no integer", ctx, param) from None
         if not 0 < found[name] <= LARGEST_PARAMETER:
-            raise click.BadParameter(f"`{name}` is a positive integer, and {number[:40]} is given", ctx, param)
+            what = "at most 2**62" if found[name] > 0 else "a positive integer"
+            raise click.BadParameter(f"`{name}` is {what}, and {number[:40]} is given", ctx, param)
     return found
 
 
@@ -122,19 +123,46 @@ def find(text: str) -> Target:
     """The file that a command-line FILE stands for: a path, or the name of a kernel among the shipped models."""
     target = split_target(text)
     path = target.path
-    if path == "-" or "/" in path or path.endswith(SUFFIX) or Path(path).is_file():
+    if path == "-" or path.endswith(SUFFIX) or Path(path).is_file():
         return target
-    if target.name is not None:
-        stem = shipped("kernels").get(path)
-        if stem is not None:
-            return Target(str(stem), target.name)
-    names = shipped_names("kernels")
-    if target.name is None and path in names:
-        return Target(str(names[path]), path)
+    model = shipped_model(text)
+    if model is not None:
+        return model
+    if "/" in path and not Path(path).is_dir() and path.split("/")[0] not in GROUPS:
+        return target
     from roofdsl.lang.report import did_you_mean
 
-    help = did_you_mean(path, names, "`roofdsl models` lists the shipped ones")
+    if Path(path).is_dir():
+        raise CommandError(f"`{path}` is a folder", f"give its files: {path.rstrip('/')}/*{SUFFIX}")
+    help = did_you_mean(path, shipped_models(), "`roofdsl models` lists the shipped ones")
     raise CommandError(f"there is no file and no shipped kernel `{path}`", help)
+
+
+def choose_all(
+    files: Sequence[str], settings: Mapping[str, int], sizes: Sequence[str] = ()
+) -> list[tuple[Chosen, list[dict[str, int]]]]:
+    """What each FILE speaks of, with its parameters at each of the `--at` texts.
+
+    A parameter that only others of the FILEs have is left out for a FILE, and so are sizes that are then the same.
+    What none of them knows stays, and is told of where it is used.
+    """
+    chosen = [choose(file) for file in files]
+    known = frozenset().union(*map(_parameters, chosen))
+    found = []
+    for each in chosen:
+        elsewhere = known - _parameters(each)
+        given: list[dict[str, int]] = []
+        for size in [parse_settings(text) for text in sizes] or [{}]:
+            own = {name: number for name, number in {**settings, **size}.items() if name not in elsewhere}
+            given += [own] if own not in given else []
+        found.append((each, given))
+    return found
+
+
+def _parameters(chosen: Chosen) -> frozenset[str]:
+    kernels = [p for name in chosen.kernels for p in chosen.checked.kernels[name].tree.parameters]
+    programs = [p for name in chosen.programs for p in chosen.checked.programs[name].tree.parameters]
+    return frozenset(p.name.text for p in (*kernels, *programs))
 
 
 def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel, dict[str, int]]]:

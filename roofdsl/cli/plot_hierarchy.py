@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 from roofdsl.cli.options import (
-    choose,
+    choose_all,
     kernels_of,
     machine_option,
-    parse_settings,
     set_option,
     size_option,
     traffic_option,
@@ -102,10 +101,8 @@ def predicted(
 ) -> list[Prediction]:
     """A prediction for every kernel or program of `files` at every size; warnings go to standard error."""
     found: list[Prediction] = []
-    for file in files:
-        chosen = choose(file)
-        for size in [parse_settings(s) for s in sizes] or [{}]:
-            given = settings | size
+    for chosen, each in choose_all(files, settings, sizes):
+        for given in each:
             found += [predict(k, own, machine, options) for k, own in kernels_of(chosen, given)]
             found += [predict_program(chosen.checked, p, given, machine, options) for p in chosen.programs]
     for message in dict.fromkeys(w for p in found for w in p.warnings):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose, kernels_of, parse_settings, set_option, traffic_option, warn
+from roofdsl.cli.options import choose_all, kernels_of, set_option, traffic_option, warn
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.loops.model import Traffic
@@ -57,11 +57,9 @@ def roofline(
     machines = [load_machine(name) for name in machine_names]
     options = Options(traffic, unit)
     predictions: list[Prediction] = []
-    for file in files:
-        chosen = choose(file)
+    for chosen, each in choose_all(files, settings, sizes):
         for machine in machines:
-            for size in [parse_settings(s) for s in sizes] or [{}]:
-                given = settings | size
+            for given in each:
                 predictions += [predict(k, own, machine, options) for k, own in kernels_of(chosen, given)]
                 predictions += [predict_program(chosen.checked, p, given, machine, options) for p in chosen.programs]
     for message in dict.fromkeys(w for p in predictions for w in p.warnings):

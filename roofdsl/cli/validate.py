@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roofdsl.cli.options import (
-    choose,
+    choose_all,
     json_option,
     kernels_of,
     parse_settings,
@@ -96,8 +96,7 @@ def validate(
         if path is not None:
             check_writable(Path(path))
     machines = [load_machine(name) for name in machine_names]
-    every = [parse_settings(s) for s in sizes]
-    pairs = [pair for at in every or [{}] for pair in _pairs(files, settings | at)]
+    pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
     stored = [m for path in results for m in load(Path(path))]
     found: list[Measurement] = stored
@@ -110,7 +109,7 @@ def validate(
     limits, options = Limits(tolerance, margin), Options(traffic)
     compared: list[Comparison] = []
     for machine in machines:
-        for at in every or [{}]:
+        for at in [parse_settings(s) for s in sizes] or [{}]:
             wanted = settings | at if results else at
             some = compare_all(kernels, found, machine, sizes=wanted, options=options, limits=limits)
             compared += [c for c in some if c not in compared]
@@ -127,12 +126,13 @@ def validate(
     return 0 if all(c.verdict == "as predicted" for c in compared) else 1
 
 
-def _pairs(files: tuple[str, ...], settings: dict[str, int]) -> list[tuple[Kernel, dict[str, int]]]:
+def _pairs(
+    files: tuple[str, ...], settings: dict[str, int], sizes: tuple[str, ...]
+) -> list[tuple[Kernel, dict[str, int]]]:
     found = []
-    for file in files:
-        chosen = choose(file)
+    for file, (chosen, each) in zip(files, choose_all(files, settings, sizes), strict=True):
         if chosen.programs:
             some = ", ".join(chosen.checked.kernels)
             raise CommandError(f"`{file}` is a program, and kernels are measured", f"pick one: {some}")
-        found += kernels_of(chosen, settings)
+        found += [pair for given in each for pair in kernels_of(chosen, given)]
     return found

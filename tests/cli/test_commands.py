@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.cli.main import COMMANDS
+from roofdsl.cli.options import choose_all
 from tests.cli.conftest import ROOT, Run
 
 WRONG = "kernel k(n):\n    in A: f64[n]\n    out B: f64[n]\n    for i in range(n):\n        B[i] = A[i] + C[i]\n"
@@ -258,3 +259,17 @@ def test_colour_only_on_terminals() -> None:
             os.environ.clear()
             os.environ.update(environment)
         assert (b"\x1b[1m" in b"".join(chunks)) == styled
+
+
+def test_check_of_a_name_that_is_not_there(roofdsl: Run) -> None:
+    result = roofdsl("check", "models/kernels/gemv.roof:gemw")
+    assert result.returncode == 2
+    assert "no `gemw`" in result.stderr and "`gemv`" in result.stderr
+    assert "is a folder" in roofdsl("check", "models").stderr
+
+
+def test_files_take_their_own_parameters_of_those_given() -> None:
+    found = choose_all(["gemv", "matmul_blocked"], {"n": 64}, ["b=4", "b=8"])
+    assert [each for _, each in found] == [[{"n": 64}], [{"n": 64, "b": 4}, {"n": 64, "b": 8}]]
+    (_, each), _ = choose_all(["gemv", "minplus"], {"n": 64, "size": 3})
+    assert each == [{"n": 64, "size": 3}]  # what none of them knows stays, to be refused

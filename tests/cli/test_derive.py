@@ -156,4 +156,4 @@ def test_what_is_printed_as_equal_is(n: int, line: str | None, options: list[str
         assert sympy.sympify(form, locals={"n": N}).subs(N, n) == int(number.replace(",", "")), (form, number)
     assert equations or line, text
     exact = document("traffic once\n" + GEMV, *values)["bytes"]["value"]
-    assert re.search(rf"(=|here) {exact:,} B", text), text
+    assert re.search(rf"(= {exact:,} B|; here {exact:,}$|here {exact:,} B)", text, re.MULTILINE), text

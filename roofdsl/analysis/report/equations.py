@@ -18,7 +18,7 @@ from roofdsl.machine.quantities import show_number
 
 
 class Writer:
-    """Writes the quantities of one derivation, floors by their names; of cases the one at the sizes given, else at large."""
+    """Writes the quantities of one derivation, floors by name; of cases that at the sizes given, else at large."""
 
     def __init__(self, d: Derivation) -> None:
         self.d = d

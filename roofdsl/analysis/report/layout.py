@@ -60,7 +60,7 @@ def _equation(row: Row, text: str, label: int, width: int) -> str:
     if not row.value:
         return f"{row.label.ljust(label)} = {text}{unit}"
     if not row.equal:
-        return f"{row.label.ljust(label)} = {text}{unit}; here {row.value}{unit}"
+        return f"{row.label.ljust(label)} = {text}{unit}; here {row.value}"
     return f"{row.label.ljust(label)} = {text.ljust(width)} = {row.value}{unit}"
 
 
