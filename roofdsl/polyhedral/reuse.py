@@ -95,7 +95,7 @@ def certify_previous(previous: Any, candidates: Any) -> None:
     if not previous.is_single_valued():
         raise NotCertified("it names several accesses for one")
     later = previous.apply_range(isl.Map.lex_lt(previous.get_space().range()))
-    if not later.intersect(candidates).is_empty():
+    if not later.is_disjoint(candidates):
         raise NotCertified("a later candidate lies between")
 
 
