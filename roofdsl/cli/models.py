@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
 import click
 
 from roofdsl.cli.options import find, json_option, show_json
@@ -9,7 +13,9 @@ from roofdsl.cli.text import columns
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.loops.load import read_source
-from roofdsl.machine.find import checked_file, shipped_names
+from roofdsl.machine.find import GROUPS, checked_file, shipped_models, standard_sizes
+
+SUITE = "PolyBench 4.2, all 30 kernels (the standard sizes: `roofdsl models --json`)"
 
 
 @click.group(invoke_without_command=True)
@@ -19,14 +25,16 @@ def models(ctx: click.Context, as_json: bool) -> None:
     """List the shipped kernels and programs; `models show NAME` prints the file of one."""
     if ctx.invoked_subcommand is not None:
         return
-    names = shipped_names("kernels")
-    files = {path: checked_file(str(path)) for path in names.values()}
-    rows = [(name, _parameters(files[path], name), path.name) for name, path in sorted(names.items())]
+    files = {target.path: checked_file(target.path) for target in shipped_models().values()}
+    groups: dict[str, list[tuple[str, str, str]]] = {group: [] for group in GROUPS}
+    for text, target in sorted(shipped_models().items()):
+        path, name = Path(target.path), target.name or ""
+        groups[path.parent.name].append((text, _parameters(files[target.path], name), path.name))
     if as_json:
-        listed = [{"name": n, "parameters": p, "file": f} for n, p, f in rows]
-        show_json({"schema": "roofdsl.models/1", "models": listed})
+        show_json({"schema": "roofdsl.models/1", "models": [d for g, rows in groups.items() for d in _listed(g, rows)]})
     else:
-        click.echo("\n".join(columns([("name", "parameters", "file"), *rows])))
+        tables = ["\n".join(columns([("name", "parameters", "file"), *rows])) for rows in groups.values()]
+        click.echo("\n\n".join([tables[0], f"{SUITE}:\n{tables[1]}"]))
 
 
 @models.command()
@@ -34,6 +42,14 @@ def models(ctx: click.Context, as_json: bool) -> None:
 def show(name: str) -> None:
     """The text of the file that defines a shipped kernel."""
     click.echo(read_source(find(name).path).text, nl=False)
+
+
+def _listed(group: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
+    """What `--json` says of the models of a group."""
+    sizes = standard_sizes() if group == "polybench" else {}
+    for name, parameters, file in rows:
+        more = {"sizes": sizes[Path(file).stem]} if sizes else {}
+        yield {"name": name, "parameters": parameters, "file": file, "group": group, **more}
 
 
 def _parameters(checked: CheckedFile, name: str) -> str:

@@ -123,13 +123,12 @@ def find(text: str) -> Target:
     """The file that a command-line FILE stands for: a path, or the name of a kernel among the shipped models."""
     target = split_target(text)
     path = target.path
-    if path == "-" or path.endswith(SUFFIX) or Path(path).is_file():
+    elsewhere = "/" in path and path.split("/")[0] not in GROUPS
+    if path == "-" or elsewhere or path.endswith(SUFFIX) or Path(path).is_file():
         return target
     model = shipped_model(text)
     if model is not None:
         return model
-    if "/" in path and not Path(path).is_dir() and path.split("/")[0] not in GROUPS:
-        return target
     from roofdsl.lang.report import did_you_mean
 
     if Path(path).is_dir():

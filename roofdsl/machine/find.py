@@ -18,6 +18,12 @@ from roofdsl.machine.lower import lower
 from roofdsl.machine.model import Machine
 
 SUFFIX = ".roof"
+GROUPS = ("kernels", "polybench")
+"""The folders of shipped kernels, in the order in which a name is looked for."""
+
+SIZES = ("mini", "small", "medium", "large", "extralarge")
+"""The standard sizes of PolyBench 4.2."""
+
 _PACKAGE = Path(roofdsl.__file__).parent
 _DEFINITION = re.compile(r"^(?:kernel|machine|program)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 
@@ -41,7 +47,7 @@ def models_folder() -> Path:
 
 
 def shipped(kind: str) -> dict[str, Path]:
-    """The files under models/`kind`, by their names without the suffix, sorted; `kind` is machines or kernels."""
+    """The files under models/`kind`, by their names without the suffix, sorted; `kind` is machines or one of GROUPS."""
     return {p.stem: p for p in sorted((models_folder() / kind).glob(f"*{SUFFIX}"))}
 
 
@@ -52,6 +58,46 @@ def shipped_names(kind: str) -> dict[str, Path]:
     """
     return {
         name: path for path in shipped(kind).values() for name in _DEFINITION.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def shipped_model(text: str) -> Target | None:
+    """The shipped kernel or program that NAME, GROUP/NAME, STEM:NAME or GROUP/STEM:NAME speaks of, None where none is.
+
+    STEM is a file's name without its suffix. A name that several groups have is the first group's; the others' are
+    told apart by their group in front: `lu`, `polybench/lu`.
+    """
+    target = split_target(text)
+    group, slash, name = target.path.rpartition("/")
+    if slash and group not in GROUPS:
+        return None
+    for kind in (group,) if slash else GROUPS:
+        if target.name is not None:
+            file = shipped(kind).get(name)
+            if file is not None:
+                return Target(str(file), target.name)
+        elif (file := shipped_names(kind).get(name)) is not None:
+            return Target(str(file), name)
+    return None
+
+
+def shipped_models() -> dict[str, Target]:
+    """Every shipped kernel and program by the shortest text that `shipped_model` takes for it, group by group."""
+    found: dict[str, Target] = {}
+    for kind in GROUPS:
+        for name, path in shipped_names(kind).items():
+            found[f"{kind}/{name}" if name in found else name] = Target(str(path), name)
+    return found
+
+
+def standard_sizes(group: str = "polybench") -> dict[str, dict[str, dict[str, int]]]:
+    """The sizes that a benchmark suite defines: by kernel, by SIZES, the value of each parameter."""
+    import tomllib
+
+    text = (models_folder() / group / "sizes.toml").read_text(encoding="utf-8")
+    return {
+        name: {size: {p: values[k] for p, values in rows.items()} for k, size in enumerate(SIZES)}
+        for name, rows in tomllib.loads(text).items()
     }
 
 
