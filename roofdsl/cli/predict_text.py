@@ -61,13 +61,14 @@ def _in_flight(found: LatencyCeiling) -> str:
 
 
 def _mix(p: Prediction) -> str:
-    """`75 % fma, 25 % add; 60 % of instructions fused`, by the operations of each class."""
+    """`75 % fma, 25 % add; 60 % of instructions fused`, by the operations of each class; with several types the fused ones of the dominant type."""
     several = len({part.type for part in p.parts}) > 1
     shares = ", ".join(
         f"{show_number(Fraction(100 * part.operations, p.work), 3)} % {part.type + ' ' if several else ''}{part.cls}"
         for part in p.parts
     )
-    return shares + (f"; {show_number(100 * p.fma_fraction, 3)} % of instructions fused" if p.fma_fraction else "")
+    of = f"{p.type} " if several else ""
+    return shares + (f"; {show_number(100 * p.fma_fraction, 3)} % of {of}instructions fused" if p.fma_fraction else "")
 
 
 def _per_byte(value: Fraction, p: Prediction) -> str:
