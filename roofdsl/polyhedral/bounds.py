@@ -74,7 +74,7 @@ def _candidates(fold: Any, at: Any | None) -> list[Quasi]:
     found: list[tuple[Any, Any]] = []
     fold.foreach_piece(lambda domain, here: found.append((domain, here)))
     # nothing is computed in the call back: isl prints an exception that leaves one, a budget's end too
-    pieces = [here for domain, here in found if at is None or not domain.params().intersect(at).is_empty()]
+    pieces = [here for domain, here in found if at is None or not domain.params().is_disjoint(at)]
     return [quasi_value(polynomial, []) for here in pieces for polynomial in _each(here)]
 
 

@@ -40,7 +40,7 @@ def first_access(touch: Any) -> Any:
             first.is_single_valued()
             and first.is_subset(accesses)
             and accesses.domain().is_subset(first.domain())
-            and earlier.intersect(accesses).is_empty()
+            and earlier.is_disjoint(accesses)
         ):
             return first
     raise NotCertified("the first access to a line")

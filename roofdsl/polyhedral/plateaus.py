@@ -103,7 +103,7 @@ def steps(reuses: tuple[ArrayReuse, ...], sizes: Sizes, order: Growth) -> list[S
     found: list[Step] = []
     for reuse in reuses:
         for domain, distance in (*reuse.distances, *(reuse.end_distances or ())):
-            if domain.params().intersect(at).is_empty():
+            if domain.params().is_disjoint(at):
                 continue  # this piece is empty for large sizes
             if distance.is_constant():
                 lead = Quasi.constant(distance.constant_value())
