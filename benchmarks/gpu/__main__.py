@@ -53,7 +53,7 @@ def main() -> None:
     try:
         folder = Path(options.folder) if options.folder and options.folder not in PARTS else _folder()
         folder.mkdir(parents=True, exist_ok=True)
-        work = _Work(folder, options.again, tuple(options.kernel), lambda: time.monotonic() - begun > options.seconds)
+        work = Work(folder, options.again, tuple(options.kernel), lambda: time.monotonic() - begun > options.seconds)
         for part in given or PARTS:
             print(f"== {part}", flush=True)
             getattr(work, part)()
@@ -69,7 +69,7 @@ def _folder() -> Path:
     return ROOT / "models" / "results" / f"{name}-{date.today().isoformat()}"
 
 
-class _Work:
+class Work:
     """The parts, each of which leaves alone what an earlier run of it left in `folder`."""
 
     def __init__(self, folder: Path, again: bool, names: tuple[str, ...], late: Callable[[], bool]) -> None:

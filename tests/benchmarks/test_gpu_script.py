@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.gpu.__main__ import Work
 from benchmarks.gpu.plan import SIZES, jobs
 from benchmarks.kernels import ROOT, fresh, shipped
 from benchmarks.sizes import is_legal
 from roofdsl.machine.find import shipped_names
-from roofdsl.measure.results import save, source_hash
+from roofdsl.measure.results import load, save, source_hash
 from tests.measure.examples import EXAMPLE
+from tests.measure.fake_gpu import FakeGpu
+from tests.measure.test_gpu import by_loops
 
 SCRIPT = ROOT / "benchmarks" / "gpu" / "run.sh"
 
@@ -59,6 +62,29 @@ def test_the_report_sets_stored_measurements_beside_predictions(tmp_path: Path) 
     for picture in ("overlay.svg", "ratios.svg"):
         assert (tmp_path / picture).read_text(encoding="utf-8").startswith("<?xml")
     assert "another now" not in result.stdout
+
+
+def test_all_parts_on_a_made_up_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    triad = fresh(shipped()["triad"], "triad")
+    device = FakeGpu(by_loops(triad))
+    monkeypatch.setattr("roofdsl.measure.gpu.find_driver", lambda: device)
+    monkeypatch.setattr("roofdsl.measure.characterize_gpu.find_driver", FakeGpu)
+    monkeypatch.setattr("benchmarks.gpu.plan.SIZES", {"triad": ({"n": 1000}, {"n": 3000})})
+    work = Work(tmp_path, again=False, names=("triad",), late=lambda: False)
+    work.machine()
+    assert "Made-up 100" in (tmp_path / "machine.roof").read_text(encoding="utf-8")
+    work.kernels()
+    found = load(tmp_path / "kernels" / "triad.json")
+    assert [(m.variant, dict(m.parameters)) for m in found] == [("naive", {"n": 1000}), ("naive", {"n": 3000})]
+    refused = (tmp_path / "kernels" / "triad.refused.json").read_text(encoding="utf-8")
+    assert "tiled: " in refused
+    assert "library: " in refused
+    before = (tmp_path / "kernels" / "triad.json").stat().st_mtime_ns
+    work.kernels()
+    assert (tmp_path / "kernels" / "triad.json").stat().st_mtime_ns == before, "a part that is there is not run again"
+    work.report()
+    report = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert report.count("| triad | naive |") == 2
 
 
 def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
