@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.cli.main import COMMANDS, run
-from roofdsl.machine.find import shipped, shipped_machines
+from roofdsl.machine.find import GROUPS, shipped, shipped_machines
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -48,6 +48,6 @@ def test_documents_name_what_there_is() -> None:
     models = (ROOT / "docs/models.md").read_text()
     for name in shipped_machines():
         assert f"`{name}`" in models, name
-    for kind in ("machines", "kernels"):
+    for kind in ("machines", *GROUPS):
         for path in shipped(kind).values():
             assert f"`{path.name}`" in models, path

@@ -11,6 +11,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.format import format_source
 from roofdsl.loops.load import read_source
 from roofdsl.machine.find import (
+    GROUPS,
     checked_file,
     load_machine,
     models_folder,
@@ -130,7 +131,7 @@ def test_every_number_has_a_source(machine: Any) -> None:
         assert thing.source or machine.source, thing
 
 
-@pytest.mark.parametrize("kind", ["machines", "kernels"])
+@pytest.mark.parametrize("kind", ["machines", *GROUPS])
 def test_shipped_files_are_right_and_laid_out(kind: str) -> None:
     assert shipped(kind)
     for path in shipped(kind).values():
@@ -139,7 +140,7 @@ def test_shipped_files_are_right_and_laid_out(kind: str) -> None:
         assert format_source(source) == source.text, path
 
 
-@pytest.mark.parametrize("kind", ["machines", "kernels"])
+@pytest.mark.parametrize("kind", ["machines", *GROUPS])
 def test_names_found_in_the_text_are_those_that_the_files_define(kind: str) -> None:
     defined = [(name, path) for path in shipped(kind).values() for name in checked_file(str(path)).own]
     assert list(shipped_names(kind).items()) == defined
