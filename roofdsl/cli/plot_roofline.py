@@ -12,7 +12,7 @@ from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
-from roofdsl.plot.content import Point, point_of, roofs_of
+from roofdsl.plot.content import Point, explained_point, roofs_of
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_program
@@ -67,7 +67,7 @@ def roofline(
     shown_types = types or tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
     units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
     roofs = [roofs_of(m, shown_types, units) for m in machines]
-    points = [point_of(p) for p in predictions] + [_measured(text) for text in measured]
+    points = [explained_point(p) for p in predictions] + [_measured(text) for text in measured]
     points += [p for name in measured_files for p in _profiled(name, level or machines[0].main_memory.name)]
     save_roofline(Path(output), roofs, points, title)
 

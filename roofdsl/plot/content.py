@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import ceil, floor, log10
 from typing import Literal
 
@@ -76,6 +77,22 @@ class MachineRoofs:
         """Roofs alone, for a figure with several machines."""
         roofs = tuple(r for r in self.roofs if not r.is_ceiling)
         return MachineRoofs(self.name, self.title, self.slopes[:1], roofs)
+
+
+BELOW = Fraction(9, 10)
+"""Share of the roof above it under which a point's label says what keeps it there."""
+
+
+def explained_point(prediction: Prediction) -> Point:
+    """The predicted point; where neither memory nor peak of the figure is its bound, the label ends in the bound."""
+    point, peak, memory = point_of(prediction), prediction.machine_peak_per_s, prediction.memory
+    intensity = prediction.intensity
+    if intensity is None or peak is None:
+        return point
+    roof = min(intensity * memory.bandwidth_bytes_per_s, peak)
+    return (
+        replace(point, label=f"{point.label} ({prediction.bound})") if prediction.rate_per_s < BELOW * roof else point
+    )
 
 
 def point_of(prediction: Prediction, label: str | None = None) -> Point:

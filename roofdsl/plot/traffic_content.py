@@ -84,6 +84,8 @@ def traffic_content(
         accesses = access_count(plain, values)
     except (TooHard, LibraryFailure):
         accesses = MOST_FOR_POINTS + 1
+    if not accesses:
+        raise CommandError(f"kernel {kernel.name} touches nothing at these sizes", "give larger ones by --set")
     if curve is not None and curve.line_bytes != line_bytes:
         curve = None
     if curve is None and accesses <= MOST_FOR_CURVE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.machine.find import load_machine
-from roofdsl.plot.content import Point, point_of, ridge_label, roofs_of, window_of
+from roofdsl.plot.content import Point, explained_point, point_of, ridge_label, roofs_of, window_of
 from roofdsl.predict.kernel import predict_counts
 from tests.predict.machines import machine, work
 
@@ -59,6 +59,15 @@ def test_points_of_predictions() -> None:
     copied = point_of(predict_counts("copy", {}, work(), 9 * 10**9, DECK), label="copied")
     assert (copied.label, copied.intensity, copied.flops_per_s) == ("copied", None, 0)
     assert copied.bytes_per_s == pytest.approx(900e9)
+
+
+def test_labels_say_what_keeps_a_point_below_the_roof() -> None:
+    """7 TFLOP/s fused, 900 GB/s, a launch of 4.2 us."""
+    on_the_roof = predict_counts("k", {"n": 4}, work(pairs=10**9), 8 * 10**9, DECK)
+    short = predict_counts("k", {"n": 4}, work(pairs=1000), 8000, DECK)
+    unfused = predict_counts("k", {"n": 4}, work(add=10**9), 1000, DECK)
+    labels = [explained_point(p).label for p in (on_the_roof, short, unfused)]
+    assert labels == ["k n=4", "k n=4 (launch)", "k n=4 (compute)"]
 
 
 def test_the_window_shows_everything() -> None:
