@@ -16,6 +16,7 @@ from roofdsl.cli.options import (
     size_option,
     traffic_option,
 )
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 
 
@@ -50,9 +51,14 @@ def derive(
 
     if latex and as_json:
         raise click.UsageError("--latex and --json are two outputs; give one of them")
+    chosen = choose(file)
+    if chosen.programs:
+        some = ", ".join(chosen.checked.kernels)
+        message = f"`{chosen.programs[0]}` is a program, and closed forms are derived for kernels"
+        raise CommandError(message, f"pick one: {some}; `roofdsl predict` adds up a program's launches")
     size, any_cache = (None, True) if cache == "Z" else (cache, False)
     found = []
-    for kernel, _ in kernels_of(choose(file), settings):
+    for kernel, _ in kernels_of(chosen, settings):
         own = {p.name: settings[p.name] for p in kernel.parameters if p.name in settings}
         derivation = derive_kernel(
             kernel, own, traffic=traffic, cache_bytes=size, line_bytes=line, steps=steps, any_cache=any_cache
