@@ -3,6 +3,7 @@
 import json
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from roofdsl.loops.load import kernel, load_file, read_source
 from roofdsl.loops.model import Assign, Kernel, Let
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import SIZES, models_folder, shipped, shipped_model, shipped_models, standard_sizes
+from tests.analysis.exact import cache_choices, check_numbers
 from tests.models.execute import Arrays, execute, inputs
 
 Array = npt.NDArray[Any]
@@ -309,3 +311,12 @@ def test_paths_and_folding() -> None:
         return int(max(best(i + 1, j), best(i, j - 1), pair, *(best(i, k) + best(k + 1, j) for k in range(i, j))))
 
     assert all(b["table"][i, j] == best(i, j) for i in range(n) for j in range(i, n))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_traffic_at_sizes(name: str) -> None:
+    """Loads and stores of a cache of elements and one of lines equal a brute-force LRU's."""
+    found = model(name)
+    sizes = dict(zip((p.name for p in found.parameters), (3, 4, 5, 3, 4), strict=False))
+    for size, line in cache_choices(found, sizes, Random(1))[-2:]:
+        check_numbers(found, sizes, size, line)
