@@ -113,7 +113,7 @@ def overlay(comparison: Comparison) -> tuple[Point, Point]:
     """The predicted point and the measured one above or below it, from the 10th to the 90th percentile."""
     predicted = point_of(comparison.prediction)
     measured_s, m = comparison.measured_s, comparison.measurement
-    amount = comparison.prediction.work if predicted.intensity is not None else comparison.prediction.memory.bytes
+    amount = comparison.prediction.work or comparison.prediction.memory.bytes
     rate, low, high = (amount / s for s in (measured_s, m.high_s, m.low_s))
     measured = replace(
         predicted,
@@ -198,7 +198,7 @@ def window_of(machines: Sequence[MachineRoofs], points: Sequence[Point]) -> Wind
     left = 10 ** (floor(2 * log10(min(xs) / 3)) / 2)
     right = 10 ** (ceil(2 * log10(max(xs) * 8)) / 2)
     low = min(s.bytes_per_s for m in machines for s in m.slopes) * left
-    ys = [low, *(p.flops_per_s for p in points if p.intensity), *(p.error[0] for p in points if p.error)]
-    ys += [p.bytes_per_s * left for p in points if p.intensity is None and p.bytes_per_s]
+    ys = [low, *(p.flops_per_s for p in points if p.flops_per_s), *(p.error[0] for p in points if p.error)]
+    ys += [p.bytes_per_s * left for p in points if p.intensity is None and p.bytes_per_s and not p.flops_per_s]
     high = max([*(m.top for m in machines), *(p.flops_per_s for p in points)])
     return Window((left, right), (min(y for y in ys if y > 0) / 1.6, high * 3))

@@ -141,9 +141,14 @@ def name_roofs(board: Board, machine: MachineRoofs, color: str) -> None:
 
 
 def _place_of(point: Point, machines: Sequence[MachineRoofs], window: Window) -> tuple[float, float]:
-    """Where a point stands; without work, on the left edge at the height at which its bandwidth's line begins."""
+    """Where a point stands; without work, on the left edge at the height at which its bandwidth's line begins.
+
+    What computes and moves nothing (from caches that are warm) stands on the right edge.
+    """
     if point.intensity is not None:
         return point.intensity, point.flops_per_s
+    if point.flops_per_s:
+        return window.x[1], point.flops_per_s
     return window.x[0], (point.bytes_per_s or machines[0].bandwidth) * window.x[0]
 
 
@@ -160,12 +165,14 @@ def _points(board: Board, points: Sequence[Point], machines: Sequence[MachineRoo
             marker, text = "o" if point.intensity is not None else ">", point.beside
             x0, y0 = predicted[point.label, point.machine]
             board.line((x0, x), (y0, y), color=tint, linewidth=1.1, linestyle=(0, (1, 1.5)), zorder=4)
+        elif point.intensity is None and point.flops_per_s:
+            marker, text = ">", f"{point.label}: nothing from memory"
         elif point.intensity is None:
             marker, text = ">", f"{point.label}: {show_bandwidth(point.bytes_per_s or 0)}, no operations"
         else:
             marker, text = "o", point.label
         face = tint if point.kind == "predicted" else PAPER
-        if point.error is not None and point.intensity is not None:
+        if point.error is not None and (point.intensity is not None or point.flops_per_s):
             board.axes.plot([x, x], point.error, color=tint, linewidth=1.3, zorder=4)
         board.axes.plot(
             [x], [y], marker, color=face, markeredgecolor=tint, markersize=7.5, markeredgewidth=1.6, zorder=5,

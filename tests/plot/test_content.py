@@ -6,6 +6,7 @@ import pytest
 
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.content import Point, explained_point, point_of, ridge_label, roofs_of, window_of
+from roofdsl.plot.roofline import _place_of
 from roofdsl.predict.kernel import predict_counts
 from tests.predict.machines import machine, work
 
@@ -59,6 +60,14 @@ def test_points_of_predictions() -> None:
     copied = point_of(predict_counts("copy", {}, work(), 9 * 10**9, DECK), label="copied")
     assert (copied.label, copied.intensity, copied.flops_per_s) == ("copied", None, 0)
     assert copied.bytes_per_s == pytest.approx(900e9)
+
+
+def test_warm_points_without_memory_traffic_keep_their_rate() -> None:
+    p = point_of(predict_counts("k", {"n": 4}, work(pairs=10**9), 0, DECK))
+    assert p.intensity is None
+    assert p.flops_per_s == pytest.approx(7e12)
+    window = window_of([roofs_of(DECK)], [p])
+    assert _place_of(p, [roofs_of(DECK)], window) == (window.x[1], p.flops_per_s)
 
 
 def test_labels_say_what_keeps_a_point_below_the_roof() -> None:
