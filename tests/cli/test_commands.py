@@ -158,7 +158,7 @@ def test_figures_are_written(roofdsl: Run, tmp_path: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     text = out.read_text()
     assert text.startswith("<?xml")
-    for label in ("gemv n=64", "matmul n=128", "HBM 900 GB/s", "ridge 7.78"):
+    for label in ("gemv n=64 (launch)", "matmul n=128 (launch)", "HBM 900 GB/s", "ridge 7.78"):
         assert f"<!-- {label} -->" in text
 
 
