@@ -7,6 +7,7 @@ one iteration after the other.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,17 +52,27 @@ class Outcome:
     counters: Mapping[str, int]
 
 
+class TakesTooLong(Exception):
+    """The evaluation was given up when its time was over."""
+
+
 def reference(
-    kernel: Kernel, params: Mapping[str, int], inputs: Mapping[str, Numbers], compute: str | None = None
+    kernel: Kernel,
+    params: Mapping[str, int],
+    inputs: Mapping[str, Numbers],
+    compute: str | None = None,
+    limit_s: float | None = None,
 ) -> Outcome:
     """Runs a kernel, directives ignored, on `inputs` (of `inputs.random_inputs`; they are not changed).
 
     compute: an element type such as tf32 in which code under test may round single-precision operations (default: as
-    the kernel says by `compute`). Raises CommandError for missing sizes, or ones that the kernel excludes.
+    the kernel says by `compute`). Raises CommandError for missing sizes, or ones that the kernel excludes,
+    and TakesTooLong after about `limit_s` seconds of iterations one after the other.
     """
     values = all_parameters(kernel, params)
     named = compute or (kernel.compute_type.name if kernel.compute_type else None)
     run = _Run(kernel, values, inputs, {"f32": named} if named else {})
+    run.end = None if limit_s is None else time.monotonic() + limit_s
     run.block(kernel.body, Grid((1,) * run.depth, dict(values), {}))
     results = [a for a in kernel.arrays if a.intent in ("out", "inout")]
     return Outcome(
@@ -80,6 +91,7 @@ class _Run(Values):
     ) -> None:
         super().__init__(kernel, params, inputs, renamed)
         self.counters: dict[str, int] = {}
+        self.end: float | None = None
         self.depth = max(1, _depth(kernel.body))
         self.independent: dict[int, bool] = {}
 
@@ -157,6 +169,8 @@ class _Run(Values):
         if grid.size == 1 and self._pieces(node, values, grid):
             return
         for value in values:
+            if self.end is not None and time.monotonic() > self.end:
+                raise TakesTooLong
             self.block(node.body, grid.having(node.var, value))
 
     def _product(self, node: For, grid: Grid) -> bool:

@@ -35,7 +35,7 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
     """
     from roofdsl.codegen.compare import compare
     from roofdsl.codegen.inputs import poisoned, random_inputs
-    from roofdsl.codegen.reference import reference
+    from roofdsl.codegen.reference import TakesTooLong, reference
 
     sizes = list(_affordable(kernel, values))
     spent, cost_before = 0.0, 0
@@ -45,12 +45,17 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
             break
         inputs = random_inputs(kernel, params, seed=1)
         start = time.perf_counter()
-        want = reference(kernel, params, inputs, compute)
+        try:
+            want = reference(kernel, params, inputs, compute, None if verified is None else BUDGET_S)
+        except TakesTooLong:
+            break
         spent, cost_before = time.perf_counter() - start, cost
         given = poisoned(kernel, inputs)
         got = {name: array.copy(order="K") for name, array in given.items()}
         run(got, params)
         found = compare(got, want, kernel, given)
+        if verified is not None and found.unverified == 1:
+            break  # at this size rounding may do anything: a long sum in half precision
         if not found.correct:
             at = ", ".join(f"{n} = {v}" for n, v in params.items())
             raise WrongResult(

@@ -151,3 +151,10 @@ def test_buffers_begin_at_lines_and_are_restored() -> None:
     flush = Flusher(1 << 20)
     flush()
     assert flush.block.nbytes >= 2 << 20 and (flush.block == 2.0).all()
+
+
+def test_where_rounding_says_nothing_a_smaller_size_is_verified() -> None:
+    """A sum of a million half-precision products has no error bound; one of thousands has."""
+    found = measure_cpu(shipped("dot"), {"n": 1_000_000}, CpuOptions(plan=Plan(repeats=1, budget_s=0.1)))
+    at = dict(found.verified.parameters)
+    assert 1000 < at["n"] < 1_000_000
