@@ -239,7 +239,7 @@ class ClosedForms:
 
             fresh = Fresh()
             rule = exceeding(cache, fresh, large)
-            counted = tuple(residencies(r, rule) for r in found)
+            counted = tuple(residencies(r, rule, stores=convention != "once") for r in found)
             in_sizes = stream.sizes.meaning()
             names = {k: v.substitute(in_sizes) for k, v in fresh.meaning().items()} | dict(meaning)
             context, sizes_text = large_sizes(large or [], stream.context, stream.sizes.meaning())

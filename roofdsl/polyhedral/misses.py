@@ -191,11 +191,14 @@ def affine_text(value: Quasi) -> str | None:
     return " + ".join(parts) or "0"
 
 
-def residencies(reuse: ArrayReuse, rule: Rule) -> Residencies:
-    """The residencies of one array under a rule. Raises CannotCount where write-backs are out of reach."""
+def residencies(reuse: ArrayReuse, rule: Rule, *, stores: bool = True) -> Residencies:
+    """The residencies of one array under a rule, without its stores where these are not asked for.
+
+    Raises CannotCount where write-backs are out of reach.
+    """
     begun = missing(reuse.cold, reuse.distances, rule)
     reading = begun if reuse.reading.is_equal(reuse.all) else begun.within(reuse.reading)
-    stored = () if reuse.writes.is_empty() else _stored(reuse, rule, begun)
+    stored = _stored(reuse, rule, begun) if stores and not reuse.writes.is_empty() else ()
     return Residencies(reuse.name, reuse.bytes, begun, reading, stored)
 
 

@@ -109,6 +109,8 @@ def predict(
     if options.warm and machine.multiprocessor is not None:
         state += ("accesses in the order of the loops, as if one after another: warm",)
     warnings = prediction.warnings + nearer.warnings
+    if options.in_flight_bytes is not None and not latency:
+        warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
     memory_time = replace(
         prediction.memory,
         nearer=machine.caches[-1].name if machine.caches else "registers",
