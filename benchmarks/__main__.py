@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from math import inf
 
 from benchmarks import compare, derivations, peers, report, simulation, startup
 
@@ -23,6 +24,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=derivations.REPEATS, help="counted runs of a derivation")
     parser.add_argument("--runs", type=int, default=startup.RUNS, help="counted runs of a command")
     parser.add_argument("--kernel", action="append", help="derivations and validation: only this kernel (repeatable)")
+    parser.add_argument("--seconds", type=float, default=inf, help="validation: begin no more kernels after it")
     parser.add_argument("--imports", action="store_true", help="with startup: the dearest imports of predict")
     options = parser.parse_args()
     known = (*PARTS, *APART)
@@ -44,7 +46,7 @@ def main() -> None:
     if "peers" in parts:
         sections.append(compare.section(peers.ask_all(), options.repeats))
     if "validation" in parts:
-        print(f"wrote {report.write_validation(options.kernel or (), (before, os.getloadavg()[0]))}")
+        print(f"wrote {report.write_validation(options.kernel or (), options.seconds, (before, os.getloadavg()[0]))}")
     if not sections:
         return
     if options.parts or options.kernel:

@@ -73,13 +73,13 @@ def write(sections: list[str], load: tuple[float, float], folder: Path = REPORTS
     return path
 
 
-def write_validation(names: Sequence[str], load: tuple[float, float], folder: Path = REPORTS) -> Path:
+def write_validation(names: Sequence[str], seconds: float, load: tuple[float, float], folder: Path = REPORTS) -> Path:
     """Runs the validation and writes `folder`/validation-YYYY-MM-DD/: report, figure, machine and all results."""
     from benchmarks import validation
 
     today = date.today().isoformat()
     own = folder / f"validation-{today}"
-    found = validation.run_all(own, names, tell=True)
+    found = validation.run_all(own, names, tell=True, seconds=seconds)
     validation.draw(found, own / "ratios.svg")
     picture = "![Ratio of measured to predicted performance against the size of the data](ratios.svg)"
     parts = [f"# Validation, {today}", machine(load), picture, validation.section(found)]
