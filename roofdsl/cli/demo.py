@@ -57,7 +57,8 @@ def demo(*, output: str, backend: str) -> None:
         ((kernel, own),) = kernels_of(choose(name), on_gpu if chosen == "gpu" else on_cpu)
         runs.append(Run(kernel, own, "loops" if chosen == "cpu" else "naive"))
     with progress_bar("measure") as tell:
-        measured = measure_runs(runs, How(chosen, budget_s=4, repeats=10), tell)
+        # Cold, as the model starts: so that every kernel has a traffic and a place on the roofline.
+        measured = measure_runs(runs, How(chosen, cold=True, budget_s=4, repeats=10), tell)
     save(results_path, measured)
     compared = compare_all([r.kernel for r in runs], measured, machine)
     click.echo(table(compared))
