@@ -61,7 +61,10 @@ def _in_flight(found: LatencyCeiling) -> str:
 
 
 def _mix(p: Prediction) -> str:
-    """`75 % fma, 25 % add; 60 % of instructions fused`, by the operations of each class; with several types the fused ones of the dominant type."""
+    """`75 % fma, 25 % add; 60 % of instructions fused`: the share of each class in the operations.
+
+    With several types the fused instructions are those of the dominant type.
+    """
     several = len({part.type for part in p.parts}) > 1
     shares = ", ".join(
         f"{show_number(Fraction(100 * part.operations, p.work), 3)} % {part.type + ' ' if several else ''}{part.cls}"
