@@ -18,12 +18,13 @@ from roofdsl.cli.options import (
     warn,
 )
 from roofdsl.cli.predict_text import describe
+from roofdsl.cli.program_text import describe_program
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.kernel import predict as predict_kernel
 from roofdsl.predict.occupancy import Block
-from roofdsl.predict.program import predict_program
+from roofdsl.predict.program import predict_launches
 
 
 @click.command()
@@ -65,12 +66,13 @@ def predict(
         raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
     options = Options(traffic, unit, ceilings, levels, data, warm, block, in_flight)
-    predictions = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
-    predictions += [predict_program(chosen.checked, name, settings, machine, options) for name in chosen.programs]
+    kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
+    programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:
-        documents = [p.to_json() for p in predictions]
+        documents = [p.to_json() for p in kernels] + [p.to_json() for p in programs]
         show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.predict/1", "kernels": documents})
     else:
-        click.echo("\n\n".join(describe(p, machine) for p in predictions))
-    for message in dict.fromkeys(w for p in predictions for w in p.warnings):
+        texts = [describe(p, machine) for p in kernels] + [describe_program(p, machine) for p in programs]
+        click.echo("\n\n".join(texts))
+    for message in dict.fromkeys(w for p in (*kernels, *(q.total for q in programs)) for w in p.warnings):
         warn(message)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import CONVENTIONS, check_kernel, check_word
 from roofdsl.lang.check_machine import resolve_cost, resolve_machine
-from roofdsl.lang.check_program import check_program
+from roofdsl.lang.check_program import check_circles, check_program
 from roofdsl.lang.checked import CheckedFile, CheckedKernel, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.parse import parse_all
@@ -189,12 +189,14 @@ class _File:
         return tuple(costs.items())
 
     def _programs(self, file: tree.File) -> None:
-        trees = {name: kernel.tree for name, kernel in self.kernels.items()}
-        others = dict.fromkeys(self.machines, "a machine") | dict.fromkeys(self.programs, "a program")
+        runnable: dict[str, tree.Kernel | tree.Program] = {name: p.tree for name, p in self.programs.items()}
+        runnable |= {name: kernel.tree for name, kernel in self.kernels.items()}
         damaged = _Everything() if self.incomplete else file.damaged
         for item in file.items:
             if isinstance(item, tree.Program):
-                self.used |= check_program(item, trees, others, damaged, self.report)
+                self.used |= check_program(item, runnable, self.machines, damaged, self.report)
+        own = [item for item in file.items if isinstance(item, tree.Program)]
+        check_circles(own, {name: p.tree for name, p in self.programs.items()}, self.report)
 
     def _links(self) -> None:
         """The ends of links: memories of the same machine, or machines."""

@@ -1,8 +1,8 @@
-"""Checks one program: that its kernels exist and get the right number of positive integers."""
+"""Checks one program: that what it runs exists, gets the right number of positive integers, and is not itself."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from roofdsl.lang import tree
 from roofdsl.lang.check_integers import ARGUMENT, Integers
@@ -10,32 +10,81 @@ from roofdsl.lang.check_kernel import check_parameters
 from roofdsl.lang.report import Report, did_you_mean, plural
 from roofdsl.lang.scope import Scope
 
+MAX_RUN_DEPTH = 16
+
 
 def check_program(
     program: tree.Program,
-    kernels: Mapping[str, tree.Kernel],
-    others: Mapping[str, str],
+    runnable: Mapping[str, tree.Kernel | tree.Program],
+    machines: Collection[str],
     damaged: Collection[str],
     report: Report,
 ) -> set[str]:
-    """Reports what is wrong; the names of the kernels it runs. `others` says what names are that are no kernels."""
+    """Reports what is wrong; the names that it runs. `runnable` are all kernels and programs of the file."""
     scope = Scope(report)
     check_parameters(program.parameters, scope, report)
-    checker = _Program(Integers(scope, report), kernels, others, damaged, report)
+    checker = _Program(Integers(scope, report), runnable, machines, damaged, report)
     checker.steps(program.body)
     return checker.used
+
+
+def check_circles(own: Sequence[tree.Program], programs: Mapping[str, tree.Program], report: Report) -> None:
+    """Reports each `run` of one of the `own` programs that closes a circle, and chains that are too long.
+
+    `programs` are all of the file; those of used files are right already and run none of its own.
+    """
+    depth: dict[str, int] = {}
+    for start in own:
+        way: list[str] = []  # the programs that run one another, from `start` to the one looked at
+        waiting: list[Iterator[tree.Run]] = []
+
+        def enter(name: str, way: list[str] = way, waiting: list[Iterator[tree.Run]] = waiting) -> None:
+            way.append(name)
+            waiting.append(runs(programs[name].body))
+            depth[name] = 0
+
+        if start.name.text not in depth:
+            enter(start.name.text)
+        while way:
+            step = next(waiting[-1], None)
+            if step is None:
+                waiting.pop()
+                name = way.pop()
+                if way:
+                    depth[way[-1]] = max(depth[way[-1]], depth[name] + 1)
+                if depth[name] == MAX_RUN_DEPTH:
+                    message = f"programs run each other deeper than the limit of {MAX_RUN_DEPTH}"
+                    report.error("limit-runs", message, programs[name].name.span)
+            elif (name := step.kernel.text) in way:
+                circle = [*way[way.index(name) :], name]
+                shown = " -> ".join(circle if len(circle) < 9 else [*circle[:4], "...", *circle[-3:]])
+                message = f"the program `{name}` runs itself: {shown}"
+                report.error("run-cycle", message, step.kernel.span, "write `repeat N:` around what is repeated")
+            elif name in depth:
+                depth[way[-1]] = max(depth[way[-1]], depth[name] + 1)
+            elif name in programs:
+                enter(name)
+
+
+def runs(steps: Sequence[tree.Step]) -> Iterator[tree.Run]:
+    """Every `run` of these steps, those inside `repeat` too, in order."""
+    for step in steps:
+        if isinstance(step, tree.Repeat):
+            yield from runs(step.body)
+        else:
+            yield step
 
 
 class _Program:
     def __init__(
         self,
         integers: Integers,
-        kernels: Mapping[str, tree.Kernel],
-        others: Mapping[str, str],
+        runnable: Mapping[str, tree.Kernel | tree.Program],
+        machines: Collection[str],
         damaged: Collection[str],
         report: Report,
     ) -> None:
-        self.integers, self.kernels, self.others, self.damaged = integers, kernels, others, damaged
+        self.integers, self.runnable, self.machines, self.damaged = integers, runnable, machines, damaged
         self.report = report
         self.used: set[str] = set()
 
@@ -49,16 +98,16 @@ class _Program:
             for arg in step.args:
                 self._positive(arg, "an argument")
             name = step.kernel
-            kernel = self.kernels.get(name.text)
-            if kernel is not None:
+            found = self.runnable.get(name.text)
+            if found is not None:
                 self.used.add(name.text)
-                self._arguments(step, kernel)
-            elif name.text in self.others:
-                message = f"`run` launches a kernel, and `{name.text}` is {self.others[name.text]}"
+                self._arguments(step, found)
+            elif name.text in self.machines:
+                message = f"`run` launches a kernel or a program, and `{name.text}` is a machine"
                 self.report.error("name-kind", message, name.span)
             elif name.text not in self.damaged:
-                help = did_you_mean(name.text, self.kernels, "define it, or bring it in by `use`")
-                self.report.error("name-unknown", f"there is no kernel `{name.text}`", name.span, help)
+                help = did_you_mean(name.text, self.runnable, "define it, or bring it in by `use`")
+                self.report.error("name-unknown", f"there is no kernel or program `{name.text}`", name.span, help)
 
     def _positive(self, expression: tree.Expr, what: str) -> None:
         shape = self.integers.shape(expression, ARGUMENT)
@@ -66,13 +115,13 @@ class _Program:
             message = f"{what} is a positive integer, and this is {shape.value}"
             self.report.error("run-value", message, expression.span)
 
-    def _arguments(self, step: tree.Run, kernel: tree.Kernel) -> None:
-        parameters = kernel.parameters
+    def _arguments(self, step: tree.Run, found: tree.Kernel | tree.Program) -> None:
+        parameters = found.parameters
         missing = [p.name.text for p in parameters[len(step.args) :] if p.default is None]
         shown = ", ".join(p.name.text for p in parameters)
         if missing or len(step.args) > len(parameters):
             given = plural(len(step.args), "argument")
-            message = f"`{kernel.name.text}({shown})` takes {plural(len(parameters), 'argument')}, and {given} is given"
+            message = f"`{found.name.text}({shown})` takes {plural(len(parameters), 'argument')}, and {given} is given"
             message = message if len(step.args) == 1 else message.replace(" is given", " are given")
             help = f"`{missing[0]}` has no default" if missing else ""
             self.report.error("run-arguments", message, step.span, help)

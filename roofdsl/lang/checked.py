@@ -20,7 +20,7 @@ class CheckedKernel(Record):
 
 
 class CheckedProgram(Record):
-    """A program; each kernel it runs is in the same CheckedFile's `kernels`."""
+    """A program; what it runs is in the same CheckedFile's `kernels` and `programs`."""
 
     tree: Program
     source: Source

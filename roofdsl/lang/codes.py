@@ -12,6 +12,7 @@ CODES: dict[str, str] = {
     "limit-loops": "Loops are nested deeper than 16.",
     "limit-statements": "A kernel has more than 1,000 statements.",
     "limit-use": "Files use each other more than 16 deep.",
+    "limit-runs": "Programs run each other more than 16 deep.",
     "character": "A character that is no part of the language.",
     "string-unclosed": "A text without its closing double quote.",
     "bracket-unclosed": "A bracket that is never closed.",
@@ -87,7 +88,8 @@ CODES: dict[str, str] = {
     "memory-unlinked": "Warning: a further memory that no link reaches.",
     "link-end": "A link that leads nowhere or to itself.",
     # programs
-    "run-arguments": "The wrong number of arguments for a kernel.",
+    "run-arguments": "The wrong number of arguments for a kernel or program.",
+    "run-cycle": "A program that runs itself, by itself or through others.",
     "run-value": "An argument or repetition that is no positive integer.",
 }
 """Of reading and checking a file."""

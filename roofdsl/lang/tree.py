@@ -270,7 +270,10 @@ class Kernel(Record):
 
 
 class Run(Record):
-    """`run kernel(args)`: one launch; `args` are integer expressions in the program's parameters, by position."""
+    """`run name(args)`: one launch of a kernel, or all those of a program.
+
+    `args` are integer expressions in the parameters of the program it stands in, by position.
+    """
 
     kernel: Name
     args: tuple[Expr, ...]

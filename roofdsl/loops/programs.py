@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.lang import tree
-from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.checked import CheckedFile, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
-from roofdsl.loops.integers import Const, IntExpr, mul
+from roofdsl.loops.integers import Const, IntExpr, Sym, mul
 from roofdsl.loops.lower import default_of, lower
 from roofdsl.loops.lower_integers import Integers
 from roofdsl.loops.model import Kernel, Parameter
+
+MAX_RUNS = 10_000
+"""`run` lines that a program may come to, those of the programs it runs included."""
 
 
 class Launch(Record):
@@ -25,7 +28,7 @@ class Launch(Record):
 
 
 class LoweredProgram(Record):
-    """A program; each `run` line of the text is one Launch, in order."""
+    """A program; each `run` of a kernel is one Launch, in order, those of the programs it runs in their place."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -36,7 +39,8 @@ def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None 
     """The program of that name, own or brought in by `use`.
 
     `settings` and defaults give numbers to the program's parameters where a `const` parameter of a kernel needs one.
-    Raises CommandError for an unknown name and for a `const` parameter without a number.
+    Raises CommandError for an unknown name, for a `const` parameter without a number, and for more than MAX_RUNS
+    launches.
     """
     if name not in checked.programs:
         known = ", ".join(checked.programs)
@@ -48,42 +52,67 @@ def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None 
         n: v for n, v in (settings or {}).items() if n in defaults
     }
     constants = {p.name.text: given[p.name.text] for p in found.tree.parameters if p.const and p.name.text in given}
-    integers = Integers(found.source, constants)
     parameters = tuple(
         Parameter(p.name.text, defaults[p.name.text], p.span)
         for p in found.tree.parameters
         if p.name.text not in constants
     )
-    lowering = _Lowering(checked, integers, given)
-    return LoweredProgram(name, parameters, tuple(lowering.launches(found.tree.body, Const(1))))
+    own = {p.name: Sym(p.name) for p in parameters} | {n: Const(v) for n, v in constants.items()}
+    lowering = _Lowering(checked, name, given)
+    lowering.run(found, own, Const(1))
+    return LoweredProgram(name, parameters, tuple(lowering.found))
 
 
 class _Lowering:
-    def __init__(self, checked: CheckedFile, integers: Integers, given: Mapping[str, int]) -> None:
-        self.checked, self.integers, self.given = checked, integers, given
+    """Collects the launches of a program in `found`; all expressions are in its parameters, `given` as far as known."""
 
-    def launches(self, steps: Sequence[tree.Step], times: IntExpr) -> list[Launch]:
-        found: list[Launch] = []
+    def __init__(self, checked: CheckedFile, name: str, given: Mapping[str, int]) -> None:
+        self.checked, self.name, self.given = checked, name, given
+        self.found: list[Launch] = []
+
+    def run(self, program: CheckedProgram, values: Mapping[str, IntExpr], times: IntExpr) -> None:
+        """All launches of a program whose parameters have these values; the checker bounds how deep this goes."""
+        numbers = {n: v.value for n, v in values.items() if isinstance(v, Const)}
+        self.steps(program.tree.body, Integers(program.source, numbers), values, times)
+
+    def steps(
+        self, steps: Sequence[tree.Step], integers: Integers, values: Mapping[str, IntExpr], times: IntExpr
+    ) -> None:
         for step in steps:
             if isinstance(step, tree.Repeat):
-                found += self.launches(step.body, mul(times, self.integers.lower(step.count)))
-            else:
-                found.append(self._launch(step, times))
-        return found
-
-    def _launch(self, step: tree.Run, times: IntExpr) -> Launch:
-        checked = self.checked.kernels[step.kernel.text]
-        arguments: list[tuple[str, IntExpr]] = []
-        constants: dict[str, int] = {}
-        for i, parameter in enumerate(checked.tree.parameters):
-            name = parameter.name.text
-            value = self.integers.lower(step.args[i]) if i < len(step.args) else Const(default_of(parameter) or 1)
-            if not parameter.const:
-                arguments.append((name, value))
+                count = integers.lower(step.count).substitute(values)
+                self.steps(step.body, integers, values, mul(times, count))
                 continue
+            name = step.kernel.text
+            arguments = [integers.lower(a).substitute(values) for a in step.args]
+            if name in self.checked.programs:
+                inner = self.checked.programs[name]
+                self.run(inner, _bound(inner.tree.parameters, arguments), times)
+            else:
+                self.launch(step, arguments, times)
+
+    def launch(self, step: tree.Run, arguments: Sequence[IntExpr], times: IntExpr) -> None:
+        if len(self.found) == MAX_RUNS:
+            message = f"program {self.name} comes to more than {MAX_RUNS:,} lines of `run`"
+            raise CommandError(message, "write `repeat N:` around what is repeated")
+        checked = self.checked.kernels[step.kernel.text]
+        values = _bound(checked.tree.parameters, arguments)
+        constants: dict[str, int] = {}
+        for parameter in checked.tree.parameters:
+            if not parameter.const:
+                continue
+            value = values.pop(parameter.name.text)
             missing = value.symbols() - self.given.keys()
             if missing:
-                message = f"the kernel `{step.kernel.text}` needs a number for its `const` parameter `{name}`"
+                message = (
+                    f"the kernel `{step.kernel.text}` needs a number for its `const` parameter `{parameter.name.text}`"
+                )
                 raise CommandError(message, f"give the program's `{min(missing)}` with --set {min(missing)}=2")
-            constants[name] = value.evaluate(self.given)
-        return Launch(lower(checked, constants), tuple(arguments), times, step)
+            constants[parameter.name.text] = value.evaluate(self.given)
+        self.found.append(Launch(lower(checked, constants), tuple(values.items()), times, step))
+
+
+def _bound(parameters: Sequence[tree.Parameter], arguments: Sequence[IntExpr]) -> dict[str, IntExpr]:
+    """Parameters with their arguments by position; what is left out at the end has its default."""
+    rest = [Const(default_of(p) or 1) for p in parameters[len(arguments) :]]
+    return {p.name.text: value for p, value in zip(parameters, [*arguments, *rest], strict=True)}

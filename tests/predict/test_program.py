@@ -4,11 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
-from roofdsl.predict.kernel import predict
-from roofdsl.predict.program import predict_program
+from roofdsl.loops.programs import program
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.program import predict_launches, predict_program
 from tests.predict.machines import kernel_of, machine
 
 KERNELS = """
@@ -55,3 +56,152 @@ def test_parameters_of_programs() -> None:
     with pytest.raises(CommandError, match="program steps has no parameter `m`") as error:
         predict_program(FILE, "steps", {"t": 1, "m": 2}, M)
     assert error.value.help == "its parameters are n, t"
+
+
+# ---- programs in programs ----
+
+NESTED = """
+program inner(m, k = 2):
+    run add(m * m)
+    repeat k:
+        run square(m)
+
+program outer(n = 4, t):
+    run inner(2 * n)
+    repeat t:
+        run inner(n // 2, t + 1)
+        run add(n)
+"""
+
+
+def test_a_program_in_a_program_is_its_launches_with_the_arguments_in_place() -> None:
+    nested = load_file(Source("p.roof", KERNELS + NESTED))
+    flat = """
+program flat(n = 4, t):
+    run add(4 * n * n)
+    repeat 2:
+        run square(2 * n)
+    repeat t:
+        run add((n // 2) * (n // 2))
+        repeat t + 1:
+            run square(n // 2)
+        run add(n)
+"""
+    for n, t in ((4, 1), (7, 3), (10, 2)):
+        got = predict_program(nested, "outer", {"n": n, "t": t}, M)
+        expected = predict_program(load_file(Source("p.roof", KERNELS + flat)), "flat", {"n": n, "t": t}, M)
+        for name in ("work", "launches", "expected_s", "no_overlap_s", "compute_s", "launch_s", "levels"):
+            assert getattr(got, name) == getattr(expected, name)
+
+
+def test_const_parameters_get_their_numbers_through_programs() -> None:
+    text = """
+kernel every(n, const s = 1):
+    in A: f64[n * s]
+    out B: f64[n]
+    for i in range(n):
+        B[i] = A[s * i] + 1
+
+program inner(n, const s):
+    run every(n, s + 1)
+
+program outer(n, s = 2):
+    run inner(n, 2 * s)
+"""
+    checked = load_file(Source("p.roof", text))
+    (launch,) = program(checked, "outer", {"s": 3}).launches
+    assert launch.kernel.constants == (("s", 7),)
+    (launch,) = program(checked, "outer").launches
+    assert launch.kernel.constants == (("s", 5),)
+    with pytest.raises(CommandError, match="needs a number for its `const` parameter `s`"):
+        program(checked, "inner")
+
+
+def test_too_many_launches() -> None:
+    doubling = "".join(f"program p{i}(n):\n    run p{i + 1}(n)\n    run p{i + 1}(n)\n" for i in range(14))
+    checked = load_file(Source("p.roof", KERNELS + doubling + "program p14(n):\n    run add(n)\n"))
+    assert len(program(checked, "p2").launches) == 2**12
+    with pytest.raises(CommandError, match="more than 10,000 lines of `run`"):
+        program(checked, "p0")
+
+
+@pytest.mark.parametrize(("programs", "allowed"), [(16, True), (17, False)])
+def test_a_chain_of_programs_has_a_limit(programs: int, allowed: bool) -> None:
+    chain = "".join(f"program p{i}(n):\n    run p{i + 1}(n)\n" for i in range(1, programs))
+    source = Source("p.roof", KERNELS + chain + f"program p{programs}(n):\n    run add(n)\n")
+    if allowed:
+        assert len(program(load_file(source), "p1").launches) == 1
+    else:
+        with pytest.raises(InputError, match="deeper than the limit of 16"):
+            load_file(source)
+
+
+# ---- by kernel, by bound, by unit ----
+
+
+def test_kernels_sorted_by_time() -> None:
+    m = machine("peak f64 fma 1 GFLOP/s", "launch 2 us")  # the large square is bound by compute
+    found = predict_launches(load_file(Source("p.roof", KERNELS + NESTED)), "outer", {"n": 16, "t": 2}, m)
+    rows = found.by_kernel
+    assert [r.total.kernel for r in rows] == ["square", "add"]
+    assert sum(r.share for r in rows) == 1
+    assert sum(r.total.launches for r in rows) == found.total.launches == 1 + 2 + 2 * (1 + 3 + 1)
+    assert sum(r.total.expected_s for r in rows) == found.total.expected_s
+    assert rows[0].bounds == ("compute", "launch")  # the square of 32 and those of 8
+    big, small = (predict(kernel_of(KERNELS, "square"), {"n": n}, m) for n in (32, 8))
+    assert rows[0].total.expected_s == 2 * big.expected_s + 6 * small.expected_s
+    assert dict(found.time_by_bound)["compute"] == 2 * big.expected_s
+    assert sum(time for _, time in found.time_by_bound) == found.total.expected_s
+    document = found.to_json()
+    assert document["schema"] == "roofdsl.predict/1"
+    assert [row["kernel"] for row in document["by_kernel"]] == ["square", "add"]
+    assert sum(row["work_flops"] for row in document["by_kernel"]) == document["work_flops"]
+    assert sum(document["time_by_bound_s"].values()) == pytest.approx(document["time_s"])
+
+
+UNITS = """
+kernel product(n):
+    in A, B: f16[n, n]
+    out C: f16[n, n]
+    for i in range(n), j in range(n):
+        C[i, j] = 0
+        for k in range(n):
+            C[i, j] += A[i, k] * B[k, j]
+
+kernel wide(n):
+    in A, B: f32[n, n]
+    inout C: f32[n, n]
+    for i in range(n), j in range(n), k in range(n):
+        C[i, j] += A[i, k] * B[k, j]
+
+kernel relu(n):
+    inout C: f16[n, n]
+    for i in range(n), j in range(n):
+        C[i, j] = max(C[i, j], 0)
+
+program mixed(n):
+    run product(n)
+    run wide(n)
+    run relu(n)
+
+program without(n):
+    run wide(n)
+    run relu(n)
+"""
+
+
+def test_matrix_units_take_the_launches_they_can() -> None:
+    m = machine("peak f16 fma 2 TFLOP/s", "peak f16 tensor 16 TFLOP/s", "peak f32 fma 1 TFLOP/s", "launch 2 us")
+    checked = load_file(Source("p.roof", UNITS))
+    found = predict_launches(checked, "mixed", {"n": 64}, m, Options(unit="tensor"))
+    assert {p.kernel: p.unit for p in found.parts} == {"product": "tensor", "wide": None, "relu": None}
+    alone = predict(kernel_of(UNITS, "product"), {"n": 64}, m, Options(unit="tensor"))
+    assert found.parts[0] == alone
+    others = [predict(kernel_of(UNITS, n), {"n": 64}, m) for n in ("wide", "relu")]
+    assert found.total.expected_s == alone.expected_s + sum(p.expected_s for p in others)
+    assert found.total.compute_s == alone.compute_s + sum(p.compute_s for p in others)
+    assert "not on tensor units: wide (m has no tensor rate for f32)" in found.total.assumptions
+    assert "not on tensor units: relu (no contraction)" in found.total.assumptions
+    with pytest.raises(CommandError, match="no launch of this program runs on tensor units") as error:
+        predict_program(checked, "without", {"n": 64}, m, Options(unit="tensor"))
+    assert error.value.help == "wide: m has no tensor rate for f32; relu: no contraction"
