@@ -96,6 +96,7 @@ def simulate(
     import numpy as np
 
     from roofdsl.simulate.caches import run_caches
+    from roofdsl.simulate.plain import is_plain, run_plain, words_of
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
 
     check_levels(levels, kernel)
@@ -118,12 +119,19 @@ def simulate(
     tables = tables_of(program, first, [a.per_line for a in program.layouts])
     cursor = cursor_of(program)
     accesses = touched = 0
+    plain = np.full(len(sets[1]), -1, dtype=np.int32) if is_plain(levels, end) else None
+    claims, out = int(levels[0].write_miss == "claim"), np.zeros(len(levels), dtype=np.int64)
     while cursor[-1][STATUS] == RUNNING:
-        made, volume, _ = run_caches(tables, cursor, CHUNK, tallies, sizes, stack, sets)
+        if plain is None:
+            made, volume, _ = run_caches(tables, cursor, CHUNK, tallies, sizes, stack, sets)
+        else:
+            made, volume, _ = run_plain(tables, cursor, CHUNK, tallies, sizes, claims, out, sets[0], plain)
         accesses, touched = accesses + made, touched + volume
         if progress is not None:
             progress(accesses)
     check_inside(cursor, program, kernel.name)
+    if plain is not None:
+        sets[1][:] = words_of(plain)
     kept = [(f, f + a.count) for f, a in zip(first, program.layouts, strict=True) if a.array.intent != "temp"]
     _flush(levels, block, sets, tallies, np.array(kept, dtype=np.int64).reshape(-1, 2))
     found = tuple(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
 import pytest
 
+from benchmarks.kernels import fresh, shipped
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
+from roofdsl.simulate import plain
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.levels import CacheLevel
 from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.plain import is_plain
 from tests.oracle import caches as oracle
 from tests.oracle.families import Family, families
 from tests.oracle.loading import kernel_of
@@ -121,6 +125,58 @@ def test_fully_associative_is_the_language_s_cache(family: Family) -> None:
                 level = CacheLevel("Z", lines * line + 5, line, write_miss=write_miss)  # type: ignore[arg-type]
                 got = simulate(kernel, size, [level])
                 assert (got.load_bytes(0), got.store_bytes(0)) == (exact.loads(convention), exact.stores(convention))  # type: ignore[arg-type]
+
+
+def plain_levels(rng: Random, line: int) -> list[CacheLevel]:
+    """One to three small levels of LRU rows, of lines of one length."""
+    miss = rng.choice(("allocate", "claim"))
+    shapes = [
+        (rng.choice((1, 2, 3, 4)) * (k + 1), rng.choice((1, 2, 3, 4, 8))) for k in range(rng.choice((1, 2, 3, 3)))
+    ]
+    return [
+        CacheLevel(f"L{k + 1}", sets * ways * line, line, ways, write_miss=miss)  # type: ignore[arg-type]
+        for k, (sets, ways) in enumerate(shapes)
+    ]
+
+
+STREAMS = """kernel streams(n, m):
+    in A: f64[n, STRIDE*m + 2], B: f64[n], x: f64[STRIDE*m]
+    inout y: f64[STRIDE*m]
+    out C: f64[n, m]
+    for i in range(n):
+        for j in range(m):
+            y[STRIDE*j] += A[i, STRIDE*j] - A[i, STRIDE*j + 2] * x[STRIDE*m - 1 - STRIDE*j]
+            if 2 * i + j > n:
+                C[n - 1 - i, m - 1 - j] = y[STRIDE*j] + A[i, j]
+        for j in range(i, m, 3):
+            C[i, j] = x[j] + B[i] + B[n - 1] + A[i, m - j] + A[n - 1 - i, m - j] + A[i, 2]
+"""
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_plain_hierarchies(seed: int) -> None:
+    """LRU rows are simulated by code of their own, a line at a time: against the oracle, to the last unit."""
+    rng = Random(seed)
+    case = random_kernel(seed)
+    kernel = kernel_of(case.text)
+    element = max((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=8)
+    for _ in range(3):
+        levels = plain_levels(rng, element * rng.choice((1, 2, 4, 8)))
+        assert is_plain(levels, 1)
+        agree(kernel, rng.choice(case.sizes), levels)
+    strided = kernel_of(STREAMS.replace("STRIDE", str(rng.randint(1, 9))))
+    agree(strided, {"n": rng.randint(1, 9), "m": rng.randint(1, 30)}, plain_levels(rng, rng.choice((8, 32, 64))))
+
+
+@pytest.mark.parametrize(("name", "n"), [("triad", 90_000), ("jacobi2d", 300), ("stencil27", 40), ("matmul", 70)])
+def test_plain_hierarchies_at_size(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same counts as by the code for all hierarchies, with real caches, some of 8 ways for 28 references."""
+    kernel = fresh(shipped()[name], name)
+    levels = [replace(level, size_bytes=level.size_bytes >> k) for k, level in enumerate(SKYLAKE)]
+    found = simulate(kernel, {"n": n}, levels)
+    monkeypatch.setattr(plain, "is_plain", lambda *_: False)
+    assert simulate(kernel, {"n": n}, levels) == found
+    assert found.levels[0].stores > 0
 
 
 def test_levels_ask_only_for_what_the_one_above_misses() -> None:
