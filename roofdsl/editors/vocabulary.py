@@ -1,0 +1,55 @@
+"""The words of the language by what they do, as highlighters tell them apart. All come from the language itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from roofdsl.lang.lexer import KEYWORDS
+from roofdsl.lang.scope import FUNCTIONS
+from roofdsl.lang.table import TERMINALS
+from roofdsl.lang.types import TYPES
+from roofdsl.lang.units import UNITS
+
+DEFINERS = ("kernel", "machine", "program")
+"""What defines the name after it."""
+
+OPERATORS = ("and", "or", "not")
+INTENTS = ("inout", "in", "out", "temp")
+_WITHIN = ("by", "col", "const", "source")
+"""Keywords that stand inside a line."""
+
+MACHINE_LINES = (
+    "peak", "pipes", "cache", "memory", "ceiling", "link", "launch", "clock", "units", "multiprocessor", "latency",
+    "source",
+)  # fmt: skip
+SETTINGS = ("traffic", "cost", "unit", "compute")
+"""Lines whose further names are words that the language knows: `traffic once`."""
+
+STATEMENTS = tuple(sorted(set(KEYWORDS) - {*DEFINERS, *OPERATORS, *INTENTS, *_WITHIN, *MACHINE_LINES, *SETTINGS}))
+"""What else a line may begin with: for, if, tile, run, ..."""
+
+TYPE_NAMES = tuple(TYPES)
+FUNCTION_NAMES = (*FUNCTIONS, "range")
+UNIT_NAMES = tuple(sorted({u for units in UNITS.values() for u in units if u}, key=lambda u: (-len(u), u)))
+
+NAME = TERMINALS["NAME"][1]
+NUMBER = TERMINALS["NUMBER"][1]
+STRING = TERMINALS["STRING"][1]
+NO_TARGET = r"(?![ \t]*(?:\[|=|(?:min|max|[-+*/])=))"
+"""After a word that may also name an array: not where something is assigned to it."""
+
+
+def any_word(words: Iterable[str]) -> str:
+    """A pattern of whole words."""
+    return rf"\b(?:{'|'.join(words)})\b"
+
+
+def line_start(words: Iterable[str]) -> str:
+    """A pattern of the indentation and a first word of a line, in two groups."""
+    return rf"^([ \t]*)({'|'.join(words)})\b{NO_TARGET}"
+
+
+def quantity() -> str:
+    """A pattern of a number and its unit, in three groups: `6 MiB`, `2.44 TB/s`."""
+    units = "|".join(UNIT_NAMES)
+    return rf"({NUMBER})([ \t]*)({units})(?![A-Za-z0-9_/])"
