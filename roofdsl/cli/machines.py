@@ -82,10 +82,13 @@ def describe(m: Machine) -> str:
         parts += [f"{c.ways} ways"] if c.ways else []
         if c.write_allocate is not None:
             parts.append("write_allocate" if c.write_allocate else "no_write_allocate")
+        parts += ["duplex"] if c.duplex else []
         rows.append((f"cache {c.name}", ", ".join(parts), c.source))
     for mem in m.memories:
-        bandwidth = show_bandwidth(mem.bandwidth_bytes_per_s)
-        rows.append((f"memory {mem.name}", f"{show_size(mem.size_bytes)}, {bandwidth}", mem.source))
+        parts = [show_size(mem.size_bytes), show_bandwidth(mem.bandwidth_bytes_per_s)]
+        parts += [f"line {mem.line_bytes} B"] if mem.line_bytes else []
+        parts += ["duplex"] if mem.duplex else []
+        rows.append((f"memory {mem.name}", ", ".join(parts), mem.source))
     for ceiling in m.ceilings:
         if isinstance(ceiling, ComputeCeiling):
             what = f"{ceiling.type} {show_rate(ceiling.rate_per_s, operation(ceiling.type))}"
@@ -138,6 +141,7 @@ def plain(m: Machine) -> dict[str, Any]:
                 "ways": c.ways,
                 "copies": c.copies,
                 "write_allocate": c.write_allocate,
+                "duplex": c.duplex,
                 "source": c.source,
             }
             for c in m.caches
@@ -148,6 +152,7 @@ def plain(m: Machine) -> dict[str, Any]:
                 "size_bytes": mem.size_bytes,
                 "bandwidth_bytes_per_s": float(mem.bandwidth_bytes_per_s),
                 "line_bytes": mem.line_bytes,
+                "duplex": mem.duplex,
                 "source": mem.source,
             }
             for mem in m.memories

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from roofdsl.cli.text import bold, columns
@@ -25,7 +26,7 @@ def describe(p: Prediction, machine: Machine) -> str:
     title = f" ({machine.title})" if machine.title else ""
     lines = [bold(f"{p.kernel} on {p.machine}{title}") + (f", {at}" if at else ""), ""]
     lines += [f"  {line}" for line in columns(_counts(p))]
-    lines += ["", *(f"  {line}" for line in columns(_terms(p), right=(1, 2, 3, 4))), ""]
+    lines += ["", *(f"  {line}" for line in columns(terms_rows(p, p.bounds), right=(1, 2, 3, 4))), ""]
     lines += [f"  {line}" for line in columns(_outcome(p))]
     if p.assumptions:
         lines += ["", "  assumed:", *(f"    {note}" for note in p.assumptions)]
@@ -78,9 +79,9 @@ def _per_byte(value: Fraction, p: Prediction) -> str:
     return f"{show_number(value)} {p.operation}/B"
 
 
-def _terms(p: Prediction) -> list[tuple[str, ...]]:
-    """The table of the terms; the bound is marked."""
-    marks = dict.fromkeys(p.bounds, "<- bound")
+def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
+    """The table of the terms, one row each: name, amount, rate, intensity, time, and a mark at `bounds`."""
+    marks = dict.fromkeys(bounds, "<- bound")
     rows: list[tuple[str, ...]] = [("", "amount", "rate", "I", "time", "")]
     if p.peak_per_s is not None:
         amount = show_rate(p.work, p.operation).removesuffix("/s")
@@ -92,7 +93,7 @@ def _terms(p: Prediction) -> list[tuple[str, ...]]:
             (
                 level.name,
                 show_bytes(level.bytes),
-                show_bandwidth(level.bandwidth_bytes_per_s),
+                show_bandwidth(level.rate_bytes_per_s),
                 "" if intensity is None else show_number(intensity),
                 show_time(level.time_s),
                 marks.get(level.name, ""),

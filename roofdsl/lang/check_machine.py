@@ -13,9 +13,10 @@ from roofdsl.lang.units import Kind, UnitError, convert
 
 PEAK_CLASSES = ("fma", "min", "div", "special", "tensor", "tensor_sparse")
 COST_CLASSES = ("add", "mul", "div", "min", "special")
-_FLAGS = ("write_allocate", "no_write_allocate")
+_ALLOCATE = ("write_allocate", "no_write_allocate")
+_DUPLEX = "duplex"
 _MULTIPROCESSOR = ("warp", "warps", "blocks", "block_threads", "registers", "shared", "schedulers")
-_OPTIONS = {"cache": ("line", "sector", "ways", "copies", *_FLAGS), "memory": ("line",)}
+_OPTIONS = {"cache": ("line", "sector", "ways", "copies", _DUPLEX, *_ALLOCATE), "memory": ("line", _DUPLEX)}
 
 
 def resolve_quantity(quantity: tree.Quantity, kind: Kind, report: Report) -> Fraction:
@@ -173,10 +174,13 @@ class _Resolver:
                 known = _OPTIONS[line.keyword]
                 help = did_you_mean(word, known, f"a {line.keyword} has {listed(known, 'and')}")
                 self.report.error("machine-option", f"a {line.keyword} has no `{word}`", option.span, help)
-            elif word in values or (word in _FLAGS and allocate is not None):
+            elif word in values or (word in _ALLOCATE and allocate is not None):
                 self.report.error("machine-option", f"`{word}` comes second here", option.span, "say it once")
-            elif word in _FLAGS:
-                allocate = word == "write_allocate"
+            elif word in _ALLOCATE or word == _DUPLEX:
+                if word == _DUPLEX:
+                    values[word] = 1
+                else:
+                    allocate = word == "write_allocate"
                 if option.quantity is not None:
                     self.report.error("machine-option", f"`{word}` takes no number", option.span)
             elif option.quantity is None:
@@ -205,12 +209,12 @@ class _Resolver:
         copies = values.get("copies", 1)
         return tree.Cache(
             name, size, bandwidth, values.get("line"), values.get("sector"), values.get("ways"), copies, allocate,
-            _note(line), line.span,
+            _DUPLEX in values, _note(line), line.span,
         )  # fmt: skip
 
     def _memory(self, line: tree.MachineLine) -> tree.Memory:
         name, size, bandwidth, values, _ = self._level(line)
-        return tree.Memory(name, size, bandwidth, values.get("line"), _note(line), line.span)
+        return tree.Memory(name, size, bandwidth, values.get("line"), _DUPLEX in values, _note(line), line.span)
 
     # ---- the rest ----
 

@@ -34,7 +34,7 @@ class Pipes(Record):
 class Cache(Record):
     """`cache`: `size` in bytes of one copy; `bandwidth` in bytes/s of all copies together; `line`, `sector` in bytes.
 
-    What the file does not say is None; `copies` is then 1.
+    What the file does not say is None; `copies` is then 1. `duplex`: loads and stores have `bandwidth` each.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Cache(Record):
     ways: int | None = None
     copies: int = 1
     write_allocate: bool | None = None
+    duplex: bool = False
     source: str = ""
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 
@@ -56,6 +57,7 @@ class Memory(Record):
     size: int
     bandwidth: Fraction
     line: int | None = None
+    duplex: bool = False
     source: str = ""
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 

@@ -27,7 +27,9 @@ def lower(block: resolved.Machine) -> Machine:
         title=block.title,
         peaks=tuple(Peak(e.type, e.cls or UNFUSED, e.rate, e.source) for e in entries if isinstance(e, resolved.Peak)),
         memories=tuple(
-            Memory(e.name, e.size, e.bandwidth, e.line, e.source) for e in entries if isinstance(e, resolved.Memory)
+            Memory(e.name, e.size, e.bandwidth, e.line, e.duplex, e.source)
+            for e in entries
+            if isinstance(e, resolved.Memory)
         ),
         caches=tuple(_cache(e) for e in entries if isinstance(e, resolved.Cache)),
         ceilings=tuple(_ceiling(e) for e in entries if isinstance(e, resolved.Ceiling)),
@@ -70,6 +72,7 @@ def _cache(entry: resolved.Cache) -> Cache:
         ways=entry.ways,
         copies=entry.copies,
         write_allocate=entry.write_allocate,
+        duplex=entry.duplex,
         source=entry.source,
     )
 

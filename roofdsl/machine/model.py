@@ -37,6 +37,7 @@ class Cache(Record):
     """One cache level. `size_bytes` is one copy's, the bandwidth is of all copies together.
 
     `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11).
+    `duplex`: what is loaded from it and what is stored to it cross at the same time, each at the bandwidth.
     """
 
     name: str
@@ -47,16 +48,21 @@ class Cache(Record):
     ways: int | None = None
     copies: int = 1
     write_allocate: bool | None = None
+    duplex: bool = False
     source: str = ""
 
 
 class Memory(Record):
-    """A memory; the first of a machine is its last level, any other is reached through links only."""
+    """A memory; the first of a machine is its last level, any other is reached through links only.
+
+    `duplex` is as for caches.
+    """
 
     name: str
     size_bytes: int
     bandwidth_bytes_per_s: Fraction
     line_bytes: int | None = None
+    duplex: bool = False
     source: str = ""
 
 

@@ -217,7 +217,7 @@ def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: _Buffers, effo
             arguments = [
                 (*buffers.arrays(k, pattern, size), 1e-9 if pattern.updated else 0.999) for k in range(len(team))
             ]
-            moved = arguments[0][0].nbytes * pattern.elements(False) * len(team)
+            moved = arguments[0][0].nbytes * pattern.elements() * len(team)
             pieces = [[_piece(a, k, size // PIECE) for a in arguments] for k in range(size // PIECE)]
             if len(pieces) > 1:
                 found = rate_in_pieces(stream(pattern), pieces, moved / len(pieces), team, effort)
@@ -324,8 +324,8 @@ def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: boo
     was disturbed. The level nearest to the arithmetic counts accesses, so that nothing is loaded before it is stored.
     """
     best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
-    all_cores = bandwidth(best, False if first else None, with_updates=first)
-    return all_cores, bandwidth(alone, all_cores.write_allocate, with_updates=first)
+    all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=first)
+    return all_cores, bandwidth(alone, all_cores.counts, with_updates=first)
 
 
 def _noise(sweep: Sweep) -> tuple[str, ...]:

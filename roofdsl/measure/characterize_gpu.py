@@ -198,7 +198,7 @@ def _stream(  # noqa: PLR0917
         values = [*parts, np.int64(length), factor, np.int64(passes), out]
         device.launch(function, (blocks, 1, 1), (THREADS, 1, 1), 0, values)
 
-    return rate_of(device, start, 16.0 * length * pattern.elements(False), samples)
+    return rate_of(device, start, 16.0 * length * pattern.elements(), samples)
 
 
 def find_gpu_levels(about: dict[str, Any], sweep: Sweep, notes: list[str]) -> tuple[GpuLevel, ...]:
@@ -216,8 +216,8 @@ def find_gpu_levels(about: dict[str, Any], sweep: Sweep, notes: list[str]) -> tu
     beyond = _best(sweep, 4 * l2.size_bytes, float("inf"))
     memory = "HBM" if int(about.get("memory_bus_bits") or 0) >= 1024 else "VRAM"
     return (
-        GpuLevel("L2", l2.size_bytes, end, bandwidth(inside, False)),
-        GpuLevel(memory, int(about["memory_bytes"]), None, bandwidth(beyond, False)),
+        GpuLevel("L2", l2.size_bytes, end, bandwidth(inside, "no_write_allocate")),
+        GpuLevel(memory, int(about["memory_bytes"]), None, bandwidth(beyond, "no_write_allocate")),
     )
 
 

@@ -34,7 +34,9 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "# Peaks: the median rate of loops on independent accumulators, the better of two numbers of them.",
         "# Bandwidths: the best working set inside each level of the median rates of load, copy and triad in f64, the",
         "# fastest of the three. `no_write_allocate`: loads and stores alone are counted, since the three then agree;",
-        "# `write_allocate`: the line of a store is loaded first and counted, since copy and triad are slower by that.",
+        "# `write_allocate`: the line of a store is loaded first and counted, since copy and triad are slower by that;",
+        "# `duplex`: loads alone take time, those before stores too, and stores cross beside them, since an update in",
+        "# place is then as fast as its loads.",
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
@@ -81,6 +83,18 @@ def _peaks(found: Characterization) -> Iterator[str]:
                 yield peak_line(type_name, _PEAKS[peak.cls], peak.all_cores.per_s, unit, _note(peak))
             elif peak.type == type_name and peak.cls == "add":
                 yield _unfused(found, peak, unit)
+    if _two_pipes(found):
+        yield 'pipes separate add mul source "additions and multiplications side by side run as fast as both alone"'
+
+
+def _two_pipes(found: Characterization) -> bool:
+    """Whether additions beside multiplications run at well over the rate of either alone, in every floating type."""
+    gains = []
+    for type_name in dict.fromkeys(p.type for p in found.peaks if p.type.startswith("f")):
+        both, alone = found.peak(type_name, "add and mul"), _faster(found, type_name)
+        if both is not None and alone is not None:
+            gains.append(both.all_cores.per_s / alone.all_cores.per_s)
+    return bool(gains) and min(gains) > 1.5
 
 
 def _reduced(found: Characterization) -> Iterator[str]:
@@ -131,13 +145,19 @@ def _levels(found: Characterization) -> Iterator[str]:
             options += f", ways {level.reported.ways}" if level.reported.ways and level.agrees is not False else ""
             copies = min(level.reported.copies, found.cores)
             options += f", copies {copies}" if copies > 1 else ""
-        options += ", write_allocate" if behind.write_allocate else ", no_write_allocate"
+        options += _duplex(level.all_cores)
+        options += ", no_write_allocate" if behind.counts == "no_write_allocate" else ", write_allocate"
         head = f"cache {level.name} {show_size(level.capacity_bytes)}, {show_bandwidth(level.all_cores.bytes_per_s)}"
         yield f'{head}{options} source "{plain_text(_capacity(level))}; {about_bandwidth(level.all_cores)}"'
     memory = found.levels[-1]
     line = f", line {found.cpu.line_bytes} B" if found.cpu.line_bytes else ""
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
-    yield f'memory DRAM {show_size(memory.capacity_bytes)}, {rate}{line} source "{about_bandwidth(memory.all_cores)}"'
+    head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}{line}{_duplex(memory.all_cores)}"
+    yield f'{head} source "{about_bandwidth(memory.all_cores)}"'
+
+
+def _duplex(width: Bandwidth) -> str:
+    return ", duplex" if width.counts == "duplex" else ""
 
 
 def _capacity(level: Level) -> str:
@@ -156,12 +176,9 @@ def approximate_size(size: int) -> str:
 
 
 def about_bandwidth(width: Bandwidth) -> str:
-    """Which pattern it is, the others, and updates in place where they go beyond it."""
-    parts = [f"{name} {show_bandwidth(rate)}" for name, rate in width.by_pattern]
-    if width.duplex and width.update_bytes_per_s is not None:
-        update = show_bandwidth(width.update_bytes_per_s)
-        parts.append(f"an update in place {update}, since written lines travel beside loaded ones")
-    return ", ".join(parts)
+    """What each pattern reaches, by what is counted there."""
+    loads = "loads alone: " if width.counts == "duplex" else ""
+    return loads + ", ".join(f"{name} {show_bandwidth(rate)}" for name, rate in width.by_pattern)
 
 
 def _ceilings(found: Characterization) -> Iterator[str]:

@@ -1,13 +1,18 @@
 """Bandwidth against working set: what a sweep is, and what its patterns count as bytes.
 
-All patterns touch arrays from one end to the other, again and again. The bytes of an element are counted in both
-conventions of the language: what is read and written, and with the line of a write-only array loaded first.
+All patterns touch arrays from one end to the other, again and again. Which bytes of an iteration take time is one of
+three `Counts`: what is read and written; that with the line of a write-only array loaded first; or, where both
+directions run at the same time, the larger of the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+Counts = Literal["no_write_allocate", "write_allocate", "duplex"]
+"""How a level counts, in the words of a machine file. A duplex one loads what it stores as well."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,10 @@ class Pattern:
     def arrays(self) -> int:
         return self.read + self.written + self.updated
 
-    def elements(self, write_allocate: bool) -> int:
-        """Elements moved per iteration: loads and stores, and under write_allocate the loads before stores."""
-        return self.read + self.written * (2 if write_allocate else 1) + 2 * self.updated
+    def elements(self, counts: Counts = "no_write_allocate") -> int:
+        """Elements that take time per iteration; on a duplex level the loads, of which there are never fewer."""
+        loads = self.read + self.updated + (0 if counts == "no_write_allocate" else self.written)
+        return loads if counts == "duplex" else loads + self.written + self.updated
 
 
 LOAD = Pattern("load", 1, 0)
@@ -41,7 +47,7 @@ STREAMS = (LOAD, COPY, TRIAD)
 class Point:
     """One pattern at one working set: bytes per core, and the median of elements' bytes moved per second in all.
 
-    bytes_per_s counts loads and stores alone (load_store); `rate` gives it in either convention.
+    bytes_per_s counts what is read and written; `rate` gives it as a level counts.
     """
 
     pattern: Pattern
@@ -49,8 +55,8 @@ class Point:
     bytes_per_s: float
     spread: float
 
-    def rate(self, write_allocate: bool) -> float:
-        return self.bytes_per_s * self.pattern.elements(write_allocate) / self.pattern.elements(False)
+    def rate(self, counts: Counts) -> float:
+        return self.bytes_per_s * self.pattern.elements(counts) / self.pattern.elements()
 
 
 @dataclass(frozen=True)
@@ -84,61 +90,62 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """A level's bandwidth, and by what convention it counts.
+    """A level's bandwidth, and how it counts.
 
-    bytes_per_s: the fastest of load, copy and triad; `slowest` of them stands beside it. write_allocate: whether the
-    loads before stores are counted, which is so where copy and triad are slower than load by what these would cost.
-    update_bytes_per_s: an update in place in the same convention. Where that is far above `bytes_per_s`, lines
-    written back travel beside lines loaded, and loads alone limit a stream; one bandwidth cannot say that.
+    bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place; `slowest` of them stands
+    beside it. update_bytes_per_s: an update in place by the same count, None where none was measured.
     """
 
     bytes_per_s: float
     fastest: str
     slowest_bytes_per_s: float
     slowest: str
-    write_allocate: bool
+    counts: Counts
     by_pattern: tuple[tuple[str, float], ...]
     update_bytes_per_s: float | None
 
-    @property
-    def duplex(self) -> bool:
-        """Whether updates in place go clearly beyond the bandwidth."""
-        return self.update_bytes_per_s is not None and self.update_bytes_per_s > 1.15 * self.bytes_per_s
 
-
-def bandwidth(points: Sequence[Point], write_allocate: bool | None = None, with_updates: bool = False) -> Bandwidth:
-    """The bandwidth that points of one level show, one for each pattern; the convention where it is given, else found.
+def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_updates: bool = False) -> Bandwidth:
+    """The bandwidth that points of one level show, one for each pattern; how they count where it is given, else found.
 
     `with_updates` takes updates in place as streams like the others: between registers and the nearest cache an
     access is an access. Raises ValueError without a point of a stream.
     """
-    streams = [p for p in points if p.pattern in STREAMS or with_updates]
-    if not streams:
+    if not any(p.pattern in STREAMS for p in points):
         raise ValueError("no stream was measured in this level")
-    if write_allocate is None:
-        write_allocate = loads_before_stores(streams)
-    rates = {p.pattern.name: p.rate(write_allocate) for p in streams}
+    if counts is None:
+        counts = counts_of(points)
+    rates = {
+        p.pattern.name: p.rate(counts) for p in points if p.pattern in STREAMS or with_updates or counts == "duplex"
+    }
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
-    updates = [p.rate(write_allocate) for p in points if p.pattern == UPDATE]
+    updates = [p.rate(counts) for p in points if p.pattern == UPDATE]
     return Bandwidth(
         rates[fastest],
         fastest,
         rates[slowest],
         slowest,
-        write_allocate,
+        counts,
         tuple(rates.items()),
         max(updates, default=None),
     )
 
 
-def loads_before_stores(points: Sequence[Point]) -> bool:
-    """Whether times show that a line is loaded before it is stored to: without counting these loads, both copy and
-    triad would be slower than load by more than half of what they explain (2/3 and 3/4 of its rate).
+def counts_of(points: Sequence[Point]) -> Counts:
+    """How the times of one level count, of points one for each pattern.
 
-    Processors whose caches take lines from below and hand others down at the same time load them too, but at no cost
-    that a bandwidth of loads and stores together could show.
+    write_allocate: a line is loaded before it is stored to, and that shows: without counting these loads, both copy
+    and triad would be slower than load by more than half of what they explain (2/3 and 3/4 of its rate).
+
+    duplex: processors whose caches take lines from below and hand others down at the same time load them too, at no
+    cost that shows in copy and triad, which then load as many lines as they read and write elements. An update in
+    place gives it away: it reads and writes three elements in the time of two, so that it is up to 1.5 times as fast.
     """
     rates = {p.pattern: p.bytes_per_s for p in points}
-    if not {LOAD, COPY, TRIAD} <= rates.keys():
-        return False
-    return all(rates[p] / rates[LOAD] < (1 + p.elements(False) / p.elements(True)) / 2 for p in (COPY, TRIAD))
+    if not rates.keys() >= {LOAD, COPY, TRIAD}:
+        return "no_write_allocate"
+    shares = {p: (1 + p.elements() / p.elements("write_allocate")) / 2 for p in (COPY, TRIAD)}
+    if all(rates[p] / rates[LOAD] < share for p, share in shares.items()):
+        return "write_allocate"
+    fastest = max(rates[p] for p in STREAMS)
+    return "duplex" if rates.get(UPDATE, 0.0) > (1 + 1.5) / 2 * fastest else "no_write_allocate"

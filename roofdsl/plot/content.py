@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 from typing import Literal
 
 from roofdsl.lang.types import TYPES
-from roofdsl.machine.model import MATRIX_CLASSES, UNFUSED, ComputeCeiling, Machine, operation
+from roofdsl.machine.model import MATRIX_CLASSES, UNFUSED, Cache, ComputeCeiling, Machine, Memory, operation
 from roofdsl.machine.quantities import show_bandwidth, show_number, show_rate
 from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import Comparison
@@ -89,7 +89,7 @@ def explained_point(prediction: Prediction) -> Point:
     intensity = prediction.intensity
     if intensity is None or peak is None:
         return point
-    roof = min(intensity * memory.bandwidth_bytes_per_s, peak)
+    roof = min(intensity * memory.rate_bytes_per_s, peak)
     return (
         replace(point, label=f"{point.label} ({prediction.bound})") if prediction.rate_per_s < BELOW * roof else point
     )
@@ -134,7 +134,8 @@ def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] =
     `units`, all dense ones where no types are given. Roofs of the same height are one line.
     """
     memory = machine.main_memory
-    beta = float(memory.bandwidth_bytes_per_s)
+    slopes = list(slopes_of(memory))
+    beta = slopes[0].bytes_per_s
     wanted = [t for t in types or machine.types if t in machine.types and (types or TYPES[t].kind == "float")]
     shown_units = list(units) if types else ["tensor"]
     found: dict[tuple[bool, float, str], list[str]] = {}
@@ -145,7 +146,6 @@ def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] =
         Roof(f"{', '.join(names)} {show_rate(rate, unit)}", rate, rate / beta, is_ceiling)
         for (is_ceiling, rate, unit), names in found.items()
     ]
-    slopes = [Slope(f"{memory.name} {show_bandwidth(beta)}", beta, False)]
     for ceiling in machine.ceilings:
         if not isinstance(ceiling, ComputeCeiling) and ceiling.level == memory.name:
             rate = float(ceiling.bandwidth_bytes_per_s)
@@ -156,6 +156,17 @@ def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] =
         (slopes[0], *sorted(slopes[1:], key=lambda s: -s.bytes_per_s)),
         tuple(sorted(roofs, key=lambda r: -r.rate_per_s)),
     )
+
+
+def slopes_of(level: Cache | Memory) -> tuple[Slope, ...]:
+    """A level's bandwidth as a line. A duplex one has its roof where loads and stores cross in equal parts, at twice
+    the bandwidth; one direction alone is a ceiling under it.
+    """
+    beta = float(level.bandwidth_bytes_per_s)
+    if not level.duplex:
+        return (Slope(f"{level.name} {show_bandwidth(beta)}", beta, False),)
+    one_way = Slope(f"{level.name}, one way {show_bandwidth(beta)}", beta, True)
+    return Slope(f"{level.name}, both ways {show_bandwidth(2 * beta)}", 2 * beta, False), one_way
 
 
 def _rates(machine: Machine, type_name: str, units: Sequence[str], asked: bool) -> list[tuple[str, float, bool]]:

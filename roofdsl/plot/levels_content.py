@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory
 from roofdsl.machine.quantities import show_bandwidth, show_rate
-from roofdsl.plot.content import Roof, Slope, Window, roofs_of
+from roofdsl.plot.content import Roof, Slope, Window, roofs_of, slopes_of
 from roofdsl.predict.levels import is_first_level
 from roofdsl.predict.time import Prediction
 
@@ -125,15 +125,15 @@ def level_roofs(
     slopes = []
     levels: list[Cache | Memory] = [*caches, machine.main_memory]
     for level in levels:
-        rate = float(level.bandwidth_bytes_per_s)
+        roof, *one_way = slopes_of(level)
         own = [c for c in machine.ceilings if isinstance(c, BandwidthCeiling) and c.level == level.name]
         own += [c for c in latency if c.level == level.name]
-        ceilings = [
+        ceilings = one_way + [
             Slope(f"{c.name} {show_bandwidth(float(c.bandwidth_bytes_per_s))}", float(c.bandwidth_bytes_per_s), True)
             for c in own
         ]
         ceilings.sort(key=lambda c: -c.bytes_per_s)
-        slopes.append(LevelSlope(level.name, rate, f"{level.name} {show_bandwidth(rate)}", tuple(ceilings)))
+        slopes.append(LevelSlope(level.name, roof.bytes_per_s, roof.label, tuple(ceilings)))
     fastest = max(s.bytes_per_s for s in slopes)
     roofs = tuple(replace(r, ridge=r.rate_per_s / fastest) for r in plain.roofs)
     operation = "OP" if any(" OP/s" in r.label for r in roofs) else "FLOP"

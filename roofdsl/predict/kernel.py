@@ -12,7 +12,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import closest
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
-from roofdsl.machine.quantities import show_size
+from roofdsl.machine.quantities import show_bandwidth, show_size
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
@@ -66,7 +66,7 @@ def predict(
     from roofdsl.analysis.deep import require_legal
     from roofdsl.analysis.sectors import Transfers, warm_transfers_at
     from roofdsl.analysis.setting import numbers
-    from roofdsl.predict.levels import Hierarchy, link_level, nearer_levels
+    from roofdsl.predict.levels import Hierarchy, larger_direction, link_level, nearer_levels
     from roofdsl.predict.orders import Orders, orders_of
 
     require_legal(kernel)
@@ -88,12 +88,23 @@ def predict(
     nearer = Hierarchy(())
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm)
+    memory = machine.main_memory
+    memory_level = LevelTime(
+        memory.name,
+        moved.bytes,
+        memory.bandwidth_bytes_per_s,
+        nearer=machine.caches[-1].name if machine.caches else "registers",
+        loads_bytes=moved.loads_bytes,
+        stores_bytes=moved.stores_bytes,
+        moved_bytes=boundary.moved_bytes,
+        duplex_bytes=larger_direction(memory.duplex, moved.loads_bytes, moved.stores_bytes),
+    )
     beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
     prediction = predict_counts(
         kernel.name,
         dict(kernel.constants) | values,
         work,
-        moved.bytes,
+        memory_level,
         machine,
         unit=unit,
         costs={name: Fraction(value) for name, value in kernel.costs},
@@ -104,20 +115,18 @@ def predict(
     )
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
-    memory = machine.main_memory
-    state: tuple[str, ...] = ("warm: right after another launch of it",) if options.warm else ()
+    state: tuple[str, ...] = tuple(
+        f"{level.name}: loads and stores cross at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
+        for level in prediction.levels
+        if level.duplex_bytes
+    )
+    if options.warm:
+        state += ("warm: right after another launch of it",)
     if options.warm and machine.multiprocessor is not None:
         state += ("accesses in the order of the loops, as if one after another: warm",)
     warnings = prediction.warnings + nearer.warnings
     if options.in_flight_bytes is not None and not latency:
         warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
-    memory_time = replace(
-        prediction.memory,
-        nearer=machine.caches[-1].name if machine.caches else "registers",
-        loads_bytes=moved.loads_bytes,
-        stores_bytes=moved.stores_bytes,
-        moved_bytes=boundary.moved_bytes,
-    )
     assumed = prediction.assumptions + nearer.assumptions + boundary.assumptions + orders.assumptions + state
     if footprint > memory.size_bytes:
         warnings = (
@@ -127,7 +136,6 @@ def predict(
         )
     return replace(
         prediction,
-        levels=tuple(memory_time if level.kind == "memory" else level for level in prediction.levels),
         traffic=boundary.convention,
         cache_bytes=boundary.cache_bytes,
         line_bytes=boundary.line_bytes,
@@ -167,7 +175,7 @@ def predict_counts(
     name: str,
     parameters: Mapping[str, int],
     work: WorkAt,
-    bytes_moved: int,
+    memory: LevelTime | int,
     machine: Machine,
     *,
     unit: str | None = None,
@@ -178,14 +186,15 @@ def predict_counts(
     beyond: tuple[LevelTime, ...] = (),
     latency: tuple[LatencyCeiling, ...] = (),
 ) -> Prediction:
-    """The prediction for given counts: `bytes_moved` is Q at the memory boundary, of all `launches` together.
+    """The prediction for given counts: `memory` is Q at its boundary, in bytes of all `launches`, or the level.
 
     `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps those where it binds. Time is
     max(T_comp, all T_level, T_launch), without overlap their sum (rule 15). Raises CommandError for a type the
     machine lacks or a ceiling it does not name.
     """
-    memory = machine.main_memory
-    levels = (*nearer, LevelTime(memory.name, bytes_moved, memory.bandwidth_bytes_per_s), *beyond)
+    if isinstance(memory, int):
+        memory = LevelTime(machine.main_memory.name, memory, machine.main_memory.bandwidth_bytes_per_s)
+    levels = (*nearer, memory, *beyond)
     compute_caps, bandwidth_caps, warnings = _ceilings(machine, ceilings, work, {level.name for level in levels})
     compute = compute_time(work, machine, unit=unit, costs=costs, ceilings=compute_caps)
     bandwidth_caps += tuple(found.ceiling() for found in latency if found.binds)

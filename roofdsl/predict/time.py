@@ -18,7 +18,8 @@ class LevelTime(Record):
 
     kind: "cache", "memory", or "link" for a further memory that is reached over links. nearer: the nearer level.
     loads_bytes, stores_bytes: the two directions, where the convention tells them apart. moved_bytes: bytes moved at
-    a time, None for single elements.
+    a time, None for single elements. duplex_bytes: on a duplex level, where both directions run at the same time, the
+    larger of the two, which takes the time (of several launches: summed launch by launch).
     """
 
     name: str
@@ -29,10 +30,18 @@ class LevelTime(Record):
     loads_bytes: int | None = None
     stores_bytes: int | None = None
     moved_bytes: int | None = None
+    duplex_bytes: int | None = None
 
     @property
     def time_s(self) -> Fraction:
-        return self.bytes / self.bandwidth_bytes_per_s
+        return (self.bytes if self.duplex_bytes is None else self.duplex_bytes) / self.bandwidth_bytes_per_s
+
+    @property
+    def rate_bytes_per_s(self) -> Fraction:
+        """Loads and stores together over their time: the bandwidth, up to twice that on a duplex level."""
+        if not self.duplex_bytes:
+            return self.bandwidth_bytes_per_s
+        return self.bandwidth_bytes_per_s * self.bytes / self.duplex_bytes
 
     def intensity(self, work: int) -> Fraction | None:
         """W over this level's bytes, in operations per byte; None where either is 0."""
@@ -44,15 +53,21 @@ class LevelTime(Record):
             bytes=self.bytes + other.bytes,
             loads_bytes=_both(self.loads_bytes, other.loads_bytes),
             stores_bytes=_both(self.stores_bytes, other.stores_bytes),
+            duplex_bytes=_both(self.duplex_bytes, other.duplex_bytes),
         )
 
     def __mul__(self, times: int) -> LevelTime:
         return replace(
             self,
             bytes=self.bytes * times,
-            loads_bytes=None if self.loads_bytes is None else self.loads_bytes * times,
-            stores_bytes=None if self.stores_bytes is None else self.stores_bytes * times,
+            loads_bytes=_times(self.loads_bytes, times),
+            stores_bytes=_times(self.stores_bytes, times),
+            duplex_bytes=_times(self.duplex_bytes, times),
         )
+
+
+def _times(a: int | None, times: int) -> int | None:
+    return None if a is None else a * times
 
 
 def _both(a: int | None, b: int | None) -> int | None:
@@ -146,14 +161,12 @@ class Prediction(Record):
     @property
     def ridge(self) -> Fraction | None:
         """The intensity from which this kernel's effective peak, not memory, is the bound."""
-        return self._balance(self.peak_per_s)
+        return None if self.peak_per_s is None else self.peak_per_s / self.memory.rate_bytes_per_s
 
     @property
     def machine_balance(self) -> Fraction | None:
         """B_tau = P_peak / beta with the machine's own peak for the type, in operations per byte."""
-        return self._balance(self.machine_peak_per_s)
-
-    def _balance(self, peak: Fraction | None) -> Fraction | None:
+        peak = self.machine_peak_per_s
         return None if peak is None else peak / self.memory.bandwidth_bytes_per_s
 
     @staticmethod
@@ -326,6 +339,8 @@ class Prediction(Record):
         if not level.nearer:  # given counts, not a kernel's own
             return document
         more = {"loads_bytes": level.loads_bytes, "stores_bytes": level.stores_bytes, "moved_bytes": level.moved_bytes}
+        if level.duplex_bytes is not None:
+            more["duplex_bytes"] = level.duplex_bytes
         return document | {"kind": level.kind, "nearer": level.nearer} | more
 
 

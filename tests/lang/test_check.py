@@ -105,7 +105,7 @@ def test_machines_are_resolved_exactly() -> None:
         tree.Peak("f16", "tensor", Fraction(125 * 10**12)),
         tree.Peak("i8", "", Fraction(5 * 10**11)),
         tree.Pipes(("add", "mul")),
-        tree.Cache("L1", 32768, Fraction(10**12), 64, 32, 8, 80, False, "x"),
+        tree.Cache("L1", 32768, Fraction(10**12), 64, 32, 8, 80, False, source="x"),
         tree.Cache("L2", 6 << 20, Fraction(244 * 10**10), write_allocate=True),
         tree.Memory("HBM", 16 << 30, Fraction(9 * 10**11), 64),
         tree.Memory("host", 64 * 10**9, Fraction(505 * 10**8)),

@@ -88,7 +88,7 @@ def test_every_kind_of_line_arrives_in_plain_units() -> None:
         peak i32 fma 2 TOP/s source "p"
         pipes separate add mul
         cache L1 32 KiB, 2 TB/s, line 64 B, sector 32 B, ways 8, copies 4, no_write_allocate source "c"
-        memory HBM 16 GB, 900 GB/s, line 64 B source "h"
+        memory HBM 16 GB, 900 GB/s, line 64 B, duplex source "h"
         memory DRAM 1 TiB, 100 GB/s
         ceiling "slow" HBM 500 GB/s
         ceiling "lazy" i32 1 TOP/s
@@ -111,6 +111,7 @@ def test_every_kind_of_line_arrives_in_plain_units() -> None:
     assert cache is not None
     assert (cache.size_bytes, cache.bandwidth_bytes_per_s, cache.line_bytes) == (32768, 2 * 10**12, 64)
     assert (cache.sector_bytes, cache.ways, cache.copies, cache.write_allocate) == (32, 8, 4, False)
+    assert not cache.duplex and m.main_memory.duplex and m.main_memory.source == "h"
     assert (m.main_memory.name, m.main_memory.size_bytes) == ("HBM", 16 * 10**9)
     assert m.main_memory.bandwidth_bytes_per_s == 900 * 10**9
     assert [c.name for c in m.ceilings] == ["slow", "lazy"]

@@ -70,7 +70,7 @@ class FakeGpu:
             self.clock += int(values[-1]) * ILP * step * grid[0] * THREADS / peak_of(type_name, cls)
         elif kind == "stream":
             pattern = next(p for p in PATTERNS if p.name == rest)
-            moved = 16 * int(values[3]) * pattern.elements(False) * int(values[5])
+            moved = 16 * int(values[3]) * pattern.elements() * int(values[5])
             held = 16 * int(values[3]) * pattern.arrays
             self.clock += moved / RATES["stream"][held > L2_BYTES]
         elif self.effect is not None:

@@ -11,6 +11,8 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format import format_source
 from roofdsl.lang.source import Source
+from roofdsl.loops.load import kernel as kernel_named
+from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.measure import characterize_cpu
@@ -18,19 +20,21 @@ from roofdsl.measure.characterize_cpu import run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.machine_file import machine_name, machine_text, save_machine, to_machine
 from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands
-from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, STREAMS, TRIAD, Point, bandwidth, loads_before_stores
-from roofdsl.measure.team import Effort
+from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, STREAMS, TRIAD, UPDATE, Counts, Point, bandwidth
+from roofdsl.measure.team import Effort, Rate
 from roofdsl.measure.timing import usable_cores
 from roofdsl.plot.sweep import draw_sweep, save_sweep, sweep_figure
+from roofdsl.predict.kernel import Options, predict
 from tests.measure.made_up import CPU, KIB, ONE_CORE, characterized, sweep
 
 GOLDEN = Path(__file__).parent / "golden"
 BRIEF = Effort(3, 2e-4, 0.01)
 
 
-def caches_of(machine: Machine) -> dict[str, tuple[int, float, int, bool | None]]:
+def caches_of(machine: Machine) -> dict[str, tuple[int, float, int, bool | None, bool]]:
     return {
-        c.name: (c.size_bytes, float(c.bandwidth_bytes_per_s) / 1e9, c.copies, c.write_allocate) for c in machine.caches
+        c.name: (c.size_bytes, float(c.bandwidth_bytes_per_s) / 1e9, c.copies, c.write_allocate, c.duplex)
+        for c in machine.caches
     }
 
 
@@ -38,9 +42,9 @@ def caches_of(machine: Machine) -> dict[str, tuple[int, float, int, bool | None]
 def test_known_rates_come_out(cores: int) -> None:
     machine = to_machine(characterized(cores=cores))
     assert caches_of(machine) == {
-        "L1": (32 * KIB, 300 * cores, cores, False),
-        "L2": (1024 * KIB, 100 * cores, cores, False),
-        "L3": (32768 * KIB, 80 * cores, 1, True),  # lines of memory are loaded before they are stored to
+        "L1": (32 * KIB, 300 * cores, cores, True, False),  # L2 is duplex: lines are loaded before they are stored to
+        "L2": (1024 * KIB, 100 * cores, cores, True, True),
+        "L3": (32768 * KIB, 80 * cores, 1, True, True),  # so they are from memory, at a cost that shows
     }
     assert float(machine.main_memory.bandwidth_bytes_per_s) == (45e9 if cores == 2 else 30e9)
     assert float(machine.rate("f64", "fma").per_s) == 10e9 * cores
@@ -82,38 +86,90 @@ def test_a_system_that_reports_nothing() -> None:
     assert [round(level.one_core.bytes_per_s / 1e9) for level in found.levels] == [300, 100, 80, 30]
 
 
-def points(load: float, copy: float, triad: float) -> list[Point]:
-    return [Point(p, 1 << 28, r, 0.0) for p, r in ((LOAD, load), (COPY, copy), (TRIAD, triad))]
+def points(*rates: float) -> list[Point]:
+    return [Point(p, 1 << 28, r, 0.0) for p, r in zip((LOAD, COPY, TRIAD, UPDATE), rates, strict=False)]
 
 
 @pytest.mark.parametrize(
     ("rates", "counted"),
     [
-        ((30, 30, 30), False),
-        ((30, 20, 22.5), True),
-        ((30, 21, 23), True),
-        ((30, 29, 15), False),  # one disturbed pattern is no evidence
-        ((30, 28, 28), False),
-        ((10, 30, 30), False),
+        ((30, 30, 30), "no_write_allocate"),
+        ((30, 20, 22.5), "write_allocate"),
+        ((30, 21, 23), "write_allocate"),
+        ((30, 29, 15), "no_write_allocate"),  # one disturbed pattern is no evidence
+        ((30, 28, 28), "no_write_allocate"),
+        ((10, 30, 30), "no_write_allocate"),
+        ((30, 30, 30, 45), "duplex"),
+        ((30, 28, 29, 39), "duplex"),
+        ((30, 30, 30, 32), "no_write_allocate"),
+        ((30, 20, 22.5, 30), "write_allocate"),
     ],
 )
-def test_loads_before_stores_show_in_copy_and_triad(rates: tuple[float, float, float], counted: bool) -> None:
+def test_what_takes_time_shows_in_the_streams(rates: tuple[float, ...], counted: Counts) -> None:
     found = bandwidth(points(*rates))
-    assert loads_before_stores(points(*rates)) is found.write_allocate is counted
-    assert found.bytes_per_s == pytest.approx(max(p.rate(counted) for p in points(*rates)))
+    assert found.counts == counted
+    streams = points(*(rates if counted == "duplex" else rates[:3]))
+    assert found.bytes_per_s == pytest.approx(max(p.rate(counted) for p in streams))
 
 
 def test_bytes_of_patterns() -> None:
-    assert [p.elements(False) for p in PATTERNS] == [1, 2, 3, 3]
-    assert [p.elements(True) for p in PATTERNS] == [1, 3, 4, 3]
+    assert [p.elements() for p in PATTERNS] == [1, 2, 3, 3]
+    assert [p.elements("write_allocate") for p in PATTERNS] == [1, 3, 4, 3]
+    assert [p.elements("duplex") for p in PATTERNS] == [1, 2, 3, 2]  # loads, of lines that are stored to as well
     with pytest.raises(ValueError, match="no stream"):
         bandwidth([])
 
 
-def test_an_update_in_place_beyond_the_bandwidth_is_noted() -> None:
-    text = machine_text(characterized())
-    assert "an update in place 300 GB/s, since written lines travel beside loaded ones" in text
-    assert not characterized().levels[0].all_cores.duplex
+@pytest.mark.parametrize("kernel", ["load", "copy", "triad", "update"])
+def test_predictions_on_it_are_the_rates_it_was_measured_by(kernel: str) -> None:
+    """Each stream out of L2 and out of memory takes the time of its own measurement, whatever was counted for it."""
+    machine = to_machine(characterized(cores=1))
+    file = load_file(Source("streams.roof", STREAMS_TEXT))
+    pattern = {p.name: p for p in PATTERNS}[kernel]
+    for level, place, n in (("L2", 1, 2**13), ("L3", 2, 2**18)):
+        found = predict(kernel_named(file, kernel), {"n": n}, machine, Options(levels="all", warm=True))
+        time = next(t.time_s for t in found.levels if t.name == level)
+        moved = 8 * n * pattern.elements()
+        assert moved / float(time) == pytest.approx(1e9 * ONE_CORE[pattern][place], rel=0.03), level
+
+
+STREAMS_TEXT = """
+kernel load(n):
+    in A: f64[n]
+    out s: f64
+    s = 0
+    for i in range(n):
+        s += A[i]
+
+kernel copy(n):
+    in A: f64[n]
+    out B: f64[n]
+    for i in range(n):
+        B[i] = A[i]
+
+kernel triad(n):
+    in A, B: f64[n]
+    out C: f64[n]
+    for i in range(n):
+        C[i] = A[i] + 3 * B[i]
+
+kernel update(n):
+    in A: f64[n]
+    inout B: f64[n]
+    for i in range(n):
+        B[i] += 3 * A[i]
+"""
+
+
+def test_an_adder_beside_a_multiplier_is_stated() -> None:
+    found = characterized()
+    assert "pipes" not in machine_text(found)  # in the made-up one both together reach 40, multiplications alone 30
+    peaks = [
+        replace(p, all_cores=Rate(61e9, 0.0)) if p.cls == "add and mul" and p.type == "f64" else p for p in found.peaks
+    ]
+    assert "pipes" not in machine_text(replace(found, peaks=tuple(peaks)))  # f32 has not
+    peaks = [replace(p, all_cores=Rate(1e12, 0.0)) if p.cls == "add and mul" else p for p in found.peaks]
+    assert "pipes separate add mul" in machine_text(replace(found, peaks=tuple(peaks)))
 
 
 # ---- on this machine, briefly ----

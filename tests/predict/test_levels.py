@@ -57,6 +57,32 @@ def test_each_level_is_what_the_nearer_cache_misses() -> None:
     assert p.memory is p.levels[-1]
 
 
+DUPLEX = machine(
+    "peak f64 fma 100 GFLOP/s",
+    "cache L1 1 KiB, 400 GB/s, line 64 B, write_allocate",
+    "cache L2 4 KiB, 200 GB/s, line 64 B, duplex, write_allocate",
+    "memory DRAM 16 GiB, 50 GB/s, duplex",
+)
+
+
+def test_loads_and_stores_cross_a_duplex_level_at_the_same_time() -> None:
+    p = predict(TRANSPOSE, {"n": 40}, DUPLEX)
+    for name, rate in (("L2", 200), ("DRAM", 50)):
+        found = level(p, name)
+        assert found.loads_bytes and found.stores_bytes and found.loads_bytes > found.stores_bytes
+        assert found.bytes == found.loads_bytes + found.stores_bytes
+        assert found.time_s == Fraction(found.loads_bytes, rate * 10**9)
+        assert found.rate_bytes_per_s == found.bytes / found.time_s
+        assert any(note.startswith(f"{name}: loads and stores cross at the same time") for note in p.assumptions)
+    assert level(p, "L1").duplex_bytes is None
+    assert p.ridge is not None and p.machine_balance is not None and p.ridge < p.machine_balance / 2
+    assert level(p * 3 + p, "DRAM").time_s == 4 * level(p, "DRAM").time_s
+    found = next(found for found in p.to_json()["levels"] if found["name"] == "DRAM")
+    assert found["duplex_bytes"] == level(p, "DRAM").loads_bytes
+    textbook = predict(TRANSPOSE, {"n": 40}, DUPLEX, Options(traffic="once"))  # does not tell the two apart
+    assert level(textbook, "DRAM").time_s == Fraction(level(textbook, "DRAM").bytes, 50 * 10**9)
+
+
 def test_time_is_the_slowest_of_all_levels() -> None:
     p = predict(TRANSPOSE, {"n": 40}, THREE)
     times = [found.bytes / found.bandwidth_bytes_per_s for found in p.levels]
