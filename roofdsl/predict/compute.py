@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
@@ -109,7 +109,12 @@ def _parts_of(
 
 
 def _pipes_time(parts: list[ComputePart], machine: Machine, notes: list[str]) -> Fraction:
-    """The maximum over the adder and the multiplier: each runs at half the rate of the two together.
+    """The maximum over the adder and the multiplier."""
+    return max(busy_pipes(parts, machine, notes).values())
+
+
+def busy_pipes(parts: Sequence[ComputePart], machine: Machine, notes: list[str]) -> dict[str, Fraction]:
+    """Seconds that the adder and the multiplier are busy: each runs at half the rate of the two together.
 
     That rate is the fused peak where the machine states one, else the unfused one (73.6 GFLOP/s together are
     36.8 additions and 36.8 multiplications). Minimum and maximum go to the adder, div and special to the other;
@@ -126,7 +131,7 @@ def _pipes_time(parts: list[ComputePart], machine: Machine, notes: list[str]) ->
         busy[pipe] += part.operations * cost / (machine.peak(part.type).per_s / 2)
         if part.cls not in ("add", "mul"):
             notes.append(f"{part.type}: {part.cls} on the {'multiplier' if pipe == 'mul' else 'adder'}, cost {cost}")
-    return max(busy.values())
+    return busy
 
 
 def _dominant(parts: list[ComputePart]) -> str | None:
