@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fmt": ("roofdsl.cli.fmt:fmt", "Lay files out canonically."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
+    "threshold": ("roofdsl.cli.threshold:threshold", "Find from which size on launches, memory or compute bound."),
     "simulate": ("roofdsl.cli.simulate:simulate", "Simulate every access of a kernel through caches."),
     "emit": ("roofdsl.cli.emit:emit", "Print the code generated for kernels: C, CUDA, Python."),
     "measure": ("roofdsl.cli.measure:measure", "Generate, verify and time kernels on this machine."),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
@@ -16,6 +16,9 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.time import Prediction
+
+if TYPE_CHECKING:
+    from roofdsl.loops.programs import LoweredProgram
 
 
 class KernelTotal(Record):
@@ -99,17 +102,7 @@ def predict_launches(
     from roofdsl.loops.programs import program
 
     lowered = program(checked, name, settings)
-    known = {p.name.text for p in checked.programs[name].tree.parameters}
-    unknown = sorted(set(settings) - known)
-    if unknown:
-        have = f"its parameters are {', '.join(sorted(known))}" if known else "it has none"
-        raise CommandError(f"program {name} has no parameter `{unknown[0]}`", have)
-    values = {p.name: settings.get(p.name, p.default) for p in lowered.parameters}
-    missing = [n for n, v in values.items() if v is None]
-    if missing:
-        give = ",".join(f"{n}=..." for n in missing)
-        raise CommandError(f"program {name} needs a number for {', '.join(missing)}", f"give it with --set {give}")
-    sizes = {n: v for n, v in values.items() if v is not None}
+    sizes = program_sizes(checked, lowered, settings)
     launched: dict[tuple[object, ...], tuple[Kernel, dict[str, int], int]] = {}
     for launch in lowered.launches:
         arguments = {n: e.evaluate(sizes) for n, e in launch.arguments}
@@ -123,9 +116,9 @@ def predict_launches(
         launched[key] = (launch.kernel, arguments, before + times)
     if not launched:
         raise CommandError(f"program {name} launches nothing")
-    units = _Units(machine, options.unit)
+    units = Units(machine, options.unit)
     parts = tuple(
-        predict(kernel, arguments, machine, replace(options, unit=units.of(kernel, arguments))) * times
+        predict(kernel, arguments, machine, replace(options, unit=units.of(kernel))) * times
         for kernel, arguments, times in launched.values()
     )
     given = tuple((n, v) for n, v in settings.items() if n not in sizes)  # numbers of `const` parameters
@@ -133,11 +126,30 @@ def predict_launches(
     return ProgramPrediction(replace(total, assumptions=(*units.notes(), *total.assumptions)), parts)
 
 
+def program_sizes(
+    checked: CheckedFile, lowered: LoweredProgram, settings: Mapping[str, int], free: str | None = None
+) -> dict[str, int]:
+    """Numbers of all parameters but `free`. Raises CommandError for one that is missing or that there is not."""
+    known = {p.name.text for p in checked.programs[lowered.name].tree.parameters}
+    unknown = sorted({*settings, *([free] if free is not None else [])} - known)
+    if unknown:
+        have = f"its parameters are {', '.join(sorted(known))}" if known else "it has none"
+        raise CommandError(f"program {lowered.name} has no parameter `{unknown[0]}`", have)
+    values = {p.name: settings.get(p.name, p.default) for p in lowered.parameters if p.name != free}
+    missing = [n for n, v in values.items() if v is None]
+    if missing:
+        give = ",".join(f"{n}=..." for n in missing)
+        raise CommandError(
+            f"program {lowered.name} needs a number for {', '.join(missing)}", f"give it with --set {give}"
+        )
+    return {n: v for n, v in values.items() if v is not None}
+
+
 def _summed(parts: Sequence[Prediction]) -> Prediction:
     return reduce(add, parts)
 
 
-class _Units:
+class Units:
     """Which launches run on the unit asked for, and in words which do not (rule 14)."""
 
     def __init__(self, machine: Machine, unit: str | None) -> None:
@@ -145,15 +157,15 @@ class _Units:
         self.taken = False
         self.left: dict[str, list[str]] = {}
 
-    def of(self, kernel: Kernel, arguments: Mapping[str, int]) -> str | None:
+    def of(self, kernel: Kernel) -> str | None:
         """The unit for this launch; None where it stays on the ordinary pipes."""
-        from roofdsl.analysis.at import work_at
+        from roofdsl.analysis.operations import operation_counts
 
         if self.unit is None:
             return None
         why = ""
         if is_contraction(kernel):
-            types = [t for t, total in work_at(kernel, arguments).by_type.items() if total]
+            types = {name: None for cost in operation_counts(kernel) for name, _ in cost.operations}
             lacking = [t for t in types if self.machine.stated(t, self.unit) is None]
             if not lacking:
                 self.taken = True

@@ -13,12 +13,18 @@ from tests.cli.conftest import Run
 GOLDEN = Path(__file__).parent / "golden"
 PRINTED = {
     "program_lstm": "predict lstm_forward --machine v100_time_paper",
+    "threshold_lstm": "threshold lstm_forward --machine v100_time_paper --over batch",
+    "threshold_matmul": "threshold matmul_bf16 --machine h100_guide --unit tensor_sparse --over n",
+    "threshold_search": "threshold gemv --machine v100_deck --over n --up-to 1024",
     "program_units": "predict conv2d_housekept --machine v100_time_paper --unit tensor",
 }
 FAILS = {
     "program_no_units": ("predict conv2d_winograd --machine v100_time_paper --unit tensor", 2),
     "program_unknown_parameter": ("predict lstm_forward --machine v100_time_paper --set bach=3", 2),
     "program_zero_argument": ("predict conv2d_im2col --machine v100_time_paper --set h=2", 2),
+    "threshold_const": ("threshold conv2d --machine v100_time_paper --over s", 2),
+    "threshold_no_term": ("threshold conv2d --machine v100_time_paper --over f --between L2,launch", 2),
+    "threshold_one_term": ("threshold conv2d --machine v100_time_paper --over f --between launch", 2),
     "program_wrong": ("predict tests/lang/bad/program_circle.roof:alone --machine v100_time_paper", 1),
 }
 
@@ -46,3 +52,15 @@ def test_kernels_of_a_program_in_json(roofdsl: Run) -> None:
     }  # fmt: skip
     assert document["launches"] == 36
     assert document["time_by_bound_s"] == {"launch": document["time_s"]}
+
+
+def test_thresholds_in_json(roofdsl: Run) -> None:
+    line = "threshold lstm_forward --machine v100_time_paper --over batch --json"
+    document = json.loads(roofdsl(*line.split()).stdout)
+    assert document["schema"] == "roofdsl.threshold/1"
+    assert document["bounds"] == [
+        {"from": 1, "to": 4615, "names": ["launch"]}, {"from": 4616, "to": None, "names": ["HBM"]},
+    ]  # fmt: skip
+    assert document["work"]["expr"] == "102656*batch"
+    assert [row["kernel"] for row in document["by_launch"]][:2] == ["lstm_move", "lstm_input_product"]
+    assert document["exact"] is True

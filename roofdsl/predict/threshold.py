@@ -1,0 +1,408 @@
+"""What bounds a kernel or program as one parameter grows, and from which value on.
+
+The terms of the time (rule 15) become functions of the parameter: exact closed forms of W and of the compulsory Q
+over their rates, and the launches. Where they cross is found over all integers (`crossings`). On a machine with
+caches, where Q is that of a cache, the terms are predicted at sizes and the changes found by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+from math import lcm
+from typing import TYPE_CHECKING, TypeVar
+
+from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.integers import Const, IntExpr, Sym
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.polyhedral.cases import Case, Cases
+from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.predict.compute import check_unit, compute_time
+from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.crossings import Interval, NotExact, largest
+from roofdsl.predict.kernel import Options, predict
+
+if TYPE_CHECKING:
+    from roofdsl.loops.programs import LoweredProgram
+
+SEARCH_TO = 4096
+"""The largest value of the parameter that a search looks at, unless another is asked for."""
+
+MOST_STEPS = 10_000
+"""Values that are looked at, at most, to find one that the assumptions of a kernel allow."""
+
+T = TypeVar("T")
+
+
+_ANY = 5040  # a value of the parameter, with many divisors, with which a program is lowered
+
+
+class Bounds(Record):
+    """What bounds a launch of a kernel (or all of a program) over a parameter.
+
+    label: the kernel with its arguments, or the program's name. intervals: of the parameter, each with its bound;
+    values within them that break an assumption do not count.
+    work, bytes: W and Q in the parameter, None where they have no closed form. launches: how many, as text.
+    searched_to: None where the intervals are exact for all integers, else the largest value looked at; why: the reason
+    for a search.
+    """
+
+    kernel: str
+    label: str
+    launches: str
+    intervals: tuple[Interval, ...]
+    work: Cases | None = None
+    bytes: Cases | None = None
+    searched_to: int | None = None
+    why: str = ""
+
+    def first_without(self, name: str) -> int | None:
+        """The least value from which on the bound is never `name`; None where it is at all large values."""
+        last = max((k for k, i in enumerate(self.intervals) if name in i.names), default=-1)
+        return self.intervals[last + 1].first if last + 1 < len(self.intervals) else None
+
+
+class Question(Record):
+    """over: the parameter that grows. terms: the only ones compared, all of them where empty. search_to: how far."""
+
+    over: str
+    options: Options = Options()
+    terms: tuple[str, ...] = ()
+    search_to: int = SEARCH_TO
+
+
+class _Launch(Record):
+    """Launches of a kernel; arguments and number of times are expressions in the parameter that grows alone."""
+
+    kernel: Kernel
+    arguments: tuple[tuple[str, IntExpr], ...]
+    times: IntExpr
+    unit: str | None
+
+
+def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine, question: Question) -> Bounds:
+    """What bounds one launch of a kernel. `settings` and defaults give numbers to its other parameters.
+
+    Raises CommandError for a parameter that is missing or that there is not, one that is `const`, and what `predict`
+    raises at the sizes of a search.
+    """
+    from roofdsl.analysis.deep import require_legal
+    from roofdsl.analysis.setting import numbers
+
+    over = question.over
+    names = [p.name for p in kernel.parameters]
+    if over not in names:
+        raise _no_parameter(f"kernel {kernel.name}", over, names, [n for n, _ in kernel.constants])
+    require_legal(kernel)
+    given = {p.name: p.default for p in kernel.parameters if p.default is not None} | dict(settings)
+    given.pop(over, None)
+    missing = [n for n in names if n not in given and n != over]
+    if missing:
+        give = ",".join(f"{n}=..." for n in missing)
+        raise CommandError(
+            f"kernel {kernel.name} needs a number for {', '.join(missing)}", f"give it with --set {give}"
+        )
+    values = numbers(kernel, given, complete=False)
+    unit = question.options.unit or kernel.unit
+    check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
+    arguments: dict[str, IntExpr] = {n: Const(v) for n, v in values.items()} | {over: Sym(over)}
+    launch = _Launch(kernel, tuple(arguments.items()), Const(1), unit)
+    return _bounds([launch], machine, question, kernel.name, _admissible([launch]))
+
+
+def program_bounds(
+    checked: CheckedFile, name: str, settings: Mapping[str, int], machine: Machine, question: Question
+) -> tuple[Bounds, tuple[Bounds, ...]]:
+    """What bounds the sum of a program's launches, and each of its launches that differ in kernel or sizes.
+
+    Of the sum the terms are the sums of those of the launches (rule 18), as in the planes. Raises as `kernel_bounds`.
+    """
+    from roofdsl.loops.programs import program
+    from roofdsl.predict.program import Units, program_sizes
+
+    given = {n: v for n, v in settings.items() if n != question.over}
+    lowered = program(checked, name, {**given, question.over: _ANY})
+    sizes = program_sizes(checked, lowered, given, question.over)
+    if question.over not in {p.name for p in lowered.parameters}:
+        raise _no_parameter(f"program {name}", question.over, [], [question.over])
+    _check_free(checked, lowered, given, question.over)
+    numbers: dict[str, IntExpr] = {n: Const(v) for n, v in sizes.items()}
+    units = Units(machine, question.options.unit)
+    found: dict[tuple[object, ...], _Launch] = {}
+    for launch in lowered.launches:
+        arguments = tuple((n, e.substitute(numbers)) for n, e in launch.arguments)
+        times = launch.times.substitute(numbers)
+        key = (launch.kernel.name, launch.kernel.constants, arguments)
+        if key in found:
+            from roofdsl.loops.integers import add
+
+            times = add(found[key].times, times)
+        found[key] = _Launch(launch.kernel, arguments, times, units.of(launch.kernel))
+    units.notes()
+    launches = list(found.values())
+    allowed = _admissible(launches)
+    whole = _bounds(launches, machine, question, name, allowed)
+    parts = [_bounds([launch], machine, question, launch.kernel.name, allowed) for launch in launches]
+    labels = [f"{launch.kernel.name}({', '.join(_text(e) for _, e in launch.arguments)})" for launch in launches]
+    return whole, tuple(replace(part, label=label) for part, label in zip(parts, labels, strict=True))
+
+
+def _check_free(checked: CheckedFile, lowered: LoweredProgram, given: Mapping[str, int], over: str) -> None:
+    """Raises CommandError where `over` reaches a `const` parameter of a kernel, which is another one for each value."""
+    from roofdsl.loops.programs import program
+
+    other = program(checked, lowered.name, {**given, over: 2 * _ANY})
+    for launch, changed in zip(lowered.launches, other.launches, strict=True):
+        for (name, before), (_, after) in zip(launch.kernel.constants, changed.kernel.constants, strict=True):
+            if before != after:
+                what = (
+                    f"program {lowered.name} gives `{over}` for the `const` parameter `{name}` of {launch.kernel.name}"
+                )
+                raise CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
+
+
+def _no_parameter(whose: str, over: str, names: Sequence[str], constants: Sequence[str]) -> CommandError:
+    if over in constants:
+        what = f"`{over}` is a `const` parameter of {whose}, so that each value of it is another kernel"
+        return CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
+    have = f"its parameters are {', '.join(names)}" if names else "it has none"
+    return CommandError(f"{whose} has no parameter `{over}`", have)
+
+
+def _bounds(
+    launches: Sequence[_Launch], machine: Machine, question: Question, name: str, admissible: Callable[[int], bool]
+) -> Bounds:
+    work, moved = None, None
+    try:
+        terms, work, moved = _closed(launches, machine, question)
+        intervals = largest(_picked(terms, question.terms, machine), question.over)
+        exact, why = True, ""
+    except NotExact as error:
+        exact, why = False, str(error)
+        intervals = _searched(launches, machine, question, admissible)
+    kept = _allowed(intervals, admissible, question)
+    if not kept:
+        raise CommandError(f"no value of {question.over} is allowed by the assumptions of {name}")
+    return Bounds(name, name, _count_text(launches), kept, work, moved, None if exact else intervals[-1].last, why)
+
+
+# ---- closed forms ----
+
+
+def _closed(
+    launches: Sequence[_Launch], machine: Machine, question: Question
+) -> tuple[dict[str, list[tuple[Quasi, Cases]]], Cases | None, Cases | None]:
+    """The terms as sums of closed forms in seconds, and W and Q of all launches. Raises NotExact."""
+    if machine.caches:
+        raise NotExact(f"Q behind the caches of {machine.name}")
+    if machine.main_memory.duplex:
+        raise NotExact(f"{machine.main_memory.name} of {machine.name} moves in both directions at a time")
+    if machine.pipes_separate or question.options.ceilings or question.options.data:
+        raise NotExact("a term that is itself a maximum")
+    memory = machine.main_memory
+    terms: dict[str, list[tuple[Quasi, Cases]]] = {"compute": [], memory.name: [], "launch": []}
+    works: list[tuple[Quasi, Cases]] = []
+    moved: list[tuple[Quasi, Cases]] = []
+    for launch in launches:
+        times = _quasi(launch.times)
+        compute, work, traffic = _forms(launch, machine, question)
+        terms["compute"].append((times, compute))
+        terms[memory.name].append((times * (1 / memory.bandwidth_bytes_per_s), traffic))
+        terms["launch"].append((times * (machine.launch_s or Fraction(0)), _constant(1)))
+        works.append((times, work))
+        moved.append((times, traffic))
+    return terms, _total(works), _total(moved)
+
+
+def _forms(launch: _Launch, machine: Machine, question: Question) -> tuple[Cases, Cases, Cases]:
+    """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
+    from roofdsl.analysis.closed import ClosedForms, NoClosedForm
+    from roofdsl.analysis.results import WorkAt
+    from roofdsl.predict.boundary import memory_boundary
+
+    given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}
+    growing = {n: _quasi(e) for n, e in launch.arguments if e.symbols()}
+    costs = {name: Fraction(value) for name, value in launch.kernel.costs}
+    try:
+        forms = ClosedForms(launch.kernel, given)
+        each = [
+            compute_time(WorkAt(s.operations, s.fused_pairs), machine, unit=launch.unit, costs=costs).time_s
+            for s in forms.operations
+        ]
+        scale = lcm(*(t.denominator for t in each))
+        compute = forms.weighted(int(t * scale) for t in each)
+        convention = memory_boundary(launch.kernel, machine, question.options.traffic).convention
+        traffic = forms.compulsory(convention).total
+        work = forms.work
+    except NoClosedForm as error:
+        raise NotExact(f"{launch.kernel.name} has no closed form: {error}") from None
+    in_seconds = Cases(tuple(Case(c.alternatives, c.value * Fraction(1, scale)) for c in compute.cases))
+    return _in(in_seconds, growing), _in(work, growing), _in(traffic, growing)
+
+
+def _in(form: Cases, meaning: Mapping[str, Quasi]) -> Cases:
+    def put(value: Quasi) -> Quasi:
+        return value.substitute(meaning)
+
+    return Cases(
+        tuple(
+            Case(tuple(tuple((put(v), zero) for v, zero in a) for a in case.alternatives), put(case.value))
+            for case in form.cases
+        )
+    )
+
+
+def _constant(value: int) -> Cases:
+    return Cases((Case((), Quasi.constant(value)),))
+
+
+def _total(pairs: Iterable[tuple[Quasi, Cases]]) -> Cases | None:
+    """The sum as one closed form; None where several of the summands have cases."""
+    total = Quasi.constant(0)
+    split: tuple[Quasi, Cases] | None = None
+    for factor, cases in pairs:
+        if cases.single is not None:
+            total = total + factor * cases.single
+        elif split is None:
+            split = (factor, cases)
+        else:
+            return None
+    if split is None:
+        return Cases((Case((), total),))
+    factor, cases = split
+    rows = [Case(c.alternatives, factor * c.value + total) for c in cases.cases]
+    return Cases((*rows, Case((), total)) if total else tuple(rows))
+
+
+def _quasi(e: IntExpr) -> Quasi:
+    from roofdsl.analysis.report.forms import quasi_of
+
+    try:
+        return quasi_of(e)
+    except ValueError:
+        raise NotExact(f"the argument {e} is no polynomial") from None
+
+
+def _count_text(launches: Sequence[_Launch]) -> str:
+    from roofdsl.loops.integers import add
+
+    return _text(add(*(launch.times for launch in launches)))
+
+
+def _text(e: IntExpr) -> str:
+    """An expression, its constants multiplied out where it is a polynomial."""
+    from roofdsl.analysis.writing import text
+
+    try:
+        return text(_quasi(e))
+    except NotExact:
+        return str(e)
+
+
+def _picked(terms: Mapping[str, T], names: Sequence[str], machine: Machine) -> dict[str, T]:
+    """The terms asked for, without the launches of a machine that has no launch time. Raises CommandError."""
+    known = [n for n in terms if n != "launch" or machine.launch_s]
+    wrong = next((n for n in names if n not in known), None)
+    if wrong is not None:
+        raise CommandError(f"no term is named {wrong}", f"on {machine.name} the terms are {', '.join(known)}")
+    return {n: terms[n] for n in known if not names or n in names}
+
+
+# ---- by search ----
+
+
+def _searched(
+    launches: Sequence[_Launch], machine: Machine, question: Question, admissible: Callable[[int], bool]
+) -> tuple[Interval, ...]:
+    """Intervals from predictions at powers of two and bisection between those with other bounds.
+
+    What comes and goes between two neighbours is not seen. Ends early where a size is out of reach.
+    """
+    options = replace(question.options, unit=None)
+
+    @cache
+    def bound_at(n: int) -> str:
+        total: dict[str, Fraction] = {}
+        for launch in launches:
+            values = {name: e.evaluate({question.over: n}) for name, e in launch.arguments}
+            p = predict(launch.kernel, values, machine, replace(options, unit=launch.unit))
+            for name, time in p.terms:
+                total[name] = total.get(name, Fraction(0)) + time * launch.times.evaluate({question.over: n})
+        terms = _picked(total, question.terms, machine)
+        return max(terms, key=lambda name: terms[name])
+
+    def nearest(n: int) -> int | None:
+        return next((k for k in range(n, min(n + MOST_STEPS, question.search_to + 1)) if admissible(k)), None)
+
+    at: list[tuple[int, str]] = []
+    n: int | None = nearest(1)
+    while n is not None:
+        try:
+            at.append((n, bound_at(n)))
+        except CommandError:
+            if not at:
+                raise
+            break
+        n = nearest(2 * n)
+    if not at:
+        raise CommandError(f"no value of {question.over} up to {question.search_to} is allowed by the assumptions")
+    changes = [at[0]]
+    for (low, before), (high, after) in pairwise(at):
+        first, bound = low, before
+        while bound != after:  # the least value with another bound than `bound`, then on from there
+            a, b = first, high
+            while b - a > 1:
+                middle = nearest((a + b) // 2)
+                if middle is None or middle >= b:
+                    break
+                a, b = (middle, b) if bound_at(middle) == bound else (a, middle)
+            first, bound = b, bound_at(b)
+            changes.append((first, bound))
+    ends = [start - 1 for start, _ in changes[1:]] + [at[-1][0]]
+    return tuple(Interval(start, end, (bound,)) for (start, bound), end in zip(changes, ends, strict=True))
+
+
+# ---- allowed values ----
+
+
+def _admissible(launches: Sequence[_Launch]) -> Callable[[int], bool]:
+    """Whether every launch has positive arguments that its kernel's assumptions allow."""
+
+    def allowed(n: int) -> bool:
+        for launch in launches:
+            values = {
+                name: e.evaluate(dict.fromkeys(e.symbols(), n)) for name, e in (*launch.arguments, ("", launch.times))
+            }
+            if min(values.values()) < 1:
+                return False
+            values.pop("")
+            if not all(c.holds(values) for c in launch.kernel.assumptions if c.symbols() <= values.keys()):
+                return False
+        return True
+
+    return allowed
+
+
+def _allowed(
+    intervals: Sequence[Interval], admissible: Callable[[int], bool], question: Question
+) -> tuple[Interval, ...]:
+    """The intervals, their ends moved to values that are allowed; those without any are left out."""
+    kept: list[Interval] = []
+    for i in intervals:
+        end = i.first + MOST_STEPS if i.last is None else min(i.last, i.first + MOST_STEPS)
+        first = next((n for n in range(i.first, end + 1) if admissible(n)), None)
+        if first is None:
+            continue
+        last = i.last
+        if last is not None:
+            last = next((n for n in range(last, max(first, last - MOST_STEPS) - 1, -1) if admissible(n)), first)
+        if kept and kept[-1].names == i.names:
+            kept[-1] = Interval(kept[-1].first, last, i.names)
+        else:
+            kept.append(Interval(first, last, i.names))
+    return tuple(kept)
