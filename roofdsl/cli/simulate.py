@@ -42,6 +42,7 @@ LONG_S = 3600
     help="What the last level promises of those above; exclusive is a victim cache.",
 )
 @click.option("--histogram", is_flag=True, help="Also Q(Z) of all fully associative LRU caches, by stack distances.")
+@click.option("--sets", type=int, help="With --histogram: of all caches of so many sets instead, from one way on.")
 @click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z) beside the exact one.")
 @click.option("--long", "long_run", is_flag=True, help="Start runs of more than an hour too.")
 @json_option
@@ -60,6 +61,7 @@ def simulate(
     around: bool,
     last_level: str,
     histogram: bool,
+    sets: int | None,
     figure: str | None,
     long_run: bool,
     as_json: bool,
@@ -71,6 +73,9 @@ def simulate(
         raise click.UsageError("--cache and --machine both give the caches; take one of them")
     if traffic is not None and around:
         raise click.UsageError("--around takes no line for a write that misses, so that --traffic says nothing")
+    if sets is not None and (figure is not None or not histogram):
+        what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
+        raise click.UsageError(f"--sets says of which caches --histogram is, and {what}")
     from roofdsl.analysis.deep import require_legal
     from roofdsl.analysis.setting import numbers
     from roofdsl.loops.transform import apply
@@ -108,7 +113,7 @@ def simulate(
                 run = run.through(plain, values, cache, levels, convention=convention, progress=progress)
         if histogram or figure is not None:
             with bar(f"stack distances of {kernel.name}", total) as progress:
-                run = run.with_curve(miss_curve(plain, values, line, progress=progress), convention)
+                run = run.with_curve(miss_curve(plain, values, line, sets=sets or 1, progress=progress), convention)
         runs.append(run)
         if figure is not None:
             from roofdsl.plot.traffic import save_traffic

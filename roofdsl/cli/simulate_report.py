@@ -156,6 +156,7 @@ def curve_json(run: Run) -> dict[str, Any]:
     found = {
         "traffic": run.convention,
         "line_bytes": run.curve.line_bytes,
+        "sets": run.curve.sets,
         "cache_bytes": [int(s) for s in sizes],
         "bytes": [int(v) for v in values],
         "misses": [run.curve.misses(int(s)) for s in sizes],
@@ -200,22 +201,28 @@ def _described(r: LevelRow) -> str:
 
 
 def print_curve(run: Run) -> None:
-    """Q(Z) at the powers of two."""
+    """Q(Z) at the powers of two, or of sets at the powers of two of ways."""
     curve = run.curve
     assert curve is not None
     last = int(curve.steps(run.convention)[0][-1])
+    unit = curve.smallest_bytes if curve.sets > 1 else 1
     sizes = [curve.smallest_bytes]
     while sizes[-1] < last:
-        sizes.append(1 << sizes[-1].bit_length())
+        sizes.append(unit << (sizes[-1] // unit).bit_length())
     lines = "an element each" if curve.line_bytes is None else show_size(curve.line_bytes)
-    print(f"\nQ(Z) of a fully associative LRU cache ({run.convention}, lines: {lines})")
-    print(f"the last step, to the compulsory traffic, is at Z = {group(last)} B")
+    if curve.sets > 1:
+        print(f"\nQ of LRU caches of {group(curve.sets)} sets ({run.convention}, lines: {lines})")
+        print(f"the last step, to the compulsory traffic, is at {group(last // unit)} ways")
+    else:
+        print(f"\nQ(Z) of a fully associative LRU cache ({run.convention}, lines: {lines})")
+        print(f"the last step, to the compulsory traffic, is at Z = {group(last)} B")
     rows = []
     for size in sizes:
         misses, moved = curve.misses(size), curve.bytes(size, run.convention)
         share = f"{show_number(100 * misses / run.accesses)} %" if run.accesses else ""
-        rows.append((show_size(size), group(misses), share, group(moved)))
-    _table(("Z", "misses", "missed", "Q in bytes"), rows)
+        ways = [group(size // unit)] if curve.sets > 1 else []
+        rows.append((*ways, show_size(size), group(misses), share, group(moved)))
+    _table((*(["ways"] if curve.sets > 1 else []), "Z", "misses", "missed", "Q in bytes"), rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

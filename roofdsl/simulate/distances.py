@@ -28,7 +28,7 @@ BYTES_PER_LINE = 80
 
 @dataclass(frozen=True)
 class MissCurve:
-    """How accesses, loads and stores fall with the size of the cache.
+    """How accesses, loads and stores fall with the size of the cache, which grows by its ways where it has `sets` > 1.
 
     `distance_bytes`, ascending: the cache sizes from which accesses hit that missed before. Each of the other arrays
     says how much it is with distances up to there: accesses (a count), bytes of lines read first, of lines written
@@ -39,6 +39,7 @@ class MissCurve:
 
     accesses: int
     line_bytes: int | None
+    sets: int
     smallest_bytes: int
     distance_bytes: NDArray[np.int64]
     count: NDArray[np.int64]
@@ -97,7 +98,8 @@ class MissCurve:
         if cache_bytes is None:
             return 0
         if cache_bytes < self.smallest_bytes:
-            raise CommandError(f"a cache of {cache_bytes} B is smaller than a line of {self.smallest_bytes} B")
+            what = f"{self.sets} lines" if self.sets > 1 else "a line"
+            raise CommandError(f"a cache of {cache_bytes} B is smaller than {what} of {self.smallest_bytes} B")
         import numpy as np
 
         return int(column[np.searchsorted(self.distance_bytes, cache_bytes, side="right") :].sum())
@@ -108,13 +110,16 @@ def miss_curve(
     params: Mapping[str, int],
     line_bytes: int | None = None,
     *,
+    sets: int = 1,
     progress: Progress | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> MissCurve:
     """One pass over `kernel`, its directives applied, at `params`; lines of an element each where `line_bytes` is None.
 
-    `progress` is called with the accesses made so far, and an exception such as KeyboardInterrupt ends the run then.
-    Raises CommandError for what `lru.simulate_lru` does, and where the tables (of all lines) pass `memory_bytes`.
+    The caches are fully associative, or have that many `sets`, of any number of ways, and see arrays lie one after the
+    other from the start of a line each, as in `hierarchy.simulate`. `progress` is called with the accesses made so
+    far, and an exception such as KeyboardInterrupt ends the run then. Raises CommandError for what `lru.simulate_lru`
+    does, for sets of lines of different sizes, and where the tables (of all lines) pass `memory_bytes`.
     """
     import numpy as np
 
@@ -128,49 +133,57 @@ def miss_curve(
     layouts, lines = program.layouts, program.lines
     unit = gcd(*(a.line_bytes for a in layouts)) or 1
     weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)
-    whole = sum(a.count * a.line_bytes // unit for a in layouts)
-    needed = lines * BYTES_PER_LINE + whole * 32
+    whole = sum(a.count * a.line_bytes // unit for a in layouts)  # the longest distance there can be
+    if sets < 1:
+        raise CommandError(f"a cache cannot have {sets} sets", "give a number from 1 on, such as --sets 64")
+    if sets > 1:
+        if any(a.line_bytes != unit for a in layouts):
+            raise CommandError("sets hold lines of one size, and the kernel has elements of several", "give a --line")
+        whole = -(-lines // sets)
+    room = 2 * -(-lines // sets) + (66 if sets == 1 else 18)
+    needed = lines * BYTES_PER_LINE + whole * 32 + (sets - 1) * 16 * 18
     if needed > memory_bytes:
         raise CommandError(
             f"the stack distances of kernel {kernel.name} at these sizes need {needed:,} B for {lines:,} lines",
             f"the limit is {memory_bytes:,} B; use smaller sizes or longer lines",
         )
     owner = np.repeat(np.arange(len(layouts), dtype=np.int64), [a.count for a in layouts])
-    tree = np.zeros(2 * lines + 66, dtype=np.int64)
-    at = np.full(len(tree), -1, dtype=np.int64)
+    trees = np.zeros((sets, room), dtype=np.int64)
+    at = np.full((sets, room), -1, dtype=np.int64)
     last = np.zeros(lines, dtype=np.int64)
     written = np.full(lines, NEVER, dtype=np.int64)
     histogram = np.zeros((whole + 2, 4), dtype=np.int64)
-    clock = np.zeros(2, dtype=np.int64)
+    clocks = np.zeros((sets, 2), dtype=np.int64)
     tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
     cursor = cursor_of(program)
     accesses = 0
     while cursor[-1][STATUS] == RUNNING:
-        made, _ = run_distances(tables, cursor, CHUNK, weights, owner, tree, at, last, written, histogram, clock)
+        made, _ = run_distances(tables, cursor, CHUNK, weights, owner, trees, at, last, written, histogram, clocks)
         accesses += made
         if progress is not None:
             progress(accesses)
     check_inside(cursor, program, kernel.name)
 
     dropped = np.zeros(whole + 2, dtype=np.int64)
-    present = at[1 : int(clock[NOW]) + 1]
-    times = np.arange(1, len(present) + 1)
-    stack = np.where((present >= 0) & (last[np.maximum(present, 0)] == times), present, -1)
-    stack = stack[stack >= 0][::-1]  # the latest first
-    depth = np.cumsum(weights[owner[stack]])
-    assert len(stack) == 0 or depth[-1] == clock[HELD]
-    for k, a in enumerate(layouts):
-        if a.array.intent == "temp":
-            own = (owner[stack] == k) & (written[stack] != NEVER)
-            np.add.at(dropped, np.maximum(depth[own], written[stack[own]]), weights[k])
+    temp = np.array([a.array.intent == "temp" for a in layouts], dtype=bool)
+    for k in range(sets if temp.any() else 0):
+        present = at[k, 1 : int(clocks[k, NOW]) + 1]
+        times = np.arange(1, len(present) + 1)
+        stack = np.where((present >= 0) & (last[np.maximum(present, 0)] == times), present, -1)
+        stack = stack[stack >= 0][::-1]  # the latest first
+        depth = np.cumsum(weights[owner[stack]])
+        assert len(stack) == 0 or depth[-1] == clocks[k, HELD]
+        own = temp[owner[stack]] & (written[stack] != NEVER)
+        np.add.at(dropped, np.maximum(depth[own], written[stack[own]]), weights[owner[stack[own]]])
     some = np.nonzero(histogram[:-1].any(axis=1) | (dropped[:-1] != 0))[0]
     cold = [int(histogram[-1, c]) * (unit if c else 1) for c in range(4)]
     scalars = [a for a in kernel.arrays if a.is_scalar]
     return MissCurve(
         accesses,
         line_bytes,
-        max((a.line_bytes for a in layouts), default=1),
-        some * unit,
+        sets,
+        max((a.line_bytes for a in layouts), default=1) * sets,
+        some * unit * sets,
         histogram[some, 0],
         histogram[some, 1] * unit,
         histogram[some, 2] * unit,

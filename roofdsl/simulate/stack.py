@@ -8,6 +8,9 @@ LBL-12370, 1981); when the times are used up, the lines are given new ones in th
 A residency is written back once: charge it to its first write. A write is the first of its residency in all caches
 that missed the line at some access since the last write, this one included: those smaller than the largest distance
 among these accesses. That is the distance by which stores are counted.
+
+Of a cache of sets each has a stack of its own (Hill and Smith, "Evaluating associativity in CPU caches", IEEE
+Transactions on Computers 38(12), 1989), and distances count ways: one pass serves all associativities.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from roofdsl.simulate.walk import (
     stays,
 )
 
-NOW, HELD = range(2)  # of the clock: the last time given, the size of the whole stack
+NOW, HELD = range(2)  # of a set's clock: the last time given, the size of its whole stack
 ACCESSES, READS, WRITES, STORES = range(4)  # columns of the histogram
 NEVER = -1  # written, of a line
 
@@ -53,7 +56,7 @@ change = inlined(_change)
 
 
 def _give_new_times(tree: Ints, at: Ints, last: Ints, weights: Ints, owner: Ints) -> int:
-    """The lines' times anew, from 1 on in the same order; the last one given."""
+    """The times of a set's lines anew, from 1 on in the same order; the last one given."""
     now = 0
     for time in range(1, at.shape[0]):
         line = at[time]
@@ -81,22 +84,23 @@ def _run_distances(  # noqa: PLR0917
     budget: int,
     weights: Ints,
     owner: Ints,
-    tree: Ints,
-    at: Ints,
+    trees: Ints,
+    times_of: Ints,
     last: Ints,
     written: Ints,
     histogram: Ints,
-    clock: Ints,
+    clocks: Ints,
 ) -> tuple[int, int]:
     """Go on for about `budget` accesses or steps of the walk: (accesses, steps).
 
+    `trees`, `times_of` and `clocks` have a row for each set; a line's is its number modulo the number of sets.
     `weights[owner[line]]` is a line's size; `last[line]` its time, 0 before the first access; `written[line]` the
     largest distance since its last write, or NEVER. The histogram's rows are distances, its last one is infinite; it
     counts accesses, and the sizes of lines read, written, and stored.
     """
     references, places = tables[4], tables[5]
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
-    infinite = histogram.shape[0] - 1
+    infinite, sets = histogram.shape[0] - 1, clocks.shape[0]
     accesses = steps = 0
     while accesses + steps < budget and control[STATUS] == RUNNING:
         if control[REMAINING] == 0:
@@ -123,10 +127,13 @@ def _run_distances(  # noqa: PLR0917
                 for r in range(count):
                     line, write = block[r], references[first + r, 2]
                     weight = weights[owner[line]]
+                    where = line % sets if sets > 1 else 0
+                    clock = clocks[where]
                     before = last[line]
                     if before == clock[NOW] and before > 0:
                         distance = weight
                     else:
+                        tree, at = trees[where], times_of[where]
                         if before == 0:
                             distance = infinite
                             clock[HELD] += weight

@@ -36,7 +36,7 @@ def test_a_machine_s_levels_and_several_kernels(roofdsl: Run) -> None:
     )
     assert result.returncode == 0
     kernels = json.loads(result.stdout)["kernels"]
-    assert [k["kernel"] for k in kernels] == ["copy", "scale", "triad"]
+    assert [k["kernel"] for k in kernels] == ["copy", "scale", "triad", "dot_f64"]
     for kernel, streams in zip(kernels, (1, 1, 2), strict=True):
         assert [level["name"] for level in kernel["levels"]] == ["L1", "L2", "L3"]
         lines = 9000 // 8
@@ -62,10 +62,27 @@ def test_the_curve_of_the_histogram(roofdsl: Run) -> None:
         assert curve["bytes"][at] == derived["bytes"]["value"]
 
 
+def test_the_histogram_of_sets(roofdsl: Run) -> None:
+    size = ["matmul", "--set", "n=40", "--line", "64B", "--json"]
+    curve = json.loads(roofdsl("simulate", *size, "--histogram", "--sets", "8").stdout)["curve"]
+    assert curve["sets"] == 8
+    for ways in (1, 2, 8, 9):
+        cache = ways * 8 * 64
+        at = max(i for i, z in enumerate(curve["cache_bytes"]) if z <= cache)
+        simulated = json.loads(roofdsl("simulate", *size, "--cache", f"{cache}B", "--ways", str(ways)).stdout)
+        assert curve["misses"][at] == simulated["levels"][0]["misses"]
+        assert curve["bytes"][at] == simulated["levels"][0]["bytes"]
+    shown = roofdsl("simulate", *size[:-1], "--histogram", "--sets", "8").stdout
+    assert "of 8 sets" in shown and "ways" in shown
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         ("gemv", "give the caches"),
+        ("gemv --sets 8 --set n=9 --cache 4KiB", "--histogram is missing"),
+        ("gemv --sets 8 --set n=9 --histogram --curve a.png", "fully associative"),
+        ("gemv --sets 0 --set n=9 --histogram", "cannot have 0 sets"),
         ("gemv --cache 4KiB --machine v100", "take one of them"),
         ("gemv --cache 32B --line 64B --set n=9", "cannot hold a line of 64 B"),
         ("gemv --cache 4KiB --line 48B --set n=9", "power of two"),

@@ -10,6 +10,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
+from roofdsl.simulate.hierarchy import simulate
+from roofdsl.simulate.levels import CacheLevel
 from roofdsl.simulate.lru import simulate_lru
 from tests.oracle import lru
 from tests.oracle.families import Family, families
@@ -64,6 +66,28 @@ def test_families(family: Family) -> None:
         agree(kernel, size, 64, 20)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_sets_of_any_number_of_ways(seed: int) -> None:
+    """One pass over a number of sets against a simulation of each associativity."""
+    case = random_kernel(seed)
+    kernel = kernel_of(case.text)
+    rng = Random(seed)
+    size = rng.choice(case.sizes)
+    line = max((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=8) * rng.choice((1, 2, 4))
+    sets = rng.choice((2, 3, 4, 7, 16))
+    curve = miss_curve(kernel, size, line, sets=sets)
+    for ways in (*range(1, 8), 20):
+        cache = ways * sets * line
+        for convention, write_miss in (("load_store", "claim"), ("write_allocate", "allocate")):
+            level = CacheLevel("Z", cache, line, ways, write_miss=write_miss)  # type: ignore[arg-type]
+            want = simulate(kernel, size, [level])
+            between = cache + rng.randrange(sets * line)  # a cache that is no whole number of ways larger
+            assert curve.misses(between) == want.levels[0].misses
+            assert curve.loads(between, convention) == want.load_bytes(0)  # type: ignore[arg-type]
+            assert curve.stores(between, convention) == want.store_bytes(0)  # type: ignore[arg-type]
+    assert curve.bytes(None, "load_store") == miss_curve(kernel, size, line).bytes(None, "load_store")
+
+
 def test_times_are_given_anew() -> None:
     """More accesses than times: 250,000 steps over 1,500 lines."""
     kernel = kernel_of(
@@ -72,6 +96,10 @@ def test_times_are_given_anew() -> None:
     )
     agree(kernel, {"n": 36}, None, 25)
     agree(kernel, {"n": 40}, 64, 25)
+    curve = miss_curve(kernel, {"n": 40}, 64, sets=8)
+    for ways in (1, 2, 5, 9, 40):
+        want = simulate(kernel, {"n": 40}, [CacheLevel("Z", ways * 512, 64, ways)])
+        assert curve.misses(ways * 512) == want.levels[0].misses
 
 
 def test_errors() -> None:
@@ -82,3 +110,12 @@ def test_errors() -> None:
         miss_curve(gemv, {"n": 10**6})
     with pytest.raises(CommandError, match="smaller than a line"):
         miss_curve(gemv, {"n": 4}).loads(4, "load_store")
+    with pytest.raises(CommandError, match="smaller than 4 lines"):
+        miss_curve(gemv, {"n": 4}, 64, sets=4).loads(255, "load_store")
+    with pytest.raises(CommandError, match="cannot have 0 sets"):
+        miss_curve(gemv, {"n": 4}, 64, sets=0)
+    mixed = kernel_of(
+        "kernel k(n):\n    in A: f64[n], B: f32[n]\n    out C: f64[n]\n    for i in range(n):\n        C[i] = A[i] * B[i]\n"
+    )
+    with pytest.raises(CommandError, match="lines of one size"):
+        miss_curve(mixed, {"n": 4}, sets=2)
