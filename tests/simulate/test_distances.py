@@ -114,8 +114,7 @@ def test_errors() -> None:
         miss_curve(gemv, {"n": 4}, 64, sets=4).loads(255, "load_store")
     with pytest.raises(CommandError, match="cannot have 0 sets"):
         miss_curve(gemv, {"n": 4}, 64, sets=0)
-    mixed = kernel_of(
-        "kernel k(n):\n    in A: f64[n], B: f32[n]\n    out C: f64[n]\n    for i in range(n):\n        C[i] = A[i] * B[i]\n"
-    )
+    head = "kernel k(n):\n    in B: f32[n]\n    out C: f64[n]\n"
+    mixed = kernel_of(head + "    for i in range(n):\n        C[i] = B[i]\n")
     with pytest.raises(CommandError, match="lines of one size"):
         miss_curve(mixed, {"n": 4}, sets=2)
