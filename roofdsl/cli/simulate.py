@@ -113,7 +113,9 @@ def simulate(
                 run = run.through(plain, values, cache, levels, convention=convention, progress=progress)
         if histogram or figure is not None:
             with bar(f"stack distances of {kernel.name}", total) as progress:
-                run = run.with_curve(miss_curve(plain, values, line, sets=sets or 1, progress=progress), convention)
+                run = run.with_curve(
+                    miss_curve(plain, values, line, sets=1 if sets is None else sets, progress=progress), convention
+                )
         runs.append(run)
         if figure is not None:
             from roofdsl.plot.traffic import save_traffic
