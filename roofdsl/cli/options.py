@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ import click
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
-from roofdsl.lang.units import UnitError, parse_size
+from roofdsl.lang.units import UnitError, parse_size, parse_time
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import GROUPS, SUFFIX, Target, checked_file, shipped_model, shipped_models, split_target
 
@@ -59,6 +60,30 @@ def parse_settings(text: str, ctx: click.Context | None = None, param: click.Par
             what = "at most 2**62" if found[name] > 0 else "a positive integer"
             raise click.BadParameter(f"`{name}` is {what}, and {number[:40]} is given", ctx, param)
     return found
+
+
+def unit_option(function: F) -> F:
+    """`--unit tensor|tensor_sparse`; the function gets `unit` or None."""
+    units = click.Choice(["tensor", "tensor_sparse"])
+    return click.option("--unit", type=units, help="Run contractions on matrix units.")(function)
+
+
+def network_options(function: F) -> F:
+    """`--topology`, `--link`, `--latency`: how devices are joined; `topology` and `link` are None where not given."""
+    kinds = click.Choice(["ring", "two-way-ring", "switch"])
+    function = click.option("--latency", metavar="TIME", default="", callback=_time, help="Of each step.")(function)
+    function = click.option("--link", metavar="NAME", help="The machine's link to its neighbours.")(function)
+    return click.option("--topology", type=kinds, help="How the links join the devices; by default a one-way ring.")(
+        function
+    )
+
+
+def _time(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
+    """`1us` in seconds, 0 where nothing is given. Raises click.BadParameter."""
+    try:
+        return parse_time(value) if value else Fraction(0)
+    except UnitError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 def json_option(function: F) -> F:

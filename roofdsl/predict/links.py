@@ -29,12 +29,7 @@ def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable
     Raises CommandError for a name that is neither a memory nor an end of a link.
     """
     start, end = tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(destinations))
-    known = {m.name for m in machine.memories} | {n for link in machine.links for n in (link.start, link.end)}
-    for name in (*start, *end):
-        if name not in known:
-            raise CommandError(
-                f"machine {machine.name} has no memory or link end named {name}", f"it has {', '.join(sorted(known))}"
-            )
+    check_ends(machine, (*start, *end))
     shared = set(start) & set(end)
     if shared:
         raise CommandError(f"{', '.join(sorted(shared))} is both where the stream starts and where it ends")
@@ -53,6 +48,16 @@ def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable
     )
 
 
+def check_ends(machine: Machine, names: Iterable[str]) -> None:
+    """Raises CommandError for a name that is neither a memory of `machine` nor an end of a link."""
+    known = {m.name for m in machine.memories} | {n for link in machine.links for n in (link.start, link.end)}
+    for name in names:
+        if name not in known:
+            raise CommandError(
+                f"machine {machine.name} has no memory or link end named {name}", f"it has {', '.join(sorted(known))}"
+            )
+
+
 Edge = tuple[str, str, str]  # from, to, what it stands for (empty for the ends of the stream)
 
 
@@ -65,7 +70,7 @@ def _network(machine: Machine, start: tuple[str, ...], end: tuple[str, ...]) -> 
     for node in nodes:
         edges[(f"{node}.in", f"{node}.out", f"memory {node}")] = memories.get(node, everything)
     for link in machine.links:
-        for a, b in _directions(link):
+        for a, b in directions(link):
             edges[(f"{a}.out", f"{b}.in", f"link {link.name}")] = link.bandwidth_bytes_per_s
     for node in start:
         edges[(_SOURCE, f"{node}.in", "")] = everything
@@ -74,7 +79,8 @@ def _network(machine: Machine, start: tuple[str, ...], end: tuple[str, ...]) -> 
     return edges
 
 
-def _directions(link: Link) -> tuple[tuple[str, str], ...]:
+def directions(link: Link) -> tuple[tuple[str, str], ...]:
+    """(from, to) of each direction that a link has."""
     forward = (link.start, link.end)
     return (forward, forward[::-1]) if link.both_ways else (forward,)
 

@@ -1,0 +1,60 @@
+"""Break-even sizes as text: from which size on compute takes as long as something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.analysis.formulas import Quotient
+from roofdsl.analysis.writing import sides, text
+from roofdsl.machine.quantities import group, show_number
+from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.predict.break_even import BreakEven
+
+LONGEST = 90
+"""Characters up to which a form is shown; longer ones are in the JSON."""
+
+
+def break_even_rows(found: BreakEven, values: Mapping[str, int]) -> list[tuple[str, str]]:
+    """(term, what is known of it), first the value, then the form and its limit."""
+    rows = [(found.term, answer(found, values))]
+    if found.form is not None:
+        constant = found.form.constant()
+        decimals = "" if constant is None or constant.denominator == 1 else f" = {show_number(constant, 6)}"
+        shown = f"{found.parameter} >= {text(found.form)}{decimals}"
+        signs = {c > 0 for _, c in found.slope}
+        others = ", ".join(sorted(found.form.names()))
+        if len(shown) <= LONGEST:
+            below = signs == {False}
+            rows.append(("", shown.replace(">=", "<=") if below else shown))
+            if len(signs) == 2:
+                more, less = sides(found.slope)
+                rows.append(("", f"where {text(more)} > {text(less)}, else never"))
+        if others and found.limit is not None and found.limit > 0:
+            rows.append(("", f"{found.parameter} -> {show_number(found.limit)} as {others} grow{_s(others)}"))
+    return rows
+
+
+def _s(names: str) -> str:
+    return "" if "," in names else "s"
+
+
+def answer(found: BreakEven, values: Mapping[str, int]) -> str:
+    """`from B = 276 on`, `never`, `at every B`; what is missing where it is not decided."""
+    name = found.parameter
+    if found.intervals is None:
+        missing = sorted((_names(found.form) | found.slope.names()) - values.keys() - {name})
+        return f"give {', '.join(missing)} for a number" if missing else "not decided: no polynomial"
+    if not found.intervals:
+        return "never"
+    parts = []
+    for first, last in found.intervals:
+        if last is None:
+            parts.append(f"at every {name}" if first == 1 else f"from {name} = {group(first)} on")
+        else:
+            until = f"up to {name} = {group(last)}"
+            parts.append(f"{until} only" if first == 1 else f"from {name} = {group(first)} {until}")
+    return ", ".join(parts)
+
+
+def _names(form: Quotient | None) -> frozenset[str]:
+    return form.names() if form is not None else Quasi.constant(0).names()

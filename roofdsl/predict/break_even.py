@@ -1,0 +1,114 @@
+"""From which size on compute takes as long as a level or a link: the break-even of two terms, in closed form.
+
+T_math >= T_comms, with T_math = seconds(p) and T_comms = bytes(p) / bandwidth both polynomials, is an inequality in one
+parameter. Where it is linear in it (after common powers), its solution is a quotient in the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from roofdsl.analysis.formulas import Quotient, quotient
+from roofdsl.lang.record import Record
+from roofdsl.polyhedral.quasi import Monomial, Quasi
+from roofdsl.polyhedral.roots import Interval, positive_intervals
+
+
+class BreakEven(Record):
+    """Where compute takes as long as `term`, over `parameter`.
+
+    form: the value of the parameter at which both take equally long, in the other parameters; compute takes longer
+    above it where `slope` is positive. None where the two are not linear in it, and where one is longer at all sizes.
+    limit: the form's value as all other parameters grow together; None where it has none.
+    intervals: at the given numbers, the sizes at which compute takes at least as long, from first to last (None:
+    without end); None where not all other parameters have numbers, or the terms are no polynomials.
+    """
+
+    term: str
+    parameter: str
+    form: Quotient | None
+    slope: Quasi
+    limit: Fraction | None
+    intervals: tuple[Interval, ...] | None
+
+    @property
+    def first(self) -> int | None:
+        """The least size from which on compute takes at least as long; None where there is none, or not decided."""
+        return self.intervals[-1][0] if self.intervals and self.intervals[-1][1] is None else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers exact where they are integers."""
+        from roofdsl.analysis.writing import text
+
+        return {
+            "term": self.term,
+            "parameter": self.parameter,
+            "expr": None if self.form is None else text(self.form),
+            "limit": None if self.limit is None else float(self.limit),
+            "from": self.first,
+            "intervals": None if self.intervals is None else [list(i) for i in self.intervals],
+        }
+
+
+def break_even(
+    term: str, compute_s: Quasi, other_s: Quasi, parameter: str, values: Mapping[str, int] | None = None
+) -> BreakEven:
+    """Where compute_s >= other_s, both seconds and polynomials in `parameter` and others, which may have `values`."""
+    given = {n: Quasi.constant(v) for n, v in (values or {}).items() if n != parameter}
+    excess = _reduced(compute_s - other_s, parameter)
+    powers = _powers(excess, parameter)
+    form = limit = None
+    slope = powers.get(1, Quasi.constant(0))
+    if powers.keys() <= {0, 1} and 1 in powers and 0 in powers:
+        form = quotient(-powers[0], powers[1])
+        limit = _limit(-powers[0], powers[1])
+    elif not powers.keys() - {0}:
+        slope = powers.get(0, Quasi.constant(0))
+    return BreakEven(term, parameter, form, slope, limit, _intervals(excess.substitute(given), parameter))
+
+
+def _powers(value: Quasi, parameter: str) -> dict[int, Quasi]:
+    """The coefficients of the powers of `parameter`; -1 stands for any power of a floor with it."""
+    found: dict[int, dict[Monomial, Fraction]] = {}
+    for monomial, c in value:
+        power = dict(monomial).get(parameter, 0)
+        rest = tuple((a, e) for a, e in monomial if a != parameter)
+        if any(not isinstance(a, str) and parameter in a.of.names() for a, _ in rest):
+            power = -1
+        found.setdefault(power, {})[rest] = c
+    return {power: Quasi.of(terms) for power, terms in found.items()}
+
+
+def _reduced(value: Quasi, parameter: str) -> Quasi:
+    """Without the powers that all terms share: the parameter is positive."""
+    least = min((dict(m).get(parameter, 0) for m, _ in value), default=0)
+    return value * Quasi.symbol(parameter, -least) if least else value
+
+
+def _limit(top: Quasi, bottom: Quasi) -> Fraction | None:
+    """top / bottom as all parameters grow in proportion; None where it depends on how, or has no limit."""
+    highest = [_highest(part) for part in (top, bottom)]
+    if highest[0].degree(highest[0].names()) != highest[1].degree(highest[1].names()):
+        return None
+    found = quotient(*highest)
+    return None if found is None else found.constant()
+
+
+def _highest(value: Quasi) -> Quasi:
+    degree = max(sum(e for _, e in m) for m, _ in value)
+    return Quasi.of({m: c for m, c in value if sum(e for _, e in m) == degree})
+
+
+def _intervals(excess: Quasi, parameter: str) -> tuple[Interval, ...] | None:
+    """The sizes at which excess >= 0; None where it has other names or floors."""
+    powers = _powers(excess, parameter)
+    if excess.names() - {parameter} or -1 in powers:
+        return None
+    exact = {k: q.constant_value() for k, q in powers.items()}
+    scale = lcm(*(c.denominator for c in exact.values()))
+    coefficients = [int(exact.get(k, 0) * scale) for k in range(max(exact, default=0) + 1)]
+    coefficients[0] += 1  # of integers, p >= 0 is p + 1 > 0
+    return tuple(positive_intervals(coefficients, 1))

@@ -1,0 +1,191 @@
+"""The terms of a prediction as closed forms in the parameters: seconds of compute, bytes of memory.
+
+Works on integer sets through `analysis.closed`; without sympy. For machines without caches: compulsory traffic has one
+closed form for all sizes, Q(Z) has several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from roofdsl.analysis.closed import ClosedForms
+from roofdsl.analysis.operations import StatementOperations
+from roofdsl.analysis.results import WorkAt
+from roofdsl.analysis.settled import NoClosedForm
+from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Product, Sum, Sym
+from roofdsl.loops.model import Kernel, Parameter
+from roofdsl.machine.model import Machine
+from roofdsl.polyhedral.cases import Cases
+from roofdsl.polyhedral.quasi import Quasi, floor
+from roofdsl.predict.boundary import memory_boundary
+from roofdsl.predict.compute import check_unit, compute_time
+from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.kernel import DEFAULTS, Options
+
+if TYPE_CHECKING:
+    from roofdsl.loops.programs import LoweredProgram
+
+
+class Terms(Record):
+    """T_comp in seconds and Q at the memory's boundary in bytes, of one or more launches; exact, for all sizes.
+
+    label: the kernel with its arguments, as a program writes them.
+    """
+
+    label: str
+    compute_s: Quasi
+    memory_bytes: Quasi
+
+
+def summed(terms: Sequence[Terms]) -> Terms:
+    """All of them together."""
+    zero = Quasi.constant(0)
+    return Terms("", sum((t.compute_s for t in terms), zero), sum((t.memory_bytes for t in terms), zero))
+
+
+def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> Terms:
+    """The terms of one launch of `kernel` on `machine`, in all its parameters.
+
+    `options.unit` and `options.traffic` hold as for `predict`; the others are not looked at. Raises CommandError where
+    there is no one closed form for all sizes, and for what the machine lacks.
+    """
+    unit = options.unit or kernel.unit
+    check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
+    if machine.pipes_separate and unit is None:
+        raise CommandError(f"{machine.name} has separate pipes, so that its compute time is no sum of closed forms")
+    at = memory_boundary(kernel, machine, options.traffic)
+    if at.cache_bytes is not None:
+        what = f"{machine.name} has caches, behind which traffic has no one closed form for all sizes"
+        raise CommandError(what, "a machine without them, as textbooks have it, moves every datum once")
+    forms = ClosedForms(kernel, {})
+    costs = {name: Fraction(value) for name, value in kernel.costs}
+    try:
+        seconds = Quasi.constant(0)
+        for place, statement in enumerate(forms.operations):
+            each = compute_time(_work(statement), machine, unit=unit, costs=costs).time_s
+            if each:
+                weights = [int(k == place) for k in range(len(forms.operations))]
+                seconds = seconds + _one(forms.weighted(weights)) * each
+        return Terms(kernel.name, seconds, _one(forms.compulsory(at.convention).total))
+    except NoClosedForm as error:
+        raise CommandError(f"{kernel.name} has no one closed form for all sizes: {error}") from None
+
+
+def _work(statement: StatementOperations) -> WorkAt:
+    return WorkAt(statement.operations, statement.fused_pairs, statement.cmp, statement.casts)
+
+
+def _one(form: Cases) -> Quasi:
+    found = form.single
+    if found is None:
+        raise NoClosedForm("its form has several cases")
+    if form.assumes:
+        raise NoClosedForm(f"its form holds only where {', '.join(form.assumes)}")
+    return found
+
+
+Values = dict[str, int | None]
+"""Parameters by name, with numbers where they are given or have defaults."""
+
+
+def kernel_terms(
+    checked: CheckedFile,
+    name: str,
+    machine: Machine,
+    settings: Mapping[str, int],
+    options: Options = DEFAULTS,
+) -> tuple[Values, tuple[Terms, ...]]:
+    """The parameters of a kernel of a file, and the terms of one launch in them. Raises what `terms_of` raises."""
+    from roofdsl.loops.load import kernel
+
+    found = kernel(checked, name, settings)
+    return _values(name, found.parameters, settings, dict(found.constants)), (terms_of(found, machine, options),)
+
+
+def program_terms(
+    checked: CheckedFile,
+    name: str,
+    machine: Machine,
+    settings: Mapping[str, int],
+    options: Options = DEFAULTS,
+    *,
+    over: str | None = None,
+) -> tuple[Values, tuple[Terms, ...]]:
+    """The parameters of a program, and the terms of each launch in them; equal launches together, in their order.
+
+    `options.unit` holds for the launches that can take it, as in `predict_launches`. `over`: a parameter that the forms
+    are to have as a symbol; one that a kernel takes as `const` is refused. Raises what `terms_of` raises.
+    """
+    from roofdsl.loops.programs import program
+
+    lowered = program(checked, name, settings)
+    if over is not None:
+        _check_free(checked, name, settings, lowered, over)
+    known: dict[tuple[str, tuple[tuple[str, int], ...]], Terms] = {}
+    found: dict[str, Terms] = {}
+    for launch in lowered.launches:
+        kernel = launch.kernel
+        key = (kernel.name, kernel.constants)
+        if key not in known:
+            known[key] = terms_of(kernel, machine, replace(options, unit=_unit(kernel, machine, options.unit)))
+        values, times = {n: quasi(e) for n, e in launch.arguments}, quasi(launch.times)
+        label = f"{kernel.name}({', '.join(str(e) for _, e in launch.arguments)})"
+        compute, moved = (form.substitute(values) * times for form in (known[key].compute_s, known[key].memory_bytes))
+        before = [found[label]] if label in found else []
+        found[label] = replace(summed([Terms(label, compute, moved), *before]), label=label)
+    constants = {p.name.text for p in checked.programs[name].tree.parameters if p.const}
+    return _values(name, lowered.parameters, settings, constants), tuple(found.values())
+
+
+def _check_free(
+    checked: CheckedFile, name: str, settings: Mapping[str, int], lowered: LoweredProgram, over: str
+) -> None:
+    """Raises CommandError where another value of `over` changes a kernel's constants."""
+    from roofdsl.loops.programs import program
+
+    default = next((p.default for p in lowered.parameters if p.name == over), None)
+    changed = program(checked, name, {**settings, over: (settings.get(over) or default or 1) + 1})
+    for before, after in zip(lowered.launches, changed.launches, strict=True):
+        if before.kernel.constants != after.kernel.constants:
+            message = f"{name} gives {over} to {before.kernel.name} as a `const` parameter, a number in all its forms"
+            raise CommandError(message, "let another parameter grow, and set this one with --set")
+
+
+def _values(
+    name: str, parameters: Sequence[Parameter], settings: Mapping[str, int], constants: Iterable[str]
+) -> Values:
+    known = {p.name: settings.get(p.name, p.default) for p in parameters}
+    unknown = sorted(settings.keys() - known.keys() - set(constants))
+    if unknown:
+        raise CommandError(f"{name} has no parameter `{unknown[0]}`", f"it has {', '.join(known)}")
+    return known
+
+
+def _unit(kernel: Kernel, machine: Machine, unit: str | None) -> str | None:
+    """The matrix unit where the kernel is a contraction in types for which the machine has it."""
+    if unit is None or not is_contraction(kernel):
+        return None
+    types = {t for s in ClosedForms(kernel, {}).operations for t, _ in s.operations}
+    return unit if all(machine.stated(t, unit) is not None for t in types) else None
+
+
+def quasi(e: IntExpr) -> Quasi:
+    """An integer expression of parameters as a polynomial. Raises CommandError where it is none."""
+    if isinstance(e, Const):
+        return Quasi.constant(e.value)
+    if isinstance(e, Sym):
+        return Quasi.symbol(e.name)
+    if isinstance(e, (Sum, Product)):
+        parts = [quasi(t) for t in e.terms]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part if isinstance(e, Sum) else total * part
+        return total
+    if isinstance(e, FloorDiv) and isinstance(e.divisor, Const):
+        return floor(quasi(e.numerator) * Fraction(1, e.divisor.value))
+    raise CommandError(f"`{e}` has no closed form")

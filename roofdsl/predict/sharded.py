@@ -1,0 +1,293 @@
+"""A contraction shared by p devices along one of its parameters: T_math of one device against T_comms of the links.
+
+Each device takes 1/p of the parameter's range: of the arrays with such a dimension it needs a part, of the others all.
+Where the parameter is summed over, each device has partial sums of the whole result, which are added by a collective;
+where it is a dimension of the result, each has a part of it. (Guide: T_lower = max(T_math, T_comms), T_upper =
+T_math + T_comms; the memory's time is one more term here.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, field
+from roofdsl.lang.report import did_you_mean
+from roofdsl.loops.accesses import accesses, elements, statements
+from roofdsl.loops.integers import Const, Sym
+from roofdsl.loops.model import Array, Assign, Count, Element, Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.predict.break_even import BreakEven, break_even
+from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
+from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.kernel import DEFAULTS, Options, predict
+from roofdsl.predict.time import Prediction
+
+_SAME = Fraction(9, 10)
+Result = Literal["whole", "parts"]
+
+
+class Transfer(Record):
+    """One array that is communicated, and how."""
+
+    array: Array
+    kind: Kind
+
+
+class Sharding(Record):
+    """How a kernel is shared: along `parameter`, with these transfers.
+
+    parts: arrays of which each device has a part; whole: those it needs all of; sums: results it has partial sums of.
+    """
+
+    kernel: Kernel
+    parameter: str
+    parts: tuple[str, ...]
+    whole: tuple[str, ...]
+    sums: tuple[str, ...]
+    transfers: tuple[Transfer, ...]
+
+
+class ShardedPrediction(Record):
+    """p devices: `device` is the prediction of one of them without its links, `communication` what the links carry.
+
+    break_evens: from which size on compute takes as long as the memory, and as the links.
+    """
+
+    sharding: Sharding
+    network: Network
+    device: Prediction
+    communication: tuple[tuple[str, Collective], ...]
+    break_evens: tuple[BreakEven, ...] = field(default=(), compare=False)
+
+    @property
+    def link(self) -> str:
+        """The name of the links."""
+        return self.network.link
+
+    @property
+    def compute_s(self) -> Fraction:
+        """T_math of one device."""
+        return self.device.compute_s
+
+    @property
+    def communication_s(self) -> Fraction:
+        """T_comms: all collectives, one after the other."""
+        return sum((c.time_s for _, c in self.communication), Fraction(0))
+
+    @property
+    def expected_s(self) -> Fraction:
+        """The lower bound: everything overlaps."""
+        return max(self.device.expected_s, self.communication_s)
+
+    @property
+    def no_overlap_s(self) -> Fraction:
+        """The upper bound: nothing overlaps."""
+        return self.device.no_overlap_s + self.communication_s
+
+    @property
+    def work(self) -> int:
+        """W of all devices together."""
+        return self.device.work * self.network.devices
+
+    @property
+    def rate_per_s(self) -> Fraction:
+        """W of all devices over the lower bound."""
+        return self.work / self.expected_s if self.expected_s else Fraction(0)
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """The largest term, and those within 10 % of it, largest first."""
+        terms = [*self.device.terms, (self.link, self.communication_s)]
+        near = [(name, t) for name, t in terms if t and t >= _SAME * max(time for _, time in terms)]
+        return tuple(name for name, _ in sorted(near, key=lambda item: -item[1]))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `roofdsl.shard/1`; `device` is a `roofdsl.predict/1`."""
+        s = self.sharding
+        return {
+            "schema": "roofdsl.shard/1",
+            "kernel": s.kernel.name,
+            "machine": self.device.machine,
+            "devices": self.network.devices,
+            "split": s.parameter,
+            "parts": list(s.parts),
+            "whole": list(s.whole),
+            "sums": list(s.sums),
+            "topology": self.network.topology,
+            "work_flops": self.work,
+            "flops_per_s": float(self.rate_per_s),
+            "compute_s": float(self.compute_s),
+            "communication_s": float(self.communication_s),
+            "time_s": float(self.expected_s),
+            "time_no_overlap_s": float(self.no_overlap_s),
+            "bound": " and ".join(self.bounds),
+            "communication": [{"array": name} | c.to_json() for name, c in self.communication],
+            "break_even": [c.to_json() for c in self.break_evens],
+            "device": self.device.to_json(),
+        }
+
+
+def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result: Result = "whole") -> Sharding:
+    """How `kernel`, a contraction, is shared along `parameter`.
+
+    gather: arrays of which every device needs all but holds a part at first. result: whether each device is to have
+    all of it, or a part. Raises CommandError for a kernel that cannot be shared so, and for names that do not fit.
+    """
+    names = [p.name for p in kernel.parameters]
+    if parameter not in names:
+        help = did_you_mean(parameter, names, f"its parameters are {', '.join(names)}")
+        raise CommandError(f"kernel {kernel.name} has no parameter `{parameter}`", help)
+    if not is_contraction(kernel):
+        raise CommandError(
+            f"{kernel.name} is not a contraction, and only contractions are shared",
+            "a contraction sums products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`",
+        )
+    _check_loops(kernel, parameter)
+    arrays = [a for a in kernel.arrays if not a.is_scalar]
+    parts = [a.name for a in arrays if Sym(parameter) in a.dims]
+    written = {a.name for a in arrays if a.intent in ("out", "inout")}
+    summed = _summed(kernel, parameter)
+    sums = [a.name for a in arrays if a.name in summed and a.name not in parts]
+    inputs = [a.name for a in arrays if a.name not in parts and a.name not in written]
+    transfers = [Transfer(_gathered(arrays, inputs, parts, name, parameter), "all-gather") for name in gather]
+    for array in arrays:
+        if array.name in sums:
+            transfers.append(Transfer(array, "all-reduce" if result == "whole" else "reduce-scatter"))
+        elif array.name in written and array.name in parts and result == "whole":
+            transfers.append(Transfer(array, "all-gather"))
+    return Sharding(kernel, parameter, tuple(parts), tuple(inputs), tuple(sums), tuple(transfers))
+
+
+def _check_loops(kernel: Kernel, parameter: str) -> None:
+    """Whether `parameter` is the extent of loops and dimensions that go together, and nothing else."""
+
+    def refuse(why: str) -> CommandError:
+        help = "a kernel with a parameter of its own for each loop can be shared along any of them"
+        return CommandError(f"{kernel.name} cannot be shared along {parameter}: {why}", help)
+
+    for array in kernel.arrays:
+        if any(parameter in d.symbols() and d != Sym(parameter) for d in array.dims):
+            raise refuse(f"{array.name} has a dimension in which it is not alone")
+        if sum(d == Sym(parameter) for d in array.dims) > 1:
+            raise refuse(f"{array.name} has it as two of its dimensions")
+    if any(parameter in assumed.symbols() for assumed in kernel.assumptions):
+        raise refuse("an assumption is about it")
+    for placed in statements(kernel.body):
+        over = set()
+        for loop in placed.loops:
+            bounds = (loop.start, loop.stop, loop.step)
+            if (loop.start, loop.stop, loop.step) == (Const(0), Sym(parameter), Const(1)):
+                over.add(loop.var)
+            elif any(parameter in b.symbols() for b in bounds):
+                raise refuse(f"the loop over {loop.var} ends elsewhere than at {parameter}")
+        if len(over) > 1:
+            raise refuse(f"the loops over {' and '.join(sorted(over))} both run over it")
+        if isinstance(placed.statement, Count):
+            continue
+        for element in (access.element for access in accesses(placed.statement)):
+            for subscript, extent in zip(element.subscripts, element.array.dims, strict=True):
+                used = subscript.symbols() & over
+                if (extent == Sym(parameter)) != bool(used) or (used and subscript not in {Sym(v) for v in used}):
+                    raise refuse(
+                        f"{element.array.name} is not taken part by part, as its subscript `{subscript}` shows"
+                    )
+
+
+def _summed(kernel: Kernel, parameter: str) -> set[str]:
+    """Arrays updated inside a loop over the parameter, without a dimension of it: sums over the devices."""
+    found = set()
+    for placed in statements(kernel.body):
+        statement = placed.statement
+        inside = any(loop.stop == Sym(parameter) for loop in placed.loops)
+        if inside and isinstance(statement, Assign) and isinstance(statement.target, Element):
+            array = statement.target.array
+            if Sym(parameter) not in array.dims:
+                if statement.op == "=" and statement.target not in elements(statement.value):
+                    raise CommandError(
+                        f"{kernel.name} overwrites {array.name} in each turn of its loop over {parameter}"
+                    )
+                found.add(array.name)
+    return found
+
+
+def _gathered(arrays: Sequence[Array], inputs: Sequence[str], parts: Sequence[str], name: str, parameter: str) -> Array:
+    if name in parts:
+        raise CommandError(f"nothing of {name} is gathered: each device needs only its part along {parameter}")
+    if name not in inputs:
+        help = did_you_mean(name, inputs, f"it may be {', '.join(inputs)}" if inputs else "none is needed whole")
+        raise CommandError(f"`{name}` is no input that every device needs whole", help)
+    return next(a for a in arrays if a.name == name)
+
+
+def predict_sharded(
+    sharding: Sharding,
+    parameters: Mapping[str, int],
+    machine: Machine,
+    network: Network,
+    options: Options = DEFAULTS,
+    *,
+    over: str | None = None,
+) -> ShardedPrediction:
+    """The prediction of one of `network.devices` machines, with its collectives; `over`: break-even sizes of it.
+
+    Raises CommandError for a missing parameter, one that the devices do not divide, and what `predict` raises.
+    """
+    from roofdsl.analysis.setting import numbers
+
+    kernel, name, p = sharding.kernel, sharding.parameter, network.devices
+    values = numbers(kernel, parameters)
+    if values[name] % p:
+        raise CommandError(f"{p} devices do not share {name} = {values[name]} evenly", f"{name} is a multiple of {p}")
+    device = predict(kernel, {**values, name: values[name] // p}, machine, options)
+    done = tuple((t.array.name, collective(t.kind, _bytes(t.array, values), network)) for t in sharding.transfers)
+    found = () if over is None else _break_evens(sharding, machine, network, values, options, parameter=over)
+    return ShardedPrediction(sharding, network, device, done, found)
+
+
+def _bytes(array: Array, values: Mapping[str, int]) -> int:
+    count = 1
+    for d in array.dims:
+        count *= d.evaluate(values)
+    return count * array.type.bytes
+
+
+def _break_evens(
+    sharding: Sharding,
+    machine: Machine,
+    network: Network,
+    values: Mapping[str, int],
+    options: Options,
+    *,
+    parameter: str,
+) -> tuple[BreakEven, ...]:
+    """From which `parameter` on the compute time of one device is at least its memory's, and its links'.
+
+    Closed forms in the parameters of the whole, exact values where `values` has the others. Latencies are a part of
+    the links' time. Raises CommandError where the terms have no closed form.
+    """
+    from roofdsl.predict.forms import quasi, terms_of
+
+    kernel, p = sharding.kernel, network.devices
+    names = [q.name for q in kernel.parameters]
+    if parameter not in names:
+        help = did_you_mean(parameter, names, f"its parameters are {', '.join(names)}")
+        raise CommandError(f"kernel {kernel.name} has no parameter `{parameter}`", help)
+    terms = terms_of(kernel, machine, options)
+    local = {sharding.parameter: Quasi.symbol(sharding.parameter) * Fraction(1, p)}
+    compute = terms.compute_s.substitute(local)
+    memory = machine.main_memory
+    others = [(memory.name, terms.memory_bytes.substitute(local) * (1 / memory.bandwidth_bytes_per_s))]
+    if sharding.transfers:
+        seconds = Quasi.constant(0)
+        for t in sharding.transfers:
+            share, steps = cost(t.kind, p, network.topology)
+            size = Quasi.constant(t.array.type.bytes)
+            for d in t.array.dims:
+                size = size * quasi(d)
+            seconds = seconds + size * (share / network.bandwidth_bytes_per_s) + steps * network.latency_s
+        others.append((network.link, seconds))
+    return tuple(break_even(name, compute, other, parameter, values) for name, other in others)

@@ -1,0 +1,86 @@
+"""What `collective`, `shard` and `break-even` print, word for word; `pytest --update-golden` writes it anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+GOLDEN = Path(__file__).parent / "golden"
+TPU = "--machine tpu_v5e --unit tensor"
+
+PRINTED = {
+    "collective_ring": "collective all-reduce --bytes 1GiB --devices 8 --machine tpu_v5e --latency 1us",
+    "collective_among": "collective all-gather --bytes 1GiB --among HBM0,HBM1,HBM2 --machine summit",
+    "shard_sums": f"shard matmul_bdf --split D --devices 2 --over D {TPU}",
+    "shard_gather": f"shard matmul_bdf --split F --devices 4 --gather X --result parts --topology two-way-ring {TPU}",
+    "break_even": f"break-even matmul_i8 --over B {TPU}",
+    "break_even_program": "break-even layer_decode --over batch --set old=128 --machine h100_sxm --unit tensor",
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_is_printed(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
+    result = roofdsl(*PRINTED[name].split(" "))
+    assert (result.returncode, result.stderr) == (0, "")
+    golden(GOLDEN / f"{name}.txt", result.stdout)
+
+
+FAILS = {
+    "collective_who": "collective all-reduce --bytes 1GiB --machine tpu_v5e",
+    "collective_unit": "collective all-reduce --bytes 1024 --devices 8 --machine tpu_v5e",
+    "collective_no_links": "collective all-reduce --bytes 1GiB --devices 8 --machine v100_deck",
+    "collective_which_link": "collective all-reduce --bytes 1GiB --devices 8 --machine summit",
+    "collective_nowhere": "collective all-gather --bytes 1GiB --among HBM0,HBM7 --machine summit",
+    "collective_latency": "collective all-gather --bytes 1GiB --devices 2 --machine tpu_v5e --latency 3",
+    "shard_uneven": f"shard matmul_bdf --split D --devices 3 {TPU}",
+    "shard_square": f"shard matmul_bf16 --split n --devices 2 {TPU}",
+    "shard_several": f"shard models/kernels/matmul_sharded.roof --split D --devices 2 {TPU}",
+    "break_even_caches": "break-even matmul_bdf --over B --machine h100_pcie --unit tensor",
+    "break_even_parameter": f"break-even matmul_bdf --over b {TPU}",
+}
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_what_goes_wrong(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
+    result = roofdsl(*FAILS[name].split(" "))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+    golden(GOLDEN / f"error_{name}.txt", result.stderr)
+
+
+def test_json(roofdsl: Run) -> None:
+    def read(line: str) -> dict[str, object]:
+        found = json.loads(roofdsl(*line.split(" "), "--json").stdout)
+        assert isinstance(found, dict)
+        return found
+
+    ring = read(PRINTED["collective_ring"])
+    assert ring["schema"] == "roofdsl.collective/1"
+    assert ring["time_s"] == pytest.approx(1.75 * 2**30 / 45e9 + 14e-6)
+    among = read(PRINTED["collective_among"])
+    assert among["at_least_s"] == among["time_s"] == pytest.approx(2 / 3 * 2**30 / 50e9)
+    sums = read(PRINTED["shard_sums"])
+    assert (sums["schema"], sums["devices"], sums["bound"]) == ("roofdsl.shard/1", 2, "ICI and compute")
+    assert isinstance(sums["break_even"], list)
+    assert [b["from"] for b in sums["break_even"]] == [664, 8756]
+    found = read(PRINTED["break_even"])
+    assert found["schema"] == "roofdsl.break-even/1"
+    assert found["break_even"] == [
+        {
+            "launch": "matmul_i8",
+            "term": "HBM",
+            "parameter": "B",
+            "expr": "19700*D*F/(81*D*F - 19700*D - 19700*F)",
+            "limit": pytest.approx(243.2, abs=0.1),
+            "from": 259,
+            "intervals": [[259, None]],
+        }
+    ]
+    both = read(f"break-even models/kernels/matmul_sharded.roof --over B {TPU}")
+    assert isinstance(both["kernels"], list)
+    assert len(both["kernels"]) == 4
