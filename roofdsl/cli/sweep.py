@@ -1,0 +1,228 @@
+"""`roofdsl sweep`: predictions over ranges of parameters, machines and cache sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from roofdsl.cli.options import choose, json_option, show_json, traffic_option, unit_option, warn
+from roofdsl.cli.progress import progress_bar
+from roofdsl.cli.sweep_report import FORMATS, check_output, describe, to_json, write_table
+from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.predict.kernel import Options
+from roofdsl.sweep.ranges import parse_ranges, parse_sizes
+
+if TYPE_CHECKING:
+    from roofdsl.sweep.journal import Journal
+    from roofdsl.sweep.points import Runner
+    from roofdsl.sweep.run import Variant
+    from roofdsl.sweep.table import Table
+
+MOST_VARIANTS = 1000
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--machine",
+    "machine_names",
+    multiple=True,
+    required=True,
+    metavar="NAME|FILE[:NAME]",
+    help="A shipped machine or a file (repeatable).",
+)
+@click.option(
+    "--set", "texts", multiple=True, metavar="RANGES", help="n=1..4096:*2,b=8..128:+8 or n=64,100 (repeatable)."
+)
+@click.option("--cache", "cache_text", metavar="SIZES", help="Sizes of the last cache, as in 256KiB..8MiB:*2.")
+@traffic_option
+@unit_option
+@click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
+@click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
+@click.option("-o", "--output", metavar="|".join(f"OUT.{f}" for f in FORMATS), help="The whole table.")
+@click.option("--best", "best_by", metavar="COLUMN", help="What the best point is best in; the rate.")
+@click.option("--per", "per_text", metavar="NAMES", help="The best, and the Pareto front, for each value of these.")
+@click.option("--pareto", "pareto_text", metavar="A,B", help="The two columns; time_s and the memory's bytes.")
+@click.option("--plot", "figure", metavar="OUT.svg|png|pdf", help="Curves over one parameter, or a map over two.")
+@click.option("--show", "shown", metavar="COLUMN", help="What is drawn; the rate.")
+@click.option("--over", "over_text", metavar="X[,Y]", help="Over what; the parameters swept, the last ones first.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes for points without a closed form; one a core.")
+@click.option("--scheduler", metavar="ADDRESS", help="A dask.distributed scheduler for them, as in tcp://host:8786.")
+@click.option("--journal", "journal_name", metavar="FILE", help="Where these points are kept; with -o, OUT.journal.")
+@click.option("--most-counted", type=click.IntRange(0), default=100_000, help="How many of them at most; 100,000.")
+@json_option
+def sweep(
+    *,
+    file: str,
+    machine_names: tuple[str, ...],
+    texts: tuple[str, ...],
+    cache_text: str | None,
+    traffic: Traffic | None,
+    unit: str | None,
+    ceilings: tuple[str, ...],
+    levels: Literal["all", "memory"],
+    output: str | None,
+    best_by: str | None,
+    per_text: str | None,
+    pareto_text: str | None,
+    figure: str | None,
+    shown: str | None,
+    over_text: str | None,
+    jobs: int | None,
+    scheduler: str | None,
+    journal_name: str | None,
+    most_counted: int,
+    as_json: bool,
+) -> int:
+    """Predict a kernel at every combination of parameters, machines and cache sizes.
+
+    Points at which closed forms are exact are evaluated all at once, millions a second; the others are counted or
+    simulated one by one, each as `predict` does it.
+    """
+    ranges: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        ranges |= parse_ranges(text)
+    caches = parse_sizes(cache_text) if cache_text else ()
+    if output is not None:
+        check_output(Path(output))
+    machines = [load_machine(name) for name in dict.fromkeys(machine_names)]
+    if len({m.name for m in machines}) < len(machines):
+        raise CommandError("two of the machines have the same name")
+    variants, ranges = _variants(file, ranges)
+    if figure is not None:
+        from roofdsl.plot.board import check_format
+
+        check_format(Path(figure))
+    from roofdsl.sweep.run import sweep as run
+
+    runner, journal = _runner(jobs, scheduler, journal_name or (f"{output}.journal" if output else None))
+    options = Options(traffic, unit, ceilings, levels)
+    try:
+        with progress_bar("counting points") as move:
+            found = run(
+                variants, ranges, machines, options, caches=caches, runner=runner, most_counted=most_counted,
+                tell=lambda done, total: move(done / max(1, total), f"{done:,} of {total:,}"),
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        if journal is not None and (done := len(journal.rows)):
+            warn(f"{done:,} points counted are in {journal.path}; the same command goes on from there")
+        raise
+    finally:
+        if journal is not None:
+            journal.close()
+    if not len(found.table):
+        raise CommandError("the sweep has no points")
+    per = tuple(n.strip() for n in per_text.split(",")) if per_text else ()
+    views = _views(found.table.names, best_by, pareto_text)
+    best_places, front = _chosen(found.table, views, per)
+    if output is not None:
+        write_table(Path(output), found)
+    if figure is not None:
+        from roofdsl.plot.sweep_map import save_sweep_figure
+
+        over = tuple(n.strip() for n in over_text.split(",")) if over_text else ()
+        save_sweep_figure(Path(figure), found.table, shown or views[0], over, variants[0].kernel.name)
+    if as_json:
+        show_json(to_json(found, variants[0].kernel.name, best_places, front))
+    elif output is None or best_by or pareto_text or per:
+        click.echo(describe(found, variants[0].kernel.name, views, best_places, front))
+    if found.left_out:
+        warn(f"{found.left_out:,} points break what the kernel assumes, and are left out")
+    for message in found.warnings:
+        warn(message)
+    return _tell_failures(found.failures, journal)
+
+
+def _views(names: Sequence[str], best_by: str | None, pareto_text: str | None) -> tuple[str, str, str]:
+    """(column of the best, the two columns of the Pareto front)."""
+    rate = "flops_per_s" if "flops_per_s" in names else "bytes_per_s"
+    memory = [n for n in names if n.endswith("_bytes") and n != "cache_bytes"]
+    pair = [n.strip() for n in pareto_text.split(",")] if pareto_text else ["time_s", memory[-1]]
+    if len(pair) != 2:
+        raise CommandError(f"`{pareto_text}` is not two columns", "write --pareto time_s,DRAM_bytes")
+    return best_by or rate, pair[0], pair[1]
+
+
+def _chosen(table: Table, views: tuple[str, str, str], per: Sequence[str]) -> tuple[list[int], list[int]]:
+    from roofdsl.sweep.table import best, pareto
+
+    return best(table, views[0], per), pareto(table, views[1], views[2], per)
+
+
+def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -> tuple[Runner, Journal | None]:
+    from roofdsl.sweep.journal import Journal, journaled
+    from roofdsl.sweep.points import on_cluster, on_cores
+
+    if jobs is not None and scheduler is not None:
+        raise click.UsageError("--jobs are processes of this machine, and --scheduler has its own workers; take one")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    runner = on_cluster(scheduler) if scheduler is not None else on_cores(jobs or cores)
+    if journal_name is None:
+        return runner, None
+    journal = Journal(Path(journal_name))
+    if journal.damaged:
+        warn(f"{journal.damaged:,} damaged lines of {journal.path} are left out; their points are done again")
+    return journaled(runner, journal), journal
+
+
+def _tell_failures(failures: Sequence[tuple[Mapping[str, object], str]], journal: Journal | None) -> int:
+    """Says which points failed, and gives the exit status. A journal is kept only where trying again may help."""
+    for where, why in failures[:10]:
+        warn(f"{', '.join(f'{n} = {v}' for n, v in where.items())}: {why}")
+    if len(failures) > 10:
+        warn(f"and {len(failures) - 10:,} more points")
+    if journal is not None:
+        journal.close(remove=not failures)
+    if not failures:
+        return 0
+    warn(f"{len(failures):,} points failed; their rows are empty")
+    return 2
+
+
+def _variants(file: str, ranges: dict[str, tuple[int, ...]]) -> tuple[list[Variant], dict[str, tuple[int, ...]]]:
+    """The kernels, one for each combination of numbers that shape it, and the ranges of their parameters."""
+    from roofdsl.loops.load import kernel
+    from roofdsl.sweep.run import Variant
+
+    chosen = choose(file)
+    if chosen.programs:
+        known = ", ".join(chosen.checked.kernels)
+        raise CommandError(f"{chosen.programs[0]} is a program, and kernels are swept", f"pick one of {known}")
+    if len(chosen.kernels) != 1:
+        names = ", ".join(chosen.kernels[:8])
+        raise CommandError(f"`{file}` has several kernels", f"pick one, such as {file}:{chosen.kernels[0]} ({names})")
+    name = chosen.kernels[0]
+    shaping = [n for n in _constants_of(chosen.checked, name) if n in ranges]
+    combinations = [dict(zip(shaping, values, strict=True)) for values in product(*(ranges[n] for n in shaping))]
+    if len(combinations) > MOST_VARIANTS:
+        raise CommandError(
+            f"{' and '.join(shaping)} shape kernel {name}, and {len(combinations):,} combinations are too many",
+            f"at most {MOST_VARIANTS:,}",
+        )
+    kernels = [kernel(chosen.checked, name, combination) for combination in combinations]
+    own = {n: values for n, values in ranges.items() if n not in shaping}
+    return [Variant(k, dict(k.constants)) for k in kernels], _complete(kernels[0], own)
+
+
+def _constants_of(checked: CheckedFile, name: str) -> list[str]:
+    """Parameters that are numbers before anything else is known of the kernel."""
+    return [p.name.text for p in checked.kernels[name].tree.parameters if p.const]
+
+
+def _complete(kernel: Kernel, ranges: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Values of all parameters, those of the file's defaults too. Raises CommandError as `predict` does."""
+    from roofdsl.analysis.setting import numbers
+
+    free = replace(kernel, assumptions=())  # which points keep them is seen later
+    first = numbers(free, {n: v[0] for n, v in ranges.items()})
+    found = {n: ranges.get(n, (v,)) for n, v in first.items()}
+    return {n: found[n] for n in [*(n for n in found if n not in ranges), *ranges]}

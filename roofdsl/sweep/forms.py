@@ -1,0 +1,214 @@
+"""The closed forms of one kernel that predictions rest on, each with the points at which it is the exact number.
+
+Where predictions count in another order than that of the loops (by the thread blocks of a GPU), a form stands for them
+only if it is the same in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from roofdsl.analysis.at import scalar_bytes
+from roofdsl.analysis.closed import Bytes, ClosedForms, NoClosedForm
+from roofdsl.analysis.operations import StatementOperations
+from roofdsl.loops.accesses import Access, accesses, statements
+from roofdsl.loops.model import Assign, Kernel, Let, Traffic
+from roofdsl.polyhedral.cases import Cases
+from roofdsl.polyhedral.library import TooHard
+from roofdsl.polyhedral.sizes import NotAffine
+from roofdsl.sweep.assumed import ALIGNED, Assumed, NotUnderstood
+from roofdsl.sweep.numeric import Form, Points
+
+T = TypeVar("T")
+Part = Literal["total", "loads", "stores"]
+
+QUICK = 500_000
+"""Integer-set operations for one form of Q(Z): what takes longer is counted point by point."""
+
+
+class Known:
+    """A form and where it holds."""
+
+    def __init__(self, cases: Cases, assumed: Assumed) -> None:
+        self.form, self.assumed = Form(cases), assumed
+
+
+class KernelForms:
+    """The forms of `kernel` with `given` parameters as numbers; None stands for one that is not found."""
+
+    def __init__(self, kernel: Kernel, given: Mapping[str, int]) -> None:
+        self.kernel, self.given = kernel, dict(given)
+        self._closed: dict[int | None, ClosedForms | None] = {}
+        self._bytes: dict[tuple[object, ...], Bytes | None] = {}
+        self._known: dict[tuple[object, ...], Known | None] = {}
+
+    def _forms(self, line_bytes: int | None) -> ClosedForms | None:
+        if line_bytes not in self._closed:
+            try:
+                self._closed[line_bytes] = ClosedForms(self.kernel, self.given, line_bytes, QUICK)
+            except (NoClosedForm, NotAffine):
+                self._closed[line_bytes] = None
+        return self._closed[line_bytes]
+
+    def operations(self) -> tuple[StatementOperations, ...]:
+        """What each statement costs, in the order of the text."""
+        forms = self._forms(None)
+        return () if forms is None else forms.operations
+
+    def weighted(self, weights: Sequence[int]) -> Known | None:
+        """The sum over statements of executions times weight."""
+        key = ("weighted", *weights)
+        if key not in self._known:
+            self._known[key] = self._ready(self._tried(None, lambda forms: forms.weighted(weights)), None)
+        return self._known[key]
+
+    def registers(self, part: Part) -> tuple[Known | None, int]:
+        """(bytes of accesses to arrays, those of scalars), as `sectors.register_bytes_at` counts them."""
+        forms = self._forms(None)
+        if forms is None:
+            return None, 0
+        weights = []
+        for placed in statements(forms.kernel.body):
+            s = placed.statement
+            each = accesses(s) if isinstance(s, (Assign, Let)) else ()
+            weights.append(sum(a.element.array.type.bytes for a in each if part in ("total", _direction(a))))
+        loaded, stored = scalar_bytes(forms.kernel)
+        return self.weighted(weights), {"total": loaded + stored, "loads": loaded, "stores": stored}[part]
+
+    def compulsory(self, line_bytes: int | None, convention: Traffic, part: Part = "total") -> Known | None:
+        """The traffic of a cache without bound in lines of `line_bytes`."""
+        return self._part(("compulsory", convention), line_bytes, part, lambda f: f.compulsory(convention))
+
+    def at_cache(
+        self, cache_bytes: int, line_bytes: int | None, convention: Traffic, part: Part = "total"
+    ) -> Known | None:
+        """Q(Z). Raises CommandError for a cache smaller than a line."""
+        key = ("cache", cache_bytes, convention)
+        return self._part(key, line_bytes, part, lambda f: f.at_cache(cache_bytes, convention))
+
+    def scalar_stores(self) -> int:
+        """Bytes of scalars stored, which `compulsory` in the convention `once` has in it and no cache holds."""
+        return scalar_bytes(self.kernel)[1]
+
+    def same_in_any_order(self, convention: Traffic) -> bool:
+        """Whether the compulsory traffic is the same however the iterations are ordered.
+
+        It is, unless what is loaded depends on whether a line is read or written first: so where every access to an
+        array that begins with a write is to one that is never read.
+        """
+        if convention != "load_store":
+            return True
+        first: dict[str, set[bool]] = {}
+        for placed in statements(self.kernel.body):
+            s = placed.statement
+            for a in accesses(s) if isinstance(s, (Assign, Let)) else ():
+                first.setdefault(a.element.array.name, set()).add(a.is_write)
+        updated = _always_read_first(self.kernel)
+        return all(len(kinds) == 1 or name in updated for name, kinds in first.items())
+
+    def _part(
+        self, key: tuple[object, ...], line_bytes: int | None, part: Part, find: Callable[[ClosedForms], Bytes]
+    ) -> Known | None:
+        where = (*key, line_bytes)
+        if where not in self._bytes:
+            self._bytes[where] = self._tried(line_bytes, find)
+        if (*where, part) not in self._known:
+            found = self._bytes[where]
+            self._known[*where, part] = self._ready(None if found is None else getattr(found, part), line_bytes)
+        return self._known[*where, part]
+
+    def _tried(self, line_bytes: int | None, find: Callable[[ClosedForms], T]) -> T | None:
+        forms = self._forms(line_bytes)
+        try:
+            return None if forms is None else find(forms)
+        except (NoClosedForm, TooHard):
+            return None
+
+    def _ready(self, cases: Cases | None, line_bytes: int | None) -> Known | None:
+        forms = self._forms(line_bytes)
+        if cases is None or forms is None:
+            return None
+        try:
+            rows = forms.rows_aligned if ALIGNED in cases.assumes else ()
+            return Known(cases, Assumed(cases.assumes, forms.kernel, rows, line_bytes))
+        except NotUnderstood:
+            return None
+
+
+def _direction(access: Access) -> Part:
+    return "stores" if access.is_write else "loads"
+
+
+def _always_read_first(kernel: Kernel) -> frozenset[str]:
+    """Arrays whose every write stands right behind a read of the same element, in the same statement."""
+    found: dict[str, bool] = {}
+    for placed in statements(kernel.body):
+        s = placed.statement
+        read: list[object] = []
+        for a in accesses(s) if isinstance(s, (Assign, Let)) else ():
+            if a.is_write:
+                name = a.element.array.name
+                found[name] = found.get(name, True) and a.element in read
+            else:
+                read.append(a.element)
+    return frozenset(name for name, always in found.items() if always)
+
+
+class LevelForms:
+    """The bytes across the boundary behind one cache (or without one), as `sectors.transfers_at` counts them."""
+
+    def __init__(
+        self,
+        forms: KernelForms,
+        sizes: tuple[int | None, int | None, int | None],
+        convention: Traffic,
+        *,
+        reordered: bool = False,
+        part: Part = "total",
+    ) -> None:
+        """sizes: bytes of the cache (None: without bound), of its line and moved at a time.
+
+        reordered: counted in another order than that of the loops.
+        """
+        self.forms, self.convention, self.reordered, self.part = forms, convention, reordered, part
+        self.cache_bytes, self.line_bytes, self.moved_bytes = sizes
+        self.least: Known | None = None
+        if not reordered or forms.same_in_any_order(convention):
+            self.least = forms.compulsory(self.moved_bytes, convention, part)
+        self.lines = None if self.cache_bytes is None else forms.compulsory(self.line_bytes, "once")
+
+    def may_be_known(self, *, try_cache: bool) -> bool:
+        """Whether there can be points at which the bytes are known."""
+        return self.least is not None or (try_cache and self._through() is not None)
+
+    def values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> tuple[Any, Any]:
+        """(bytes, where they are known). Raises TooLarge."""
+        import numpy as np
+
+        found: Any = np.zeros(points.count, dtype=object if points.exact else np.float64)
+        known = np.zeros(points.count, dtype=bool)
+        if self.least is not None:
+            held = self._held(points, columns)
+            if held.any():
+                found, known = self.least.form.values(points), held
+        if try_cache and not known.all() and (through := self._through()) is not None:
+            more = through.assumed.mask(points, columns) & ~known
+            if more.any():
+                found = np.where(more, through.form.values(points), found)
+                known = known | more
+        return found, known
+
+    def _through(self) -> Known | None:
+        if self.cache_bytes is None or self.reordered or self.moved_bytes != self.line_bytes:
+            return None
+        return self.forms.at_cache(self.cache_bytes, self.line_bytes, self.convention, self.part)
+
+    def _held(self, points: Points, columns: Mapping[str, Any]) -> Any:
+        """Where the compulsory traffic is known, and all lines fit."""
+        assert self.least is not None
+        mask = self.least.assumed.mask(points, columns)
+        if self.cache_bytes is None or self.lines is None:
+            return mask & (self.cache_bytes is None)
+        held = self.lines.form.values(points) - self.forms.scalar_stores() <= self.cache_bytes
+        return mask & self.lines.assumed.mask(points, columns) & held.astype(bool)

@@ -1,0 +1,117 @@
+"""The journal of a sweep: every point that took work, one line each, so that an interrupted sweep goes on.
+
+Lines are only appended. A line is JSON behind its checksum; one that is damaged, as a last line may be that was being
+written when the machine went down, is left out and its point done again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from binascii import crc32
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+from roofdsl import __version__
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
+from roofdsl.sweep.points import Outcome, Runner, Task
+
+SCHEMA = "roofdsl.sweep-journal/1"
+
+
+def meaning_of(task: Task) -> str:
+    """What a task asks, whatever the files are called: two tasks of the same meaning have the same row."""
+    machine = replace(task.machine, origin="")
+    text = repr((__version__, task.kernel, sorted(task.values), machine, task.options))
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+class Journal:
+    """The file at `path`. `damaged`: lines that were left out. Raises CommandError where it is something else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.damaged = path, 0
+        self.rows: dict[str, dict[str, Any]] = {}
+        self._file: IO[bytes] | None = None
+        if path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise CommandError(f"`{self.path}` cannot be read: {error.strerror or error}") from None
+        lines = data.split(b"\n")
+        if data and _checked(lines[0]) != {"schema": SCHEMA}:
+            raise CommandError(f"`{self.path}` is no journal of a sweep", "name another file with --journal")
+        for line in lines[1:]:
+            if not line:
+                continue
+            found = _checked(line)
+            if not isinstance(found, dict) or not isinstance(found.get("row"), dict):
+                self.damaged += 1
+            else:
+                self.rows[str(found.get("point"))] = found["row"]
+
+    def append(self, meaning: str, row: dict[str, Any]) -> None:
+        """One more point, on its way to the disk when this returns. Raises CommandError where it cannot be written."""
+        try:
+            if self._file is None:
+                self._file = self._opened()
+            self._file.write(_line({"point": meaning, "row": row}))
+            self._file.flush()
+        except OSError as error:
+            raise CommandError(f"`{self.path}` cannot be written: {error.strerror or error}") from None
+
+    def _opened(self) -> IO[bytes]:
+        file = open(self.path, "ab")  # noqa: SIM115 - closed by `close`
+        if file.tell() == 0:
+            file.write(_line({"schema": SCHEMA}))
+        else:
+            file.write(b"\n")  # ends a line that was cut short
+        return file
+
+    def close(self, *, remove: bool = False) -> None:
+        """Closes the file, and removes it where the sweep is done."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if remove and self.path.exists():
+            os.unlink(self.path)
+
+
+def _line(document: dict[str, Any]) -> bytes:
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (crc32(text), text)
+
+
+def _checked(line: bytes) -> Any:
+    """What a line says; None where it is damaged."""
+    check, _, text = line.partition(b" ")
+    try:
+        return json.loads(text) if int(check, 16) == crc32(text) else None
+    except ValueError:
+        return None
+
+
+def journaled(runner: Runner, journal: Journal) -> Runner:
+    """`runner`, with what the journal knows taken from there, and everything new written to it."""
+
+    def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
+        meanings = {task.index: meaning_of(task) for task in tasks}
+        new = []
+        for task in tasks:
+            row = journal.rows.get(meanings[task.index])
+            if row is None:
+                new.append(task)
+            else:
+                yield Outcome(task.index, row)
+        for outcome in runner(new) if new else ():
+            if outcome.row is not None:
+                journal.append(meanings[outcome.index], outcome.row)
+            yield outcome
+
+    return run

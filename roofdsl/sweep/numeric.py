@@ -1,0 +1,288 @@
+"""Quasi-polynomials and closed forms at many points at once, in numpy, and exact.
+
+Integers are float64 arrays while every intermediate is an integer below 2**53, so that nothing is ever rounded;
+whether that is so is known from the largest parameters before anything is computed. Beyond, `TooLarge` is raised, and
+the same code runs on arrays of Python integers (`exact=True`), which have no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import lcm
+from typing import Any
+
+from roofdsl.loops.integers import (
+    And,
+    Compare,
+    Condition,
+    Const,
+    FloorDiv,
+    IntExpr,
+    Max,
+    Min,
+    Mod,
+    Not,
+    Or,
+    Product,
+    Sum,
+    Sym,
+)
+from roofdsl.polyhedral.cases import Cases
+from roofdsl.polyhedral.quasi import Atom, Floor, Quasi
+
+EXACT = 2.0**53
+"""Integers below this have a float64 of their own."""
+
+
+class TooLarge(Exception):
+    """An intermediate integer may reach 2**53."""
+
+
+class Points:
+    """Parameters at many points, as arrays of one length; `exact` makes them Python integers.
+
+    columns: name -> numpy array of integers, or a number that all points share.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], count: int, *, exact: bool = False) -> None:
+        import numpy as np
+
+        self.count, self.exact = count, exact
+        self.columns: dict[str, Any] = {}
+        self.largest: dict[Atom, float] = {}
+        self.least: dict[str, int] = {}
+        for name, column in columns.items():
+            if isinstance(column, int):
+                self.columns[name] = column if exact else float(column)
+                self.largest[name], self.least[name] = float(column), column
+            else:
+                self.columns[name] = _python_integers(column) if exact else np.asarray(column, dtype=np.float64)
+                self.largest[name] = float(column.max()) if count else 1.0
+                self.least[name] = int(column.min()) if count else 1
+            if not exact and self.largest[name] >= EXACT:
+                raise TooLarge
+        self._powers: dict[tuple[Atom, int], Any] = {}
+        self._floors: dict[Floor, Any] = {}
+
+    def power(self, atom: Atom, exponent: int) -> Any:
+        """atom ** exponent for a positive exponent; computed once."""
+        key = (atom, exponent)
+        if key not in self._powers:
+            if exponent == 1:
+                self._powers[key] = self.columns[atom] if isinstance(atom, str) else self._floor(atom)
+            else:
+                half = self.power(atom, exponent // 2)
+                square = half * half
+                self._powers[key] = square * self.power(atom, 1) if exponent % 2 else square
+        return self._powers[key]
+
+    def bound(self, atom: Atom) -> float:
+        """No value of the atom is larger in magnitude."""
+        if atom not in self.largest:
+            assert isinstance(atom, Floor)
+            terms = (abs(c) * _product(self.bound(a) ** max(e, 0) for a, e in m) for m, c in atom.of)
+            self.largest[atom] = float(sum(terms)) + 1
+        return self.largest[atom]
+
+    def _floor(self, atom: Floor) -> Any:
+        if atom not in self._floors:
+            top, bottom = Polynomial(atom.of).parts(self)
+            self._floors[atom] = _floor_divide(top, bottom)
+        return self._floors[atom]
+
+
+def _python_integers(column: Any) -> Any:
+    return column.astype(object) if column.dtype != object else column
+
+
+def _product(values: Any) -> float:
+    total = 1.0
+    for v in values:
+        total *= v
+    return total
+
+
+def _floor_divide(top: Any, bottom: Any) -> Any:
+    """Rounding down. In float64, the quotient of two integers below 2**53 never rounds up to a whole number."""
+    import numpy as np
+
+    if (isinstance(top, np.ndarray) and top.dtype == object) or isinstance(top, int):
+        return top // bottom
+    return np.floor(top / bottom)
+
+
+class Polynomial:
+    """A quasi-polynomial made ready for arrays: integer coefficients over one denominator."""
+
+    def __init__(self, value: Quasi) -> None:
+        self.value = value
+        scale = lcm(*(c.denominator for _, c in value)) if value else 1
+        down: dict[Atom, int] = {}
+        for monomial, _ in value:
+            for atom, e in monomial:
+                if e < 0:
+                    down[atom] = max(down.get(atom, 0), -e)
+        self.scale, self.down = scale, tuple(sorted(down.items(), key=lambda t: str(t[0])))
+        self.terms: list[tuple[int, tuple[tuple[Atom, int], ...]]] = []
+        for monomial, c in value:
+            powers = dict(monomial)
+            for atom, e in self.down:
+                powers[atom] = powers.get(atom, 0) + e
+            self.terms.append((int(c * scale), tuple((a, e) for a, e in powers.items() if e)))
+
+    def names(self) -> frozenset[str]:
+        return self.value.names()
+
+    def parts(self, points: Points) -> tuple[Any, Any]:
+        """(numerator, positive denominator), integers at every point. Raises TooLarge, KeyError."""
+        if not points.exact:
+            reach = sum(abs(c) * _product(points.bound(a) ** e for a, e in m) for c, m in self.terms)
+            below = self.scale * _product(points.bound(a) ** e for a, e in self.down)
+            if reach >= EXACT or below >= EXACT:
+                raise TooLarge
+        total: Any = 0
+        for c, monomial in self.terms:
+            part: Any = c
+            for k, (atom, e) in enumerate(monomial):
+                factor = points.power(atom, e)
+                part = factor if k == 0 and c == 1 else part * factor
+            total = total + part
+        bottom: Any = self.scale
+        for atom, e in self.down:
+            bottom = bottom * points.power(atom, e)
+        return total, bottom
+
+    def whole(self, points: Points) -> Any:
+        """The values, where they are integers; what stands elsewhere means nothing. Raises TooLarge."""
+        top, bottom = self.parts(points)
+        if isinstance(bottom, int) and bottom == 1:
+            return top
+        return top // bottom if points.exact else top / bottom
+
+
+class Form:
+    """A closed form made ready for arrays."""
+
+    def __init__(self, cases: Cases) -> None:
+        self.cases = [
+            ([[(Polynomial(v), zero) for v, zero in each] for each in case.alternatives], Polynomial(case.value))
+            for case in cases.cases
+        ]
+
+    def values(self, points: Points) -> Any:
+        """The values as an array of integers (see the module), 0 where no case holds. Raises TooLarge."""
+        import numpy as np
+
+        if len(self.cases) == 1 and not self.cases[0][0]:
+            return full(self.cases[0][1].whole(points), points)
+        result = full(0, points)
+        left = np.ones(points.count, dtype=bool)
+        for alternatives, value in self.cases:
+            here = left if not alternatives else left & _any_of(alternatives, points)
+            if here.any():
+                result = np.where(here, value.whole(points), result)
+                left = left & ~here
+        return result
+
+
+def _any_of(alternatives: Sequence[Sequence[tuple[Polynomial, bool]]], points: Points) -> Any:
+    import numpy as np
+
+    found = np.zeros(points.count, dtype=bool)
+    for constraints in alternatives:
+        here = np.ones(points.count, dtype=bool)
+        for value, zero in constraints:
+            top, _ = value.parts(points)
+            here &= np.asarray(top == 0 if zero else top >= 0, dtype=bool)
+        found |= here
+    return found
+
+
+def full(value: Any, points: Points) -> Any:
+    """`value` as an array over the points."""
+    import numpy as np
+
+    kind = object if points.exact else np.float64
+    return np.full(points.count, value, dtype=kind) if not isinstance(value, np.ndarray) else value
+
+
+def combined(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
+    """The sum of arrays times integers. Raises TooLarge where an intermediate may reach 2**53."""
+    import numpy as np
+
+    kept = [(a, w) for a, w in parts if w]
+    if not points.exact:
+        reach = sum(float(np.abs(a).max(initial=0)) * abs(w) for a, w in kept)
+        if reach >= EXACT:
+            raise TooLarge
+    total: Any = None
+    for array, weight in kept:
+        part = array if weight == 1 else array * weight
+        total = part if total is None else total + part
+    return full(0, points) if total is None else total
+
+
+# ---- assumptions of kernels ----
+
+
+def holds(condition: Condition, columns: Mapping[str, Any]) -> Any:
+    """Where a condition over parameters holds; `columns` are int64 arrays or numbers. Raises OverflowError."""
+    match condition:
+        case Compare(op, left, right):
+            a, b = value_of(left, columns), value_of(right, columns)
+            return {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
+        case And(parts):
+            return _folded(parts, columns, every=True)
+        case Or(parts):
+            return _folded(parts, columns, every=False)
+        case Not(part):
+            import numpy as np
+
+            return np.logical_not(holds(part, columns))
+    raise TypeError(type(condition))
+
+
+def _folded(parts: Sequence[Condition], columns: Mapping[str, Any], *, every: bool) -> Any:
+    import numpy as np
+
+    found = holds(parts[0], columns)
+    for part in parts[1:]:
+        found = (np.logical_and if every else np.logical_or)(found, holds(part, columns))
+    return found
+
+
+def value_of(expression: IntExpr, columns: Mapping[str, Any]) -> Any:
+    """An integer expression at many points, in Python integers where int64 might not hold them."""
+    import numpy as np
+
+    match expression:
+        case Const(value):
+            return value
+        case Sym(name):
+            return columns[name]
+        case Sum(terms):
+            return _fold_checked(np.add, [value_of(t, columns) for t in terms])
+        case Product(terms):
+            return _fold_checked(np.multiply, [value_of(t, columns) for t in terms])
+        case Min(terms):
+            return _fold_checked(np.minimum, [value_of(t, columns) for t in terms])
+        case Max(terms):
+            return _fold_checked(np.maximum, [value_of(t, columns) for t in terms])
+        case FloorDiv(numerator, divisor):
+            return value_of(numerator, columns) // value_of(divisor, columns)
+        case Mod(numerator, divisor):
+            return value_of(numerator, columns) % value_of(divisor, columns)
+    raise TypeError(type(expression))
+
+
+def _fold_checked(operation: Any, values: Sequence[Any]) -> Any:
+    """The operation over all values; in Python integers where int64 might overflow."""
+    import numpy as np
+
+    reach = [float(np.abs(np.asarray(v, dtype=float)).max(initial=0)) for v in values]
+    if sum(reach) >= 2**62 or _product(max(r, 1.0) for r in reach) >= 2**62:
+        values = [np.asarray(v).astype(object) for v in values]
+    total = values[0]
+    for v in values[1:]:
+        total = operation(total, v)
+    return total

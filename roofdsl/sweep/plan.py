@@ -1,0 +1,275 @@
+"""A prediction as sums of known forms: what `predict` computes at one point, computed at many.
+
+Every number is the same as that of `predict`: counts are exact integers, and times and rates are rounded once from
+exact ones. A point at which a form is not known to be exact is left to `predict` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from roofdsl.analysis.operations import work_at
+from roofdsl.analysis.setting import check_cache
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import For, Kernel
+from roofdsl.loops.transform import apply
+from roofdsl.machine.model import BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory
+from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
+from roofdsl.predict.compute import ComputePart, busy_pipes, check_unit, compute_time, is_under
+from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.kernel import Options
+from roofdsl.predict.levels import is_first_level
+from roofdsl.sweep.forms import KernelForms, Known, LevelForms, Part
+from roofdsl.sweep.numeric import Points, TooLarge, combined, full
+from roofdsl.sweep.rounding import Term, ordered, quotient, ratio, total_time, words
+
+SAME = Fraction(9, 10)
+"""Terms that are at least so large, relatively, are named with the largest (rule 15)."""
+
+
+class Values(Record):
+    """Predictions at some points, as arrays. `known`: at which of them they are exact.
+
+    levels: name -> bytes. rate_per_s: operations, or for a kernel without any, bytes (rule 16). Integers are float64
+    below 2**53, or Python's. `bound` is read by `Plan.bound`.
+    """
+
+    known: Any
+    work: Any
+    levels: Mapping[str, Any]
+    compute_s: Any
+    time_s: Any
+    no_overlap_s: Any
+    rate_per_s: Any
+    intensity: Any
+    bound: Any
+
+
+class Branch(Record):
+    """A time in seconds: executions of the statements times integer weights, over one denominator."""
+
+    weights: tuple[int, ...]
+    below: int
+
+
+class Bytes:
+    """The bytes of one level, or one direction of them: of accesses (`known` and `constant`), or behind a cache."""
+
+    def __init__(self, through: LevelForms | None, known: Known | None = None, constant: int = 0) -> None:
+        self.through, self.known, self.constant = through, known, constant
+
+    def may_be_known(self, *, try_cache: bool) -> bool:
+        return self.known is not None if self.through is None else self.through.may_be_known(try_cache=try_cache)
+
+    def values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> tuple[Any, Any]:
+        """(bytes, where they are known). Raises TooLarge."""
+        if self.through is not None:
+            return self.through.values(points, columns, try_cache=try_cache)
+        assert self.known is not None
+        return self.known.form.values(points) + self.constant, self.known.assumed.mask(points, columns)
+
+
+class Level(Record):
+    """A level of the hierarchy. `directions`: loads and stores apart, where both cross at the same time."""
+
+    name: str
+    bandwidth_bytes_per_s: Fraction
+    total: Bytes
+    directions: tuple[Bytes, ...] = ()
+
+
+class Plan:
+    """The prediction of the kernel of `forms` on `machine`. Raises CommandError as `predict` does for all sizes.
+
+    left_out: warnings of levels that are not shown.
+    """
+
+    def __init__(self, forms: KernelForms, machine: Machine, options: Options) -> None:
+        kernel = forms.kernel
+        self.forms, self.machine, self.options, self.kernel = forms, machine, options, kernel
+        unit = options.unit or kernel.unit
+        check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
+        self.left_out: list[str] = []
+        self._counted_apart = False
+        self._caps = _asked(machine, options.ceilings)
+        self.levels = self._levels()
+        self.branches = self._branches(unit)
+        self.work = forms.weighted([s.total for s in forms.operations()])
+        self.moves_only = not any(s.total for s in forms.operations())
+        self.times = [forms.weighted(b.weights) for b in self.branches]
+        self.footprint = forms.compulsory(None, "once")
+        self.launch_s = machine.launch_s or Fraction(0)
+        self.names = ("compute", *(level.name for level in self.levels), *(("launch",) if self.launch_s else ()))
+
+    def may_be_known(self, *, try_cache: bool) -> bool:
+        """Whether there can be points at which all is known."""
+        if self.work is None or self.footprint is None or None in self.times or self._counted_apart:
+            return False
+        parts = [b for level in self.levels for b in (level.total, *level.directions)]
+        return all(part.may_be_known(try_cache=try_cache) for part in parts)
+
+    def bound(self, code: int) -> str:
+        """What bounds, in words."""
+        return words(code, self.names)
+
+    # ---- what it is made of ----
+
+    def _levels(self) -> tuple[Level, ...]:
+        """As `predict.levels.nearer_levels` and `predict.kernel` have them."""
+        kernel, machine = self.kernel, self.machine
+        spread = machine.multiprocessor is not None and _starts_parallel(kernel)
+        found: list[Level] = []
+        for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
+            if place == 0:
+                if is_first_level(cache):
+                    self._counted_apart |= machine.multiprocessor is not None  # by warps
+                    found.append(self._level(cache, None, spread))
+                continue
+            at = boundary_behind(kernel, machine, place - 1, self.options.traffic)
+            try:
+                check_cache(kernel, at.cache_bytes, at.line_bytes)
+            except CommandError as error:
+                self.left_out.append(f"{cache.name} is left out: {error.message}")
+                continue
+            self._counted_apart |= spread and machine.caches[place - 1].copies > 1
+            found.append(self._level(cache, at, spread))
+        at = memory_boundary(kernel, machine, self.options.traffic)
+        check_cache(kernel, at.cache_bytes, at.line_bytes)
+        last = machine.last_cache
+        self._counted_apart |= spread and last is not None and last.copies > 1
+        return (*found, self._level(machine.main_memory, at, spread and last is not None))
+
+    def _level(self, level: Cache | Memory, at: Boundary | None, reordered: bool) -> Level:
+        def part(which: Part) -> Bytes:
+            if at is None:
+                return Bytes(None, *self.forms.registers(which))
+            sizes = (at.cache_bytes, at.line_bytes, at.moved_bytes)
+            return Bytes(LevelForms(self.forms, sizes, at.convention, reordered=reordered, part=which))
+
+        apart = level.duplex and (at is None or at.convention != "once")
+        rates = [
+            c.bandwidth_bytes_per_s for c in self._caps if isinstance(c, BandwidthCeiling) and c.level == level.name
+        ]
+        rate = min([level.bandwidth_bytes_per_s, *rates])
+        return Level(level.name, rate, part("total"), (part("loads"), part("stores")) if apart else ())
+
+    def _branches(self, unit: str | None) -> list[Branch]:
+        """T_comp is the largest of these: each is linear in how often the statements run (rules 12 and 13)."""
+        costs = {name: Fraction(value) for name, value in self.kernel.costs}
+        rows = []
+        for statement in self.forms.operations():
+            parts = compute_time(work_at([statement], [1]), self.machine, unit=unit, costs=costs).parts
+            rows.append(self._times(parts, unit))
+        branches = []
+        for column in zip(*rows, strict=True) if rows else [()]:
+            below = lcm(*(w.denominator for w in column))
+            branches.append(Branch(tuple(int(w * below) for w in column), below))
+        return branches
+
+    def _times(self, parts: Sequence[ComputePart], unit: str | None) -> list[Fraction]:
+        """What `parts` take, by each of the limits that `compute_time` takes the largest of."""
+        separate = self.machine.pipes_separate
+        if separate and unit is None:
+            times = list(busy_pipes(parts, self.machine, []).values())
+        else:
+            times = [sum((p.time_s for p in parts), Fraction(0))]
+        for ceiling in self._caps:
+            if isinstance(ceiling, ComputeCeiling):
+                under = [p for p in parts if is_under(ceiling, p)]
+                others = Fraction(0) if separate else sum((p.time_s for p in parts if p not in under), Fraction(0))
+                times.append(sum(p.operations for p in under) / ceiling.rate_per_s + others)
+        return times
+
+    # ---- values ----
+
+    def values(self, columns: Mapping[str, Any], count: int, *, try_cache: bool) -> Values:
+        """The predictions at `count` points; `columns` are arrays of int64 or Python integers."""
+        try:
+            return self._values(Points(columns, count), columns, try_cache=try_cache)
+        except TooLarge:
+            return self._values(Points(columns, count, exact=True), columns, try_cache=try_cache)
+
+    def touched(self, columns: Mapping[str, Any], count: int) -> Any:
+        """Bytes of distinct elements touched."""
+        assert self.footprint is not None
+        try:
+            return self.footprint.form.values(Points(columns, count))
+        except TooLarge:
+            return self.footprint.form.values(Points(columns, count, exact=True))
+
+    def _values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Values:
+        import numpy as np
+
+        assert self.work is not None
+        work = self.work.form.values(points)
+        known = self.work.assumed.mask(points, columns)
+        amounts: dict[str, Any] = {}
+        terms = [self._compute(points)]
+        for level in self.levels:
+            amounts[level.name], here = level.total.values(points, columns, try_cache=try_cache)
+            known = known & here
+            timed = amounts[level.name]
+            if level.directions:
+                both = [part.values(points, columns, try_cache=try_cache) for part in level.directions]
+                timed = np.maximum(both[0][0], both[1][0])
+                known = known & both[0][1] & both[1][1]
+            rate = level.bandwidth_bytes_per_s
+            terms.append((level.name, combined([(timed, rate.denominator)], points), rate.numerator))
+        if self.launch_s:
+            terms.append(("launch", full(self.launch_s.numerator, points), self.launch_s.denominator))
+        times = [quotient(top, below) for _, top, below in terms]
+        time_s, largest, bound = ordered(terms, times, SAME)
+        moved = amounts[self.levels[-1].name]
+        intensity = np.where(((work != 0) & (moved != 0)).astype(bool), ratio(work, 1, moved), np.nan)
+        return Values(
+            known,
+            work,
+            amounts,
+            times[0],
+            time_s,
+            total_time(terms),
+            _rates(moved if self.moves_only else work, terms, largest),
+            intensity,
+            bound,
+        )
+
+    def _compute(self, points: Points) -> Term:
+        """T_comp."""
+        import numpy as np
+
+        below = lcm(*(b.below for b in self.branches))
+        found: Any = None
+        for known, branch in zip(self.times, self.branches, strict=True):
+            assert known is not None
+            top = combined([(known.form.values(points), below // branch.below)], points)
+            found = top if found is None else np.maximum(found, top)
+        return "compute", found, below
+
+
+def _asked(machine: Machine, names: Sequence[str]) -> list[ComputeCeiling | BandwidthCeiling]:
+    """The ceilings of these names; that all are there, `predict` says."""
+    return [c for c in machine.ceilings if c.name in names]
+
+
+def _starts_parallel(kernel: Kernel) -> bool:
+    """Whether the kernel may be spread over the blocks of a GPU."""
+    body = apply(kernel).body
+    return len(body) == 1 and isinstance(body[0], For) and body[0].parallel
+
+
+def _rates(amount: Any, terms: Sequence[Term], largest: Any) -> Any:
+    """amount / expected time, 0 where that is 0."""
+    import numpy as np
+
+    found = np.zeros(len(amount))
+    for k, (_, top, below) in enumerate(terms):
+        here = (largest == k) & (top > 0).astype(bool)
+        if here.all():
+            return ratio(amount, below, top)
+        if here.any():
+            found[here] = ratio(amount[here], below, top[here])
+    return found

@@ -1,0 +1,164 @@
+"""Predictions at single points, on this process, on the cores of this machine, or on a cluster: the same everywhere.
+
+A point that fails because its worker died is tried again; what the analyses refuse is not, and is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.time import Prediction
+
+TRIES = 3
+"""How often a point is tried whose worker dies."""
+
+FEW = 4
+"""Points that are not worth other processes."""
+
+Row = dict[str, Any]
+"""Column -> number or word; a column that is not there has no value."""
+
+
+class Task(Record):
+    """One point. `values`: numbers for all parameters."""
+
+    index: int
+    kernel: Kernel
+    values: tuple[tuple[str, int], ...]
+    machine: Machine
+    options: Options
+
+
+class Outcome(Record):
+    """The row of a task, or why there is none. `final`: trying again would say the same."""
+
+    index: int
+    row: Row | None
+    failure: str = ""
+    final: bool = True
+
+
+Runner = Callable[[Sequence[Task]], Iterator[Outcome]]
+
+
+def row_of(prediction: Prediction, *, moves_only: bool) -> Row:
+    """The columns of one prediction; times and rates are rounded once."""
+    p = prediction
+    row: Row = {
+        "work_flops": p.work,
+        **{f"{level.name}_bytes": level.bytes for level in p.levels},
+        "compute_s": float(p.compute_s),
+        "time_s": float(p.expected_s),
+        "time_no_overlap_s": float(p.no_overlap_s),
+        "bytes_per_s" if moves_only else "flops_per_s": float(p.bytes_per_s if moves_only else p.rate_per_s),
+        "bound": p.bound,
+    }
+    if p.intensity is not None:
+        row["intensity"] = float(p.intensity)
+    return row
+
+
+def solve(task: Task) -> Outcome:
+    """The outcome of one task; nothing is raised."""
+    from roofdsl.analysis.operations import operation_counts
+    from roofdsl.loops.transform import apply
+
+    try:
+        found = predict(task.kernel, dict(task.values), task.machine, task.options)
+    except (CommandError, InputError) as error:
+        return Outcome(task.index, None, str(error).split("\n")[0])
+    except Exception as error:
+        return Outcome(task.index, None, f"{type(error).__name__}: {error}", final=False)
+    moves_only = not any(s.total for s in operation_counts(apply(task.kernel)))
+    return Outcome(task.index, row_of(found, moves_only=moves_only))
+
+
+def here(tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """One after another in this process."""
+    return map(solve, tasks)
+
+
+def on_cores(jobs: int) -> Runner:
+    """Spread over `jobs` processes of this machine."""
+
+    def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
+        if jobs == 1 or len(tasks) <= FEW:
+            yield from here(tasks)
+            return
+        left = {task.index: task for task in tasks}
+        failures: dict[int, Outcome] = {}
+        for _ in range(TRIES):
+            for outcome in _pool(list(left.values()), jobs):
+                if outcome.row is None and not outcome.final:
+                    failures[outcome.index] = outcome
+                    continue
+                del left[outcome.index]
+                yield outcome
+            if not left:
+                return
+        for index in left:
+            yield failures.get(index, Outcome(index, None, f"its process ended {TRIES} times"))
+
+    return run
+
+
+def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
+    """The outcomes of one round; those of processes that die are missing."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+
+    kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), multiprocessing.get_context(kind), _deaf_to_interrupts)
+    try:
+        futures = [pool.submit(solve, task) for task in tasks]
+        for future in as_completed(futures):
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                continue
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+
+
+def _deaf_to_interrupts() -> None:
+    """Ctrl-C goes to all processes of a terminal; the first one ends the others."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def on_cluster(address: str) -> Runner:
+    """Spread over the workers of a dask.distributed scheduler. Raises CommandError where there is none."""
+
+    def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
+        try:
+            from distributed import Client, as_completed
+        except ImportError:
+            raise CommandError(
+                "--scheduler needs dask's distributed", "install it: pip install 'roofdsl[cluster]'"
+            ) from None
+        try:
+            client = Client(address, timeout=10, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise CommandError(f"no scheduler answers at `{address}`", str(error).split("\n")[0]) from None
+        with client:
+            futures = [client.submit(solve, task, pure=False, retries=TRIES - 1) for task in tasks]
+            keys = {future.key: task.index for future, task in zip(futures, tasks, strict=True)}
+            for future in as_completed(futures):
+                if future.status == "finished":
+                    yield future.result()
+                else:
+                    why = future.exception()
+                    yield Outcome(keys[future.key], None, f"{type(why).__name__}: {str(why).split(chr(10))[0]}")
+
+    return run

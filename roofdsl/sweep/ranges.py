@@ -1,0 +1,115 @@
+"""Ranges as people write them: `n=1..4096:*2,b=8..128:+8`, `n=64,100,1000`, `32KiB..1MiB:*2`.
+
+`a..b:*f` are a, a*f, a*f**2, ... up to b; `a..b:+s` are a, a + s, ... up to b; `a..b` takes every integer. Values may
+be listed, and what follows a name belongs to it until the next name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.units import UnitError, parse_size
+
+MOST_VALUES = 10_000_000
+"""Values of one range, at most."""
+
+LARGEST = 2**62
+
+
+def parse_ranges(text: str) -> dict[str, tuple[int, ...]]:
+    """The values of each name, in the order written, each once. Raises CommandError."""
+    found: dict[str, list[int]] = {}
+    name = ""
+    for part in text.split(","):
+        before, equals, after = (s.strip() for s in part.partition("="))
+        if equals:
+            if not before.isidentifier():
+                raise CommandError(f"`{part.strip()}` is not of the form n=1..4096:*2")
+            name = before
+            if name in found:
+                raise CommandError(f"`{name}` is given twice in `{text}`", f"list its values: {name}=1,2,4")
+            found[name] = []
+        elif not name:
+            raise CommandError(f"`{part.strip()}` is not of the form n=1..4096:*2")
+        found[name] += _values(after if equals else before, name, _integer)
+    return {n: tuple(dict.fromkeys(values)) for n, values in found.items()}
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """`32KiB..1MiB:*2,8MiB` in bytes, in the order written. Raises CommandError."""
+    return tuple(dict.fromkeys(v for part in text.split(",") for v in _values(part.strip(), "a cache", _size)))
+
+
+def _integer(text: str, name: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise CommandError(
+            f"`{text[:40]}` for `{name}` is no integer", "write n=64, n=1..4096:*2 or n=8..64:+8"
+        ) from None
+    if not 0 < value <= LARGEST:
+        what = "at most 2**62" if value > 0 else "a positive integer"
+        raise CommandError(f"`{name}` is {what}, and {text[:40]} is given")
+    return value
+
+
+def _size(text: str, name: str) -> int:
+    try:
+        return parse_size(text)
+    except UnitError as error:
+        raise CommandError(str(error)) from None
+
+
+def _values(text: str, name: str, number: Callable[[str, str], int]) -> list[int]:
+    """The values of one range or number."""
+    low_text, dots, rest = text.partition("..")
+    if not dots:
+        return [number(text, name)]
+    high_text, _, step_text = (s.strip() for s in rest.partition(":"))
+    low, high = number(low_text.strip(), name), number(high_text, name)
+    if high < low:
+        raise CommandError(f"the range `{text}` of `{name}` ends before it begins")
+    if step_text.startswith("*"):
+        return _geometric(low, high, _factor(step_text[1:], text))
+    step = 1
+    if step_text:
+        if not step_text.startswith("+"):
+            raise CommandError(f"`:{step_text}` in `{text}` is no step", "write `:*2` to double, `:+8` to add 8")
+        step = number(step_text[1:].strip(), "a step")
+    if (high - low) // step >= MOST_VALUES:
+        raise CommandError(f"the range `{text}` of `{name}` has more than {MOST_VALUES:,} values", "take a larger step")
+    return list(range(low, high + 1, step))
+
+
+def _factor(text: str, whole: str) -> Fraction:
+    try:
+        factor = Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        raise CommandError(f"`*{text}` in `{whole}` is no factor", "write `:*2`, or `:*1.5`") from None
+    if factor <= 1 or len(text) > 20:
+        raise CommandError(f"the factor of `{whole}` is {text.strip()[:20]}, and factors are greater than 1")
+    return factor
+
+
+def _geometric(low: int, high: int, factor: Fraction) -> list[int]:
+    """low * factor**k, rounded down, each integer once."""
+    found: list[int] = []
+    value = Fraction(low)
+    while value <= high:
+        whole = int(value)
+        if not found or found[-1] != whole:
+            found.append(whole)
+        value *= factor
+        if len(found) > 10_000 or value.denominator > 10**300:
+            raise CommandError("a geometric range has more than 10,000 values", "take a larger factor")
+    return found
+
+
+def points_of(ranges: Mapping[str, tuple[int, ...]]) -> int:
+    """How many points the product of the ranges has."""
+    total = 1
+    for values in ranges.values():
+        total *= len(values)
+    return total

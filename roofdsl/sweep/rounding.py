@@ -1,0 +1,168 @@
+"""Quotients of exact integers in float64, rounded once: what `float(Fraction(...))` gives, for whole arrays.
+
+Products and remainders are kept as sums of two numbers (Dekker 1971, Knuth's two-sum). Where that leaves the last bit
+open, which one point in a million does, Python's integers decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from roofdsl.sweep.numeric import EXACT
+
+Term = tuple[str, Any, int]
+"""(name, numerator: an array of integers, denominator) of a time in seconds."""
+
+OPEN = 1e-6
+"""Parts of a last place within which a sum of two numbers does not tell how to round."""
+
+
+def is_exact(array: Any) -> bool:
+    """Whether an array holds Python integers."""
+    return bool(array.dtype == object)
+
+
+def quotient(top: Any, below: int) -> Any:
+    """top / below."""
+    import numpy as np
+
+    if below < EXACT and not is_exact(top):
+        return top / below
+    return np.array([int(t) / below for t in top], dtype=np.float64)
+
+
+def ratio(top: Any, factor: int, bottom: Any) -> Any:
+    """top * factor / bottom, nan where bottom is 0; `factor` is a positive integer."""
+    import numpy as np
+
+    def at(k: int) -> float:
+        below = int(bottom[k])
+        return int(top[k]) * factor / below if below else float("nan")
+
+    if is_exact(top) or is_exact(bottom) or factor >= EXACT:
+        return np.array([at(k) for k in range(len(top))], dtype=np.float64)
+    with np.errstate(all="ignore"):
+        if float(top.max(initial=0)) * factor < EXACT:
+            return top * float(factor) / bottom
+        high, low = _two_product(top, float(factor))
+        first = high / bottom
+        back, rest = _two_product(first, bottom)
+        return _rounded(first, ((high - back) - rest + low) / bottom, at)
+
+
+def total_time(terms: Sequence[Term]) -> Any:
+    """The sum of the terms."""
+    import numpy as np
+
+    def at(k: int) -> float:
+        return float(sum((Fraction(int(top[k]), below) for _, top, below in terms), Fraction(0)))
+
+    count = len(terms[0][1])
+    if any(is_exact(top) or below >= EXACT for _, top, below in terms):
+        return np.array([at(k) for k in range(count)], dtype=np.float64)
+    common = lcm(*(below for _, _, below in terms))
+    if sum(float(top.max(initial=0)) * (common // below) for _, top, below in terms) < EXACT > common:
+        return sum(top * float(common // below) for _, top, below in terms) / common
+    high, low = np.zeros(count), np.zeros(count)
+    for _, top, below in terms:
+        first = top / below
+        back, rest = _two_product(first, float(below))
+        low = low + ((top - back) - rest) / below
+        high, error = _two_sum(high, first)
+        low = low + error
+    high, low = _two_sum(high, low)
+    return _rounded(high, low, at)
+
+
+def _rounded(first: Any, correction: Any, at: Callable[[int], float]) -> Any:
+    """first + correction; where how it rounds is open, what `at` says of that point."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        found = first + correction
+        left = np.abs(correction - (found - first)) / np.spacing(found)
+        open_ = (np.abs(left - 0.5) < OPEN) | (np.abs(left - 0.25) < OPEN)
+    for k in np.flatnonzero(open_):
+        found[k] = at(int(k))
+    return found
+
+
+def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b as the rounded sum and its error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """a * b as the rounded product and its error."""
+    product = a * b
+    a_high, a_low = _split(a)
+    b_high, b_low = _split(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _split(a: Any) -> tuple[Any, Any]:
+    scaled = 134217729.0 * a  # 2**27 + 1
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+# ---- which term is the largest ----
+
+ALIKE = 1e-14
+"""Times that differ by less, relatively, are compared by their fractions."""
+
+
+def ordered(terms: Sequence[Term], times: Sequence[Any], same: Fraction) -> tuple[Any, Any, Any]:
+    """(the largest time, its index, a code of the terms within `same` of it, largest first) at every point.
+
+    times: the terms' values in seconds. `words` reads the codes. Equal ones stand in the order of the terms.
+    """
+    import numpy as np
+
+    most, largest = times[0], np.zeros(len(times[0]), dtype=np.int64)
+    for k, time_s in enumerate(times[1:], 1):
+        largest[time_s > most] = k
+        most = np.maximum(most, time_s)
+    codes = np.where(most > 0, largest + 1, 0)
+    low = most * (float(same) - ALIKE)
+    several = np.flatnonzero(sum((time_s >= low).view(np.int8) for time_s in times) > 1)
+    if not len(several):
+        return most, largest, codes
+    part = np.array([time_s[several] for time_s in times])
+    top = most[several]
+    share = part / np.where(top > 0, top, 1.0)
+    near = (share >= float(same)) & (part > 0)
+    by_size = np.argsort(-share, axis=0, kind="stable")
+    sorted_shares = np.take_along_axis(share, by_size, axis=0)
+    kept = np.take_along_axis(near, by_size, axis=0)
+    close = ((sorted_shares[:-1] - sorted_shares[1:] < ALIKE) & kept[:-1] & (sorted_shares[1:] > 0)).any(axis=0)
+    close |= (np.abs(share - float(same)) < ALIKE).any(axis=0)
+    code = np.zeros(len(several), dtype=np.int64)
+    for rank in range(len(terms)):
+        code += np.where(kept[rank], (by_size[rank] + 1) * (len(terms) + 1) ** rank, 0)
+    codes[several] = code
+    for k in several[close]:
+        largest[k], codes[k] = _by_fractions(terms, int(k), same)
+    return most, largest, codes
+
+
+def _by_fractions(terms: Sequence[Term], k: int, same: Fraction) -> tuple[int, int]:
+    values = [Fraction(int(top[k]), below) for _, top, below in terms]
+    by_size = sorted(range(len(values)), key=lambda i: -values[i])
+    most = values[by_size[0]]
+    kept = [i for i in by_size if values[i] and values[i] >= same * most]
+    return by_size[0], sum((i + 1) * (len(terms) + 1) ** rank for rank, i in enumerate(kept))
+
+
+def words(code: int, names: Sequence[str]) -> str:
+    """What a code of `ordered` says, as `Prediction.bound` does."""
+    found = []
+    while code:
+        code, digit = divmod(code, len(names) + 1)
+        found.append(names[digit - 1])
+    return " and ".join(found) or "nothing"

@@ -1,0 +1,360 @@
+"""A sweep: the product of ranges, machines and cache sizes, each point predicted as `predict` does.
+
+Points at which closed forms are known to be exact are evaluated all at once; the others are counted one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from roofdsl.analysis.deep import require_legal
+from roofdsl.analysis.growth import tile_names
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_size
+from roofdsl.predict.kernel import Options
+from roofdsl.sweep.forms import KernelForms
+from roofdsl.sweep.numeric import holds
+from roofdsl.sweep.plan import Plan
+from roofdsl.sweep.points import Outcome, Runner, Task, here
+from roofdsl.sweep.ranges import points_of
+from roofdsl.sweep.table import Table
+
+CHUNK = 8192
+"""Points evaluated at a time, whose arrays stay in the processor's cache."""
+
+MOST_POINTS = 50_000_000
+MOST_GROUPS = 256
+"""Combinations of tile sizes for which closed forms are looked for one by one, at most."""
+
+WORTH_IT = 32
+"""Points from which a closed form of Q(Z) is looked for."""
+
+HOW = ("closed form", "counted")
+
+
+class Variant(Record):
+    """One kernel of a sweep; several where numbers are swept that shape it, which are its `constants`."""
+
+    kernel: Kernel
+    constants: Mapping[str, int]
+
+
+class Sweep(Record):
+    """What came out. failures: (row of the point's columns, why); left_out: points that break an assumption.
+
+    warnings: in words. counted: points that were counted one by one.
+    """
+
+    table: Table
+    failures: tuple[tuple[Mapping[str, Any], str], ...] = ()
+    left_out: int = 0
+    counted: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+def with_cache(machine: Machine, size_bytes: int) -> Machine:
+    """The machine with another size of its last cache. Raises CommandError where it has none."""
+    if not machine.caches:
+        raise CommandError(
+            f"machine {machine.name} has no cache to give a size to", "leave --cache away, or take another"
+        )
+    return replace(machine, caches=(*machine.caches[:-1], replace(machine.caches[-1], size_bytes=size_bytes)))
+
+
+def sweep(
+    variants: Sequence[Variant],
+    ranges: Mapping[str, tuple[int, ...]],
+    machines: Sequence[Machine],
+    options: Options,
+    *,
+    caches: Sequence[int] = (),
+    runner: Runner = here,
+    most_counted: int = 100_000,
+    tell: Callable[[int, int], None] = lambda done, total: None,
+) -> Sweep:
+    """The predictions of `variants` at all points of `ranges`, on all `machines` with all sizes of the last cache.
+
+    ranges: values of every parameter that the kernels have. `runner` counts points that have no closed form, at most
+    `most_counted`; `tell` hears how many of them are done. Raises CommandError as `predict` does where no point could
+    be predicted, for too many points, and InputError for an illegal kernel.
+    """
+    total = points_of(ranges) * len(variants) * len(machines) * max(1, len(caches))
+    if total > MOST_POINTS:
+        raise CommandError(
+            f"the sweep has {total:,} points, and at most {MOST_POINTS:,} are taken", "take larger steps"
+        )
+    for variant in variants:
+        require_legal(variant.kernel)
+    blocks, left_out, warnings = [], 0, dict[str, None]()
+    for variant in variants:
+        columns, dropped = _points(variant.kernel, ranges)
+        left_out += dropped * len(machines) * max(1, len(caches))
+        forms: dict[tuple[tuple[str, int], ...], KernelForms] = {}
+        for machine, cache in product(machines, caches or (None,)):
+            own = machine if cache is None else with_cache(machine, cache)
+            blocks.append(_Block(variant, own, cache, columns, options=options, forms=forms))
+    for block in blocks:
+        block.evaluate()
+        warnings |= dict.fromkeys(block.warnings)
+    tasks = [t for block, offset in _offsets(blocks) for t in block.tasks(offset)]
+    if len(tasks) > most_counted:
+        raise CommandError(
+            f"{len(tasks):,} of {total:,} points have no closed form and would be counted one by one "
+            f"(at most {most_counted:,})",
+            "take fewer points, `--levels memory`, sizes that fill whole cache lines, or raise --most-counted",
+        )
+    outcomes: dict[int, Outcome] = {}
+    tell(0, len(tasks))
+    for outcome in runner(tasks) if tasks else ():
+        outcomes[outcome.index] = outcome
+        tell(len(outcomes), len(tasks))
+    names = tuple(dict.fromkeys(n for block in blocks for n in block.level_names()))
+    table = _assembled(blocks, names, outcomes, ranges, cached=bool(caches))
+    failures = tuple((_where(tasks_by, caches), o.failure) for tasks_by, o in _failed(tasks, outcomes))
+    return Sweep(table, failures, left_out, len(tasks), tuple(warnings))
+
+
+def _failed(tasks: Sequence[Task], outcomes: Mapping[int, Outcome]) -> Iterator[tuple[Task, Outcome]]:
+    return ((t, outcomes[t.index]) for t in tasks if outcomes[t.index].row is None)
+
+
+def _where(task: Task, caches: Sequence[int]) -> dict[str, Any]:
+    cache = {"cache_bytes": task.machine.caches[-1].size_bytes} if caches else {}
+    return {"machine": task.machine.name, **cache, **dict(task.kernel.constants), **dict(task.values)}
+
+
+def _points(kernel: Kernel, ranges: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, Any], int]:
+    """(the columns of all points that keep the kernel's assumptions, how many do not); the last name runs fastest."""
+    import numpy as np
+
+    total = points_of(ranges)
+    columns: dict[str, Any] = {}
+    inner, outer = total, 1
+    for name, values in ranges.items():
+        inner //= len(values)
+        columns[name] = np.tile(np.repeat(np.array(values, dtype=np.int64), inner), outer)
+        outer *= len(values)
+    keep = np.ones(total, dtype=bool)
+    for condition in kernel.assumptions:
+        keep &= np.asarray(holds(condition, columns), dtype=bool)
+    if not keep.any():
+        assumed = ", ".join(map(str, kernel.assumptions))
+        raise CommandError(f"no point of the sweep keeps what kernel {kernel.name} assumes: {assumed}")
+    return ({n: c[keep] for n, c in columns.items()} if not keep.all() else columns), int(total - keep.sum())
+
+
+class _Block:
+    """The points of one kernel on one machine."""
+
+    def __init__(
+        self,
+        variant: Variant,
+        machine: Machine,
+        cache_bytes: int | None,
+        columns: Mapping[str, Any],
+        *,
+        options: Options,
+        forms: dict[tuple[tuple[str, int], ...], KernelForms],
+    ) -> None:
+        import numpy as np
+
+        self.variant, self.machine, self.cache_bytes, self.options = variant, machine, cache_bytes, options
+        self.columns, self.forms = columns, forms
+        self.count = len(next(iter(columns.values()), [0]))
+        self.plan = self._plan({})
+        self.warnings = list(self.plan.left_out)
+        self.known = np.zeros(self.count, dtype=bool)
+        self.found: dict[str, Any] = {}
+        self.bounds: dict[str, int] = {}
+        self.too_large = 0
+
+    def level_names(self) -> tuple[str, ...]:
+        return tuple(level.name for level in self.plan.levels)
+
+    def _plan(self, given: Mapping[str, int]) -> Plan:
+        key = tuple(sorted(given.items()))
+        if key not in self.forms:
+            self.forms[key] = KernelForms(self.variant.kernel, given)
+        return Plan(self.forms[key], self.machine, self.options)
+
+    # ---- closed forms ----
+
+    def evaluate(self) -> None:
+        """Fills in all points at which closed forms are exact."""
+        import numpy as np
+
+        everything = np.arange(self.count)
+        if self.plan.may_be_known(try_cache=False):
+            self._fill(self.plan, everything, try_cache=False)
+        else:
+            for given, places in self._by_tiles():
+                plan = self._plan(given)
+                if plan.may_be_known(try_cache=False):
+                    self._fill(plan, places, try_cache=False)
+        left = np.flatnonzero(~self.known)
+        if len(left) >= WORTH_IT and self.plan.may_be_known(try_cache=True):
+            self._fill(self.plan, left, try_cache=True)
+        if self.too_large:
+            memory = self.machine.main_memory
+            self.warnings.append(
+                f"{self.too_large:,} points touch more than {self.machine.name}'s {memory.name} holds "
+                f"({show_size(memory.size_bytes)}); their times are as if it did"
+            )
+
+    def _by_tiles(self) -> Iterator[tuple[dict[str, int], Any]]:
+        """(numbers of the tile sizes, places of the points that have them), where they are few."""
+        import numpy as np
+
+        tiles = sorted(tile_names(self.variant.kernel) & self.columns.keys())
+        if not tiles:
+            return
+        table = np.stack([self.columns[n] for n in tiles])
+        values, which = np.unique(table, axis=1, return_inverse=True)
+        which = which.reshape(-1)
+        if values.shape[1] > MOST_GROUPS:
+            return
+        for k in range(values.shape[1]):
+            places = np.flatnonzero(which == k)
+            if len(places) >= WORTH_IT:
+                yield {n: int(v) for n, v in zip(tiles, values[:, k], strict=True)}, places
+
+    def _fill(self, plan: Plan, places: Any, *, try_cache: bool) -> None:
+        for start in range(0, len(places), CHUNK):
+            part = places[start : start + CHUNK]
+            whole = len(part) == part[-1] - part[0] + 1
+            cut = slice(part[0], part[-1] + 1) if whole else part
+            own = {n: c[cut] for n, c in self.columns.items()}
+            found = plan.values(own, len(part), try_cache=try_cache)
+            keep = slice(None) if found.known.all() else found.known
+            if not found.known.any():
+                continue
+            target = cut if found.known.all() else part[found.known]
+            self.known[target] = True
+            rate = "bytes_per_s" if plan.moves_only else "flops_per_s"
+            numbers = {
+                "work_flops": found.work,
+                **{f"{n}_bytes": v for n, v in found.levels.items()},
+                "compute_s": found.compute_s,
+                "time_s": found.time_s,
+                "time_no_overlap_s": found.no_overlap_s,
+                rate: found.rate_per_s,
+                "intensity": found.intensity,
+            }
+            for name, values in numbers.items():
+                self._put(name, target, values[keep], whole=not name.endswith("_s") and name != "intensity")
+            self._put("bound", target, self._codes(plan, found.bound[keep]), whole=True)
+            touched = plan.touched(own, len(part))[keep]
+            self.too_large += int((touched > self.machine.main_memory.size_bytes).sum())
+
+    def _codes(self, plan: Plan, codes: Any) -> Any:
+        """Numbers of the words in `bounds`, new ones added."""
+        import numpy as np
+
+        each, which = np.unique(codes, return_inverse=True)
+        own = [self.bounds.setdefault(plan.bound(int(c)), len(self.bounds)) for c in each]
+        return np.array(own, dtype=np.int64)[which.reshape(-1)]
+
+    def _put(self, name: str, target: Any, values: Any, *, whole: bool) -> None:
+        self.found[name] = put(self.found.get(name), self.count, target, values, whole=whole)
+
+    # ---- points one by one ----
+
+    def tasks(self, offset: int) -> list[Task]:
+        """The points that are left. Their numbers begin at `offset`."""
+        import numpy as np
+
+        names = [p.name for p in self.variant.kernel.parameters]
+        return [
+            Task(
+                offset + int(k),
+                self.variant.kernel,
+                tuple((n, int(self.columns[n][k])) for n in names),
+                self.machine,
+                self.options,
+            )
+            for k in np.flatnonzero(~self.known)
+        ]
+
+
+def _offsets(blocks: Sequence[_Block]) -> Iterator[tuple[_Block, int]]:
+    offset = 0
+    for block in blocks:
+        yield block, offset
+        offset += block.count
+
+
+def put(column: Any, count: int, target: Any, values: Any, *, whole: bool) -> Any:
+    """`column` (made where it is None, without values) with `values` at `target`; Python integers where int64 ends."""
+    import numpy as np
+
+    if column is None:
+        column = np.full(count, -1, dtype=np.int64) if whole else np.full(count, np.nan)
+    if whole and column.dtype != object and np.size(values) and abs(np.asarray(values).max()) >= 2**63:
+        column = column.astype(object)
+    column[target] = values
+    return column
+
+
+def _assembled(
+    blocks: Sequence[_Block],
+    levels: Sequence[str],
+    outcomes: Mapping[int, Outcome],
+    ranges: Mapping[str, tuple[int, ...]],
+    *,
+    cached: bool,
+) -> Table:
+    """All blocks as one table."""
+    import numpy as np
+
+    for block, offset in _offsets(blocks):
+        _add_counted(block, offset, outcomes)
+    machines = tuple(dict.fromkeys(b.machine.name for b in blocks))
+    bounds = tuple(dict.fromkeys(word for b in blocks for word in b.bounds))
+    measured = ["work_flops", *(f"{n}_bytes" for n in levels), "compute_s", "time_s", "time_no_overlap_s"]
+    measured += [n for n in ("flops_per_s", "bytes_per_s") if any(n in b.found for b in blocks)] + ["intensity"]
+    columns: dict[str, Any] = {"machine": [np.full(b.count, machines.index(b.machine.name)) for b in blocks]}
+    if cached:
+        columns["cache_bytes"] = [np.full(b.count, b.cache_bytes, dtype=np.int64) for b in blocks]
+    for name in dict.fromkeys(n for b in blocks for n in b.variant.constants):
+        columns[name] = [np.full(b.count, b.variant.constants[name], dtype=np.int64) for b in blocks]
+    for name in ranges:
+        columns[name] = [b.columns[name] for b in blocks]
+    for name in measured:
+        whole = name.endswith(("_bytes", "_flops"))
+        columns[name] = [b.found.get(name, put(None, b.count, slice(0), [], whole=whole)) for b in blocks]
+    columns["bound"] = [_translated(b, bounds) for b in blocks]
+    columns["how"] = [np.where(b.known, 0, 1) for b in blocks]
+    return Table(
+        {n: parts[0] if len(parts) == 1 else np.concatenate(parts) for n, parts in columns.items()},
+        {"machine": machines, "bound": bounds, "how": HOW},
+    )
+
+
+def _translated(block: _Block, bounds: Sequence[str]) -> Any:
+    import numpy as np
+
+    own = block.found.get("bound", np.full(block.count, -1))
+    table = np.array([bounds.index(word) for word in block.bounds] + [-1])
+    return table[own]
+
+
+def _add_counted(block: _Block, offset: int, outcomes: Mapping[int, Outcome]) -> None:
+    import numpy as np
+
+    places = [k for k in np.flatnonzero(~block.known) if (o := outcomes.get(offset + int(k))) and o.row is not None]
+    rows = [outcomes[offset + int(k)].row or {} for k in places]
+    if not rows:
+        return
+    for name in dict.fromkeys(n for row in rows for n in row):
+        here_ = [(k, row[name]) for k, row in zip(places, rows, strict=True) if name in row]
+        values: list[Any] = [v for _, v in here_]
+        if name == "bound":
+            values = [block.bounds.setdefault(v, len(block.bounds)) for v in values]
+        whole = name == "bound" or name.endswith(("_bytes", "_flops"))
+        array = np.array(values, dtype=object if whole else np.float64)
+        block.found[name] = put(block.found.get(name), block.count, [k for k, _ in here_], array, whole=whole)
