@@ -17,17 +17,20 @@ from roofdsl.cli.options import (
     warn,
 )
 from roofdsl.cli.progress import progress_bar
-from roofdsl.cli.validate_text import table, to_json
+from roofdsl.cli.validate_text import points_table, table, to_json
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.results import Measurement, load, save
 from roofdsl.plot.board import check_format
+from roofdsl.plot.cited import overlay_point
 from roofdsl.plot.content import overlay, roofs_of
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Options
+from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
+from roofdsl.validate.points import compare_points, points_held
 from roofdsl.validate.run import Backend, How, Run, compare_all, measure_runs, stale
 
 VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
@@ -38,7 +41,8 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 @click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One run per size (repeatable).")
-@click.option("--results", multiple=True, metavar="RESULT.json", help="Stored measurements, in place of new ones.")
+@click.option("--results", multiple=True, metavar="FILE.json", help="Stored results or points, in place of new ones.")
+@click.option("--point", "point_names", multiple=True, metavar="KERNEL=LABEL", help="A kernel and its point.")
 @click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="As in `roofdsl measure` (repeatable).")
 @click.option("--compiler", type=click.Choice(["numba", "cc"]), default="numba", show_default=True, help="On the CPU.")
@@ -69,6 +73,7 @@ def validate(
     settings: dict[str, int],
     sizes: tuple[str, ...],
     results: tuple[str, ...],
+    point_names: tuple[str, ...],
     backend: Backend,
     variants: tuple[str, ...],
     compiler: str,
@@ -84,7 +89,7 @@ def validate(
     """Measure the kernels of FILEs on this computer, and compare with what a machine predicts.
 
     The exit status is 1 where a measurement is above the roof, which the model says cannot be, or slower than
-    predicted by more than the tolerance.
+    predicted by more than the tolerance; of a profiler's points also where bytes of a level differ by more than that.
     """
     for name in variants:
         if name not in VARIANTS[backend]:
@@ -98,7 +103,11 @@ def validate(
     machines = [load_machine(name) for name in machine_names]
     pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
-    stored = [m for path in results for m in load(Path(path))]
+    documents = [points_named(path) for path in results if holds_points(path)]
+    if point_names and not documents:
+        raise click.UsageError("--point says which stored point a kernel is: give the points by --results")
+    names = dict(_point_of(text) for text in point_names)
+    stored = [m for path in results if not holds_points(path) for m in load(Path(path))]
     found: list[Measurement] = stored
     if not results:
         runs = [Run(kernel, own, v) for kernel, own in pairs for v in variants or VARIANTS[backend][:1]]
@@ -108,22 +117,42 @@ def validate(
             save(Path(output), found)
     limits, options = Limits(tolerance, margin), Options(traffic)
     compared: list[Comparison] = []
-    for machine in machines:
+    checks = [
+        c
+        for machine in machines
+        for c in compare_points(pairs, documents, names, machine, options=options, limits=limits)
+    ]
+    if documents and not checks and not stored:
+        kernel = kernels[0].name
+        raise CommandError(
+            f"the results hold no point of {', '.join(k.name for k in kernels)}",
+            f'{points_held(documents)}; --point "{kernel}=LABEL" says which of them is {kernel}',
+        )
+    for machine in machines if found else ():
         for at in [parse_settings(s) for s in sizes] or [{}]:
             wanted = settings | at if results else at
             some = compare_all(kernels, found, machine, sizes=wanted, options=options, limits=limits)
             compared += [c for c in some if c not in compared]
     if as_json:
-        show_json(to_json(compared))
+        show_json(to_json(compared, checks))
     else:
-        click.echo(table(compared))
+        click.echo("\n\n".join([*([table(compared)] if compared else []), *([points_table(checks)] if checks else [])]))
     if plot is not None:
-        types = tuple(dict.fromkeys(c.prediction.type for c in compared if c.prediction.type is not None))
-        points = [p for c in compared for p in overlay(c)]
+        predictions = [c.prediction for c in compared] + [c.prediction for c in checks]
+        types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
+        points = [p for c in compared for p in overlay(c)] + [p for c in checks for p in overlay_point(c)]
         save_roofline(Path(plot), [roofs_of(m, types) for m in machines], points)
     for message in [*stale(kernels, stored), *(w for m in found for w in m.warnings)]:
         warn(message)
-    return 0 if all(c.verdict == "as predicted" for c in compared) else 1
+    return 0 if all(c.verdict == "as predicted" for c in compared) and all(c.agrees for c in checks) else 1
+
+
+def _point_of(text: str) -> tuple[str, str]:
+    """`KERNEL=LABEL`. Raises click.BadParameter."""
+    kernel, equals, label = text.partition("=")
+    if not (kernel and equals and label):
+        raise click.BadParameter(f"`{text}` is not of the form KERNEL=LABEL", param_hint="--point")
+    return kernel, label
 
 
 def _pairs(

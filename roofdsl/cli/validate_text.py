@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from roofdsl.cli.text import bold, columns
-from roofdsl.machine.quantities import show_bandwidth, show_rate, show_time
+from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_rate, show_time
 from roofdsl.validate.compare import Comparison, Distribution, distribution
+from roofdsl.validate.points import PointCheck
 
 SCHEMA = "roofdsl.validate/1"
 
@@ -38,6 +39,35 @@ def table(comparisons: Sequence[Comparison]) -> str:
     return "\n".join(out)
 
 
+def points_table(checks: Sequence[PointCheck]) -> str:
+    """Time, operations and bytes of every point beside the prediction, one a line; then what has no counterpart."""
+    several = len({c.prediction.machine for c in checks}) > 1
+    rows = [["kernel", "point", "", "predicted", "measured", "measured / predicted", ""]]
+    notes = []
+    for c in checks:
+        p = c.prediction
+        sizes = ", ".join(f"{n}={v}" for n, v in p.parameters)
+        name = f"{p.kernel} {sizes}".strip() + (f" on {p.machine}" if several else "")
+        lines = []
+        if c.measured_s is not None and c.ratio is not None:
+            verdict = "" if c.verdict == "as predicted" else str(c.verdict)
+            lines.append(["time", show_time(c.predicted_s), show_time(c.measured_s), f"{1 / c.ratio:.2f}", verdict])
+        if c.measured_work is not None and p.work:
+            shown = [show_rate(w, p.operation).removesuffix("/s") for w in (p.work, c.measured_work)]
+            lines.append(["work", *shown, f"{c.measured_work / p.work:.2f}", ""])
+        for x in c.levels:
+            shown = [show_bytes(x.predicted_bytes), show_bytes(x.measured_bytes)]
+            lines.append([x.level, *shown, f"{x.ratio:.2f}", "" if x.verdict == "as predicted" else x.verdict])
+        of = f" / {c.executions}" if c.executions > 1 else ""
+        heads = [[name, f"{c.point.label} ({c.origin}){of}"], *([["", ""]] * (len(lines) - 1))]
+        rows += [[*head, *line] for head, line in zip(heads, lines, strict=True)]
+        for what, levels in (("measured", c.not_measured), ("predicted", c.not_predicted)):
+            if levels:
+                notes.append(f"{c.point.label}: the bytes of {', '.join(levels)} are not {what}")
+    shown_lines = columns(rows, right=(3, 4, 5))
+    return "\n".join([bold(shown_lines[0]), *shown_lines[1:], *notes])
+
+
 def spread_of(d: Distribution) -> str:
     """`median 0.91, quartiles 0.84 and 0.95, from 0.31 to 1.01, of 24 runs`."""
     return (
@@ -46,10 +76,11 @@ def spread_of(d: Distribution) -> str:
     )
 
 
-def to_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """The document `roofdsl.validate/1`: predictions, measurements, ratios and verdicts."""
+def to_json(comparisons: Sequence[Comparison], checks: Sequence[PointCheck] = ()) -> dict[str, Any]:
+    """The document `roofdsl.validate/1`: predictions, measurements, ratios and verdicts; points apart."""
     return {
         "schema": SCHEMA,
+        **({"points": [_point_json(c) for c in checks]} if checks else {}),
         "comparisons": [
             {
                 "kernel": c.prediction.kernel,
@@ -68,4 +99,36 @@ def to_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
             }
             for c in comparisons
         ],
+    }
+
+
+def _point_json(c: PointCheck) -> dict[str, Any]:
+    return {
+        "kernel": c.prediction.kernel,
+        "machine": c.prediction.machine,
+        "parameters": dict(c.prediction.parameters),
+        "point": c.point.label,
+        "origin": c.origin,
+        "source": c.source,
+        "executions": c.executions,
+        "predicted_s": c.predicted_s,
+        "measured_s": c.measured_s,
+        "ratio": c.ratio,
+        "bound": c.prediction.bound,
+        "verdict": c.verdict,
+        "predicted_work_flops": c.prediction.work,
+        "measured_work_flops": c.measured_work,
+        "levels": [
+            {
+                "name": x.level,
+                "predicted_bytes": x.predicted_bytes,
+                "measured_bytes": x.measured_bytes,
+                "measured_over_predicted": x.ratio,
+                "verdict": x.verdict,
+            }
+            for x in c.levels
+        ],
+        "not_measured": list(c.not_measured),
+        "not_predicted": list(c.not_predicted),
+        "missing": list(c.point.missing),
     }

@@ -9,10 +9,23 @@ from roofdsl.lang.report import did_you_mean
 from roofdsl.machine.find import models_folder
 from roofdsl.profiler.points import Points, load_points
 
+_LOOKED_AT = 4096  # bytes; the schema is the first field that is written
+
 
 def cited_files() -> dict[str, Path]:
     """The files under models/cited by their names without the suffix."""
     return {p.stem: p for p in sorted((models_folder() / "cited").glob("*.json"))}
+
+
+def holds_points(text: str) -> bool:
+    """Whether `text` names a citation or a document of points, damaged ones too; results of `measure` are others."""
+    if "/" not in text and not text.endswith(".json") and not Path(text).is_file():
+        return True
+    try:
+        with Path(text).open("rb") as file:
+            return b'"roofdsl.points/' in file.read(_LOOKED_AT)
+    except (OSError, ValueError):
+        return False  # whoever reads it says why
 
 
 def points_named(text: str) -> Points:

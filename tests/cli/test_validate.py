@@ -82,3 +82,23 @@ def test_bad_input(roofdsl: Run, files: Path) -> None:
         assert result.returncode == status, result.stderr
         assert words in result.stderr
         assert "Traceback" not in result.stderr
+
+
+def test_a_profile_is_set_beside_the_prediction(roofdsl: Run, tmp_path: Path) -> None:
+    points = tmp_path / "points.json"
+    assert roofdsl("import", "ncu", "tests/profiler/data/wide.csv", "-o", str(points)).returncode == 0
+    given = ("validate", "daxpy", "--set", "n=1000000", "--machine", "v100", "--results", str(points))
+    named = (*given, "--point", "daxpy=axpy")
+    figure = tmp_path / "overlay.svg"
+    result = roofdsl(*named, "--plot", str(figure))
+    assert result.returncode == 1 and figure.stat().st_size > 1000
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["HBM", "24", "MB", "24", "MB", "1.00"] in rows
+    assert "slower than predicted" in result.stdout
+    assert roofdsl(*named, "--tolerance", "0.5").returncode == 0
+    (found,) = json.loads(roofdsl(*named, "--json").stdout)["points"]
+    assert [x["measured_over_predicted"] for x in found["levels"]] == [1.0, 1.0, 1.0]
+    unnamed = roofdsl(*given)
+    assert unnamed.returncode == 2 and '--point "daxpy=LABEL"' in unnamed.stderr
+    assert roofdsl(*given[:-2], "--point", "daxpy=axpy").returncode == 2
+    assert "not of the form" in roofdsl(*given, "--point", "daxpy").stderr
