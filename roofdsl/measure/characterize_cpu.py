@@ -105,7 +105,7 @@ def characterize_cpu(
     tell = progress or (lambda part, what: None)
     peaks = _peaks(team, effort, ("f64", "f32", "i32") if quick else tuple(_DTYPES), lambda p, w: tell(0.35 * p, w))
     sizes = working_sets(cpu, len(team), 1 if quick else 2)
-    buffers = _Buffers(max(sizes) + (1 << 16), len(team))
+    buffers = Buffers(max(sizes) + (1 << 16), len(team))
     alone = run_sweep(team[:1], sizes, buffers, effort, lambda p, w: tell(0.35 + 0.33 * p, w))
     together = alone
     if len(team) > 1:
@@ -183,7 +183,7 @@ def working_sets(cpu: Cpu, cores: int, per_octave: int) -> list[int]:
     return sizes
 
 
-class _Buffers:
+class Buffers:
     """One block of random numbers for each core; working sets are cut out of it."""
 
     def __init__(self, size_bytes: int, cores: int) -> None:
@@ -203,7 +203,7 @@ class _Buffers:
         return tuple(block[start + k * step : start + k * step + length] for k in range(pattern.arrays))
 
 
-def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: _Buffers, effort: Effort, tell: Progress) -> Sweep:
+def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort, tell: Progress) -> Sweep:
     """All patterns over all working sets; core k of the team streams its own block."""
     from roofdsl.measure.microkernels import stream
 

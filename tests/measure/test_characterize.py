@@ -209,7 +209,7 @@ def test_accumulators_stay_in_range() -> None:
 
 
 def test_a_sweep_of_this_machine() -> None:
-    buffers = characterize_cpu._Buffers(1 << 20, 1)
+    buffers = characterize_cpu.Buffers(1 << 20, 1)
     told: list[float] = []
     found = run_sweep(usable_cores()[:1], [8192, 65536], buffers, BRIEF, lambda part, what: told.append(part))
     assert len(found.points) == 8 and all(p.bytes_per_s > 1e6 for p in found.points)
