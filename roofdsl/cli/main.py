@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("roofdsl.cli.demo:demo", "Characterize, predict, measure and draw: the whole program on this machine."),
     "plot": ("roofdsl.cli.plot:plot", "Draw figures: rooflines, Q(Z)."),
     "import": ("roofdsl.cli.import_ncu:import_group", "Take a profiler's kernels in as measured points."),
+    "exercise": ("roofdsl.cli.exercise:exercise", "Exercises that grade themselves: list, show, check, grade."),
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
 }

@@ -1,0 +1,318 @@
+"""Exercises as files: what `models/exercises/ID.toml` may say, read and checked (docs/exercises.md).
+
+Formulas and templates stay texts here; `settle` fills them in for one student.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.lang.report import did_you_mean
+from roofdsl.machine.find import models_folder
+
+COURSE: Mapping[str, str] = {
+    "intensity": "Intensity of simple kernels",
+    "machines": "Machines and ridges",
+    "locality": "Locality and Q(Z)",
+    "blocking": "Blocking",
+    "semirings": "Semirings and ceilings without FMA",
+    "hierarchy": "Hierarchy and strides",
+    "time": "Time, overhead and applications",
+}
+"""The units of the course, in the order in which they are taught."""
+
+KINDS = ("expression", "number", "choice", "kernel", "prediction", "measurement")
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_LARGEST_FILE = 1 << 20
+
+
+class Mistake(Record):
+    """A usual wrong answer: a formula in the exercise's quantities, and what it tells about the thinking."""
+
+    formula: str
+    why: str
+
+
+class Option(Record):
+    """One option of a choice: right where the condition `when` holds; `why` says why it is or is not."""
+
+    text: str
+    when: str
+    why: str
+
+
+class Requirement(Record):
+    """What a submitted kernel has to fulfil, as a condition on its counts, and what to say where it does not."""
+
+    when: str
+    why: str
+
+
+class Part(Record):
+    """One question. Which fields are used depends on `kind` (one of KINDS).
+
+    answer: the formula of the right answer. unit: the unit that a number is asked in. tolerance: relative.
+    leading: an answer that holds to leading order is right too. reference, start, solution_kernel, examples: names in
+    the exercise's kernels. at, cache, line, traffic: where a submitted kernel is counted, each a template.
+    """
+
+    id: str
+    kind: str
+    ask: str
+    points: int = 1
+    answer: str = ""
+    unit: str = ""
+    tolerance: float = 0.01
+    leading: bool = False
+    symbols: tuple[str, ...] | None = None
+    hints: tuple[str, ...] = ()
+    solution: str = ""
+    mistakes: tuple[Mistake, ...] = ()
+    options: tuple[Option, ...] = ()
+    reference: str = ""
+    start: str = ""
+    solution_kernel: str = ""
+    examples: tuple[str, ...] = ()
+    at: Mapping[str, Any] = {}
+    cache: str = ""
+    line: str = ""
+    traffic: str = ""
+    require: tuple[Requirement, ...] = ()
+    prediction: str = ""
+
+
+class SymbolText(Record):
+    """A parameter of the answers: its meaning for the student, and which other it is a multiple of."""
+
+    name: str
+    meaning: str
+    multiple_of: str = ""
+
+
+class Exercise(Record):
+    """One exercise as its file says. vary: what differs from student to student, name to possible values."""
+
+    id: str
+    title: str
+    unit: str
+    text: str
+    parts: tuple[Part, ...]
+    level: int = 1
+    vary: Mapping[str, tuple[Any, ...]] = {}
+    symbols: tuple[SymbolText, ...] = ()
+    kernels: Mapping[str, str] = {}
+    quantities: Mapping[str, Mapping[str, Any]] = {}
+    plot: Mapping[str, Any] = {}
+    show: tuple[str, ...] = ()
+    steps: str = ""
+    folder: str = ""
+
+    @property
+    def points(self) -> int:
+        return sum(p.points for p in self.parts)
+
+
+def exercises_folder() -> Path:
+    """The folder of the shipped exercises. Raises CommandError where it is missing."""
+    folder = models_folder() / "exercises"
+    if not folder.is_dir():
+        raise CommandError("the shipped exercises are missing from this installation", "install roofdsl again")
+    return folder
+
+
+def course(folder: Path | None = None) -> dict[str, Exercise]:
+    """Every exercise of a folder by its id, in the order of the course.
+
+    Raises CommandError for a file with an error, and for a folder without exercises.
+    """
+    where = folder or exercises_folder()
+    found = [load(path) for path in sorted(where.glob("*.toml"))]
+    if not found:
+        raise CommandError(f"`{where}` has no exercises", "an exercise is a file NAME.toml")
+    units = list(COURSE)
+    found.sort(key=lambda e: (units.index(e.unit), e.level, e.id))
+    return {e.id: e for e in found}
+
+
+def exercise(name: str, folder: Path | None = None) -> Exercise:
+    """The exercise of that id, or of a file NAME.toml. Raises CommandError."""
+    if name.endswith(".toml"):
+        return load(Path(name))
+    where = folder or exercises_folder()
+    path = where / f"{name}.toml"
+    if not _IDENTIFIER.fullmatch(name) or not path.is_file():
+        help = did_you_mean(name, [p.stem for p in where.glob("*.toml")], "`roofdsl exercise list` lists them")
+        raise CommandError(f"there is no exercise `{name}`", help)
+    return load(path)
+
+
+@cache
+def load(path: Path) -> Exercise:
+    """The exercise in a file; its id is the file's name. Raises CommandError that says what is wrong in it."""
+    try:
+        data = path.read_bytes()
+        if len(data) > _LARGEST_FILE:
+            raise CommandError(f"`{path}` is larger than an exercise can be")
+        document = tomllib.loads(data.decode("utf-8"))
+    except OSError as error:
+        raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CommandError(f"`{path}` is no TOML: {error}") from None
+    return _Reader(path.name, document).exercise(path)
+
+
+class _Reader:
+    """Takes a document apart; what is missing, unknown or of the wrong kind is a CommandError."""
+
+    def __init__(self, file: str, document: Mapping[str, Any]) -> None:
+        self.file, self.document = file, document
+
+    def fail(self, message: str, help: str = "") -> CommandError:
+        return CommandError(f"exercise {self.file}: {message}", help or "docs/exercises.md describes the format")
+
+    def known(self, table: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
+        for name in table:
+            if name not in names:
+                raise self.fail(f"{where} has a key `{name}`, which means nothing", did_you_mean(name, names))
+
+    def get(self, table: Mapping[str, Any], key: str, kind: type, where: str, default: Any = None) -> Any:
+        if key not in table:
+            if default is None:
+                raise self.fail(f"{where} lacks `{key}`")
+            return default
+        value = table[key]
+        if kind is float and isinstance(value, int):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.fail(f"`{key}` of {where} is of the wrong kind, {type(value).__name__}")
+        return value.strip() if isinstance(value, str) else value
+
+    def exercise(self, path: Path) -> Exercise:
+        table, where = self.document, "the file"
+        names = ("title", "unit", "level", "text", "vary", "symbols", "kernels", "quantities", "plot", "show", "steps")
+        self.known(table, (*names, "part"), where)
+        if not _IDENTIFIER.fullmatch(path.stem):
+            raise self.fail("its name is its id, in small letters, digits and hyphens")
+        unit = self.get(table, "unit", str, where)
+        if unit not in COURSE:
+            raise self.fail(f"there is no unit `{unit}`", f"the units are {', '.join(COURSE)}")
+        parts = tuple(self.part(p, k) for k, p in enumerate(self.get(table, "part", list, where), 1))
+        ids = [p.id for p in parts]
+        if not parts or len(set(ids)) < len(ids):
+            raise self.fail("it needs parts, each with an id of its own")
+        return Exercise(
+            path.stem,
+            self.get(table, "title", str, where),
+            unit,
+            self.get(table, "text", str, where, ""),
+            parts,
+            self.get(table, "level", int, where, 1),
+            self.vary(self.get(table, "vary", dict, where, {})),
+            tuple(self.symbol(n, v) for n, v in self.get(table, "symbols", dict, where, {}).items()),
+            {n: self.kernel(path, str(v)) for n, v in self.get(table, "kernels", dict, where, {}).items()},
+            self.get(table, "quantities", dict, where, {}),
+            self.get(table, "plot", dict, where, {}),
+            tuple(self.get(table, "show", list, where, [])),
+            self.get(table, "steps", str, where, ""),
+            str(path.parent),
+        )
+
+    def kernel(self, path: Path, text: str) -> str:
+        """The text of a kernel; `file NAME.roof` is one beside the exercise."""
+        kind, _, name = text.partition(" ")
+        if kind != "file":
+            return text
+        beside = path.parent / name
+        if "/" in name or not beside.is_file():
+            raise self.fail(f"there is no file `{name}` beside it")
+        return beside.read_text(encoding="utf-8")
+
+    def vary(self, table: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+        for name, values in table.items():
+            if not isinstance(values, list) or not values:
+                raise self.fail(f"`{name}` of vary is no list of values")
+        return {n: tuple(v) for n, v in table.items()}
+
+    def symbol(self, name: str, value: Any) -> SymbolText:
+        if isinstance(value, str):
+            return SymbolText(name, value)
+        self.known(value, ("meaning", "multiple_of"), f"symbol {name}")
+        return SymbolText(name, value.get("meaning", ""), value.get("multiple_of", ""))
+
+    def part(self, table: Any, number: int) -> Part:
+        where = f"part {number}"
+        if not isinstance(table, dict):
+            raise self.fail(f"{where} is no table")
+        names = Part.__match_args__
+        self.known(table, names, where)
+        id = self.get(table, "id", str, where)
+        where = f"part `{id}`"
+        kind = self.get(table, "kind", str, where)
+        if kind not in KINDS:
+            raise self.fail(f"{where} is of the kind `{kind}`", f"the kinds are {', '.join(KINDS)}")
+        if not id.isidentifier():
+            raise self.fail(f"{where}: an id is a name such as W or stores")
+        symbols = self.get(table, "symbols", list, where, False)
+        part = Part(
+            id,
+            kind,
+            self.get(table, "ask", str, where),
+            points=self.get(table, "points", int, where, 1),
+            answer=self.get(table, "answer", str, where, ""),
+            unit=self.get(table, "unit", str, where, ""),
+            tolerance=self.get(table, "tolerance", float, where, 0.01),
+            leading=self.get(table, "leading", bool, where, False),
+            symbols=None if symbols is False else tuple(symbols),
+            hints=tuple(self.get(table, "hints", list, where, [])),
+            solution=self.get(table, "solution", str, where, ""),
+            mistakes=tuple(self.pair(Mistake, m, "is", where) for m in self.get(table, "mistakes", list, where, [])),
+            options=tuple(self.option(o, where) for o in self.get(table, "options", list, where, [])),
+            reference=self.get(table, "reference", str, where, ""),
+            start=self.get(table, "start", str, where, ""),
+            solution_kernel=self.get(table, "solution_kernel", str, where, ""),
+            examples=tuple(self.get(table, "examples", list, where, [])),
+            at=self.get(table, "at", dict, where, {}),
+            cache=self.get(table, "cache", str, where, ""),
+            line=self.get(table, "line", str, where, ""),
+            traffic=self.get(table, "traffic", str, where, ""),
+            require=tuple(
+                self.pair(Requirement, r, "when", where) for r in self.get(table, "require", list, where, [])
+            ),
+            prediction=self.get(table, "prediction", str, where, ""),
+        )
+        self.complete(part, where)
+        return part
+
+    def complete(self, part: Part, where: str) -> None:
+        needed = {
+            "expression": ("answer",),
+            "number": ("answer",),
+            "choice": ("options",),
+            "kernel": ("reference", "solution_kernel", "at"),
+            "prediction": ("unit",),
+            "measurement": ("reference", "prediction"),
+        }
+        for name in needed[part.kind]:
+            if not getattr(part, name):
+                raise self.fail(f"{where} is of the kind {part.kind} and lacks `{name}`")
+        if part.points < 1 or not 0 <= part.tolerance < 1:
+            raise self.fail(f"{where} has less than one point, or a tolerance outside 0 to 1")
+
+    def pair(self, made: Any, table: Any, key: str, where: str) -> Any:
+        if not isinstance(table, dict):
+            raise self.fail(f"{where}: `{{ {key} = ..., why = ... }}` is expected")
+        self.known(table, (key, "why"), where)
+        return made(self.get(table, key, str, where), self.get(table, "why", str, where))
+
+    def option(self, table: Any, where: str) -> Option:
+        if not isinstance(table, dict):
+            raise self.fail(f"{where}: an option is `{{ text = ..., when = ..., why = ... }}`")
+        self.known(table, ("text", "when", "why"), where)
+        return Option(*(self.get(table, key, str, where) for key in ("text", "when", "why")))

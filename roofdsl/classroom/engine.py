@@ -1,0 +1,401 @@
+"""What an exercise may ask the engine for: counts, traffic, plateaus, machines, predictions, streams, simulations.
+
+Every answer is a formula (`formula.Node`): in the kernel's parameters where no sizes are set, a number where they are.
+Bytes, seconds and operations are plain numbers in those units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from roofdsl.classroom.formula import Binary, Call, Name, Negative, Node, Number
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.lang.source import Source
+from roofdsl.lang.units import UnitError, parse_size
+from roofdsl.loops.load import kernel as lowered
+from roofdsl.loops.load import load_file
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import load_machine, shipped_model
+from roofdsl.machine.model import Cache, ComputeCeiling, Machine, Memory
+from roofdsl.polyhedral.quasi import Floor, Quasi
+
+MOST_ACCESSES = 20_000_000
+
+
+class Query(Record):
+    """A question to the engine, every field filled in. `source` is the kernel's text or `shipped NAME`."""
+
+    ask: str
+    source: str = ""
+    machine: str = ""
+    settings: tuple[tuple[str, int], ...] = ()
+    traffic: str = ""
+    cache: int | None = None
+    line: int | None = None
+    ways: int | None = None
+    number: int = 0
+    which: str = ""
+    more: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def at(self) -> dict[str, int]:
+        return dict(self.settings)
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """One of the further keys of the query."""
+        return dict(self.more).get(name, default)
+
+
+@cache
+def answer(query: Query) -> Node:
+    """What the engine says. Raises CommandError for a query that makes no sense, InputError for a wrong kernel."""
+    asked = _ASKS.get(query.ask)
+    if asked is None:
+        raise CommandError(f"the engine is asked for `{query.ask}`", f"it can be asked for {', '.join(_ASKS)}")
+    return asked(query)
+
+
+def number(value: Fraction | int) -> Node:
+    """A number as a formula."""
+    exact = Fraction(value)
+    return Negative(Number(-exact)) if exact < 0 else Number(exact)
+
+
+def kernel_of(text: str, settings: Mapping[str, int] | None = None, name: str = "exercise") -> Kernel:
+    """The kernel of a text, or of `shipped NAME`. Raises CommandError, InputError."""
+    return _kernel(text, tuple((settings or {}).items()), name)
+
+
+@cache
+def _kernel(text: str, settings: tuple[tuple[str, int], ...], name: str) -> Kernel:
+    if text.startswith("shipped "):
+        target = shipped_model(text.removeprefix("shipped ").strip())
+        if target is None:
+            raise CommandError(f"there is no shipped kernel `{text.removeprefix('shipped ')}`")
+        return lowered(load_file(target.path), target.name, dict(settings))
+    return lowered(load_file(Source(f"{name}.roof", text)), None, dict(settings))
+
+
+def size(text: str | int) -> int:
+    """`24 KiB` or a plain number of bytes. Raises CommandError."""
+    try:
+        return text if isinstance(text, int) else int(text) if text.isdigit() else parse_size(text)
+    except UnitError as error:
+        raise CommandError(f"`{text}` is no size: {error}") from None
+
+
+# ---- closed forms as formulas ----
+
+
+def formula_of(value: Quasi) -> Node:
+    """A polynomial with floors as a formula, the terms from the greatest degree down."""
+    from roofdsl.analysis.formulas import ordered
+
+    total: Node | None = None
+    for monomial, c in ordered(value):
+        above: list[Node] = []
+        below: list[Node] = []
+        for atom, power in monomial:
+            base = _atom(atom)
+            raised: Node = base if abs(power) == 1 else Binary("**", base, Number(Fraction(abs(power))))
+            (above if power > 0 else below).append(raised)
+        if abs(c.numerator) != 1 or not above:
+            above.insert(0, Number(Fraction(abs(c.numerator))))
+        if c.denominator != 1:
+            below.insert(0, Number(Fraction(c.denominator)))
+        term = above[0]
+        for factor in above[1:]:
+            term = Binary("*", term, factor)
+        for factor in below:
+            term = Binary("/", term, factor)
+        if total is not None:
+            term = Binary("-" if c < 0 else "+", total, term)
+        elif c < 0:
+            term = Negative(term)
+        total = term
+    return total if total is not None else Number(Fraction(0))
+
+
+def _atom(atom: str | Floor) -> Node:
+    return Name(atom) if isinstance(atom, str) else Call("floor", (formula_of(atom.of),))
+
+
+def _ratio(top: Quasi, bottom: Quasi) -> Node:
+    from roofdsl.analysis.formulas import quotient
+
+    found = quotient(top, bottom)
+    if found is None:
+        raise CommandError("a ratio of an exercise divides by zero")
+    above = formula_of(found.top)
+    return (
+        above
+        if found.bottom.constant_value() == 1 and found.bottom.is_constant()
+        else Binary("/", above, formula_of(found.bottom))
+    )
+
+
+@cache
+def _forms(source: str, line: int | None) -> Any:
+    from roofdsl.analysis.closed import ClosedForms
+
+    return ClosedForms(kernel_of(source), {}, line)
+
+
+def _single(form: Any, query: Query) -> Quasi:
+    """The polynomial that holds for all sizes, or for all large ones."""
+    from roofdsl.analysis.growth import growth_of, large_case
+
+    single = form.single
+    found: Quasi = large_case(form, growth_of(kernel_of(query.source))).value if single is None else single
+    return found
+
+
+# ---- counts ----
+
+
+def _work(query: Query) -> Node:
+    """W, or the part of it of one class (add, mul, div, min, special)."""
+    cls = query.which
+    if query.settings:
+        from roofdsl.analysis.at import work_at
+
+        found = work_at(kernel_of(query.source, query.at), query.at)
+        return number(sum(n for (_, c), n in found.operations.items() if not cls or c == cls))
+    forms = _forms(query.source, None)
+
+    def weight(s: Any) -> int:
+        return sum(n for (_, c), n in s.operations.items() if not cls or c == cls)
+
+    return formula_of(_single(forms.weighted(weight(s) for s in forms.operations), query))
+
+
+def _pairs(query: Query) -> Node:
+    """Fused pairs."""
+    if query.settings:
+        from roofdsl.analysis.at import work_at
+
+        return number(sum(work_at(kernel_of(query.source, query.at), query.at).fused_pairs.values()))
+    forms = _forms(query.source, None)
+    weights = (sum(s.fused_pairs.values()) for s in forms.operations)
+    return formula_of(_single(forms.weighted(weights), query))
+
+
+def _convention(query: Query) -> Any:
+    return query.traffic or kernel_of(query.source, query.at).traffic or "load_store"
+
+
+def _traffic(query: Query) -> Node:
+    """Q, its loads or its stores: compulsory, or of a cache."""
+    which = {"Q": "bytes", "loads": "loads_bytes", "stores": "stores_bytes"}[query.ask]
+    if query.settings:
+        from roofdsl.analysis.at import traffic_at
+
+        kernel = kernel_of(query.source, query.at)
+        found = traffic_at(kernel, query.at, query.cache, query.line, _convention(query))
+        return number(getattr(found, which))
+    forms = _forms(query.source, query.line)
+    convention = _convention(query)
+    made = forms.compulsory(convention) if query.cache is None else forms.at_cache(query.cache, convention)
+    form = {"Q": made.total, "loads": made.loads, "stores": made.stores}[query.ask]
+    return formula_of(_single(form, query))
+
+
+def _array(query: Query) -> Node:
+    """Distinct bytes of one array."""
+    return formula_of(_single(_forms(query.source, query.line).by_array()[query.which], query))
+
+
+def _limit(query: Query) -> Node:
+    """Where W/Q tends for large sizes, Q compulsory."""
+    from roofdsl.analysis.derived import Quantity, Ratio
+    from roofdsl.analysis.growth import growth_of
+    from roofdsl.analysis.report.forms import limit_of
+
+    forms = _forms(query.source, query.line)
+    ratio = Ratio(Quantity(forms.work), Quantity(forms.compulsory(_convention(query)).total), of_work=True)
+    found = limit_of(ratio, growth_of(kernel_of(query.source)))
+    if found is None:
+        raise CommandError("the intensity of this kernel has no limit")
+    return _ratio(found.top, found.bottom)
+
+
+@cache
+def _regimes(source: str, line: int | None, convention: Any) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = _forms(source, line).regimes(convention)
+    return found
+
+
+def _plateau(query: Query) -> Node:
+    """Of plateau `number` of Q(Z), from 1: the cache it begins at, its traffic, its intensity (leading terms)."""
+    from roofdsl.analysis.growth import growth_of, large_case
+
+    rows = _regimes(query.source, query.line, _convention(query))
+    if not 1 <= query.number <= len(rows):
+        raise CommandError(f"plateau {query.number} is asked for, and Q(Z) has {len(rows)}")
+    row = rows[query.number - 1]
+    if query.ask == "plateau_from":
+        return formula_of(row.from_bytes)
+    order = growth_of(kernel_of(query.source))
+    moved = order.leading(row.bytes)
+    if query.ask == "plateau_bytes":
+        return formula_of(moved)
+    return _ratio(order.leading(large_case(_forms(query.source, None).work, order).value), moved)
+
+
+def _simulated(query: Query) -> Node:
+    """Bytes, loads or misses of one set-associative cache, every access simulated."""
+    from roofdsl.analysis.at import access_count
+    from roofdsl.loops.transform import apply
+    from roofdsl.simulate.hierarchy import simulate
+    from roofdsl.simulate.levels import CacheLevel
+
+    kernel = apply(kernel_of(query.source, query.at))
+    if query.cache is None or query.line is None or access_count(kernel, query.at) > MOST_ACCESSES:
+        raise CommandError("a simulation needs a cache and a line, and sizes that are not too large")
+    miss: Any = "allocate" if _convention(query) == "write_allocate" else "claim"
+    level = CacheLevel("cache", query.cache, query.line, query.ways, write_miss=miss)
+    found = simulate(kernel, query.at, [level]).levels[0]
+    return number({"bytes": (found.loads + found.stores) * query.line, "misses": found.misses}[query.which or "bytes"])
+
+
+def _accesses(query: Query) -> Node:
+    """Array accesses of one execution."""
+    from roofdsl.analysis.at import access_count
+    from roofdsl.loops.transform import apply
+
+    return number(access_count(apply(kernel_of(query.source, query.at)), query.at))
+
+
+# ---- machines ----
+
+
+def machine_of(name: str) -> Machine:
+    """A shipped machine, or the one of a text. Raises CommandError, InputError."""
+    if "\n" not in name:
+        return load_machine(name)
+    from roofdsl.machine.find import machine_of as the_machine
+
+    return the_machine(load_file(Source("exercise.roof", name)), None)
+
+
+def _peak(query: Query) -> Node:
+    """The rate of `which`: a type, or a type and a class: `f64`, `f64 fma`, `f64 unfused`, `bf16 tensor`."""
+    type_name, _, cls = query.which.partition(" ")
+    machine = machine_of(query.machine)
+    return number(machine.rate(type_name, cls).per_s if cls else machine.peak(type_name).per_s)
+
+
+def _level(query: Query) -> Node:
+    """The bandwidth or size in bytes of a level, the main memory where none is named."""
+    machine = machine_of(query.machine)
+    levels: dict[str, Cache | Memory] = {level.name: level for level in machine.caches}
+    levels |= {memory.name: memory for memory in machine.memories}
+    name = query.which or machine.main_memory.name
+    if name not in levels:
+        raise CommandError(f"machine {machine.name} has no level `{name}`", f"it has {', '.join(levels)}")
+    level = levels[name]
+    return number(level.bandwidth_bytes_per_s if query.ask == "bandwidth" else level.size_bytes)
+
+
+def _launch(query: Query) -> Node:
+    """The time of one launch."""
+    launch = machine_of(query.machine).launch_s
+    if launch is None:
+        raise CommandError(f"machine {query.machine} states no launch time")
+    return number(launch)
+
+
+def _ceiling(query: Query) -> Node:
+    """The rate of a named ceiling, in operations or bytes per second."""
+    for found in machine_of(query.machine).ceilings:
+        if found.name == query.which:
+            return number(found.rate_per_s if isinstance(found, ComputeCeiling) else found.bandwidth_bytes_per_s)
+    raise CommandError(f"machine {query.machine} has no ceiling `{query.which}`")
+
+
+def _stream(query: Query) -> Node:
+    """The rate of a stream over links: `from` and `to` are lists of memories."""
+    from roofdsl.predict.links import stream_rate
+
+    rate = stream_rate(machine_of(query.machine), query.option("from", ()), query.option("to", ()))
+    return number(rate.bytes_per_s)
+
+
+# ---- predictions ----
+
+
+@cache
+def _prediction(query: Query) -> Any:
+    from roofdsl.predict.kernel import Options, predict
+    from roofdsl.predict.program import predict_program
+
+    options = Options(
+        query.traffic or None,  # type: ignore[arg-type]
+        query.option("unit"),
+        tuple(query.option("ceilings", ())),
+        query.option("levels", "all"),
+        warm=bool(query.option("warm", False)),
+    )
+    machine = machine_of(query.machine)
+    if query.source.startswith("shipped "):
+        target = shipped_model(query.source.removeprefix("shipped ").strip())
+        if target is not None and target.name is not None:
+            checked = load_file(target.path)
+            if target.name in checked.programs:
+                return predict_program(checked, target.name, query.at, machine, options)
+    return predict(kernel_of(query.source, query.at), query.at, machine, options)
+
+
+def _predicted(query: Query) -> Node:
+    """A term of a prediction: time, rate, compute, launch, no_overlap, memory, launches, work, bytes."""
+    found = _prediction(replace(query, which=""))
+    what = query.which or "time"
+    level = next((x for x in found.levels if x.name == what), None)
+    if level is not None:
+        return number(level.time_s)
+    terms: Mapping[str, Any] = {
+        "time": found.expected_s,
+        "rate": found.rate_per_s,
+        "bandwidth": found.bytes_per_s,
+        "compute": found.compute_s,
+        "memory": found.memory.time_s,
+        "launch": found.launch_s,
+        "no_overlap": found.no_overlap_s,
+        "launches": found.launches,
+        "work": found.work,
+        "bytes": found.memory.bytes,
+        "intensity": found.intensity,
+        "peak": found.peak_per_s,
+        "ridge": found.ridge,
+    }
+    if terms.get(what) is None:
+        raise CommandError(f"a prediction has no `{what}`", f"it has {', '.join(terms)}, and the levels")
+    return number(Fraction(terms[what]))
+
+
+_ASKS: Mapping[str, Callable[[Query], Node]] = {
+    "W": _work,
+    "pairs": _pairs,
+    "Q": _traffic,
+    "loads": _traffic,
+    "stores": _traffic,
+    "array": _array,
+    "limit": _limit,
+    "plateau_from": _plateau,
+    "plateau_bytes": _plateau,
+    "plateau_intensity": _plateau,
+    "simulate": _simulated,
+    "accesses": _accesses,
+    "peak": _peak,
+    "bandwidth": _level,
+    "size": _level,
+    "launch": _launch,
+    "ceiling": _ceiling,
+    "stream": _stream,
+    "predict": _predicted,
+}
+"""What a query may ask for; each function says what it gives."""

@@ -1,0 +1,189 @@
+"""Are two formulas the same? Exact values at random points first, then, where roots and the like occur, symbolically.
+
+Rational formulas that agree at POINTS random points differ with a probability below (degree / 4000)**POINTS (the
+lemma of Schwartz and Zippel), so that nothing is left to prove. Where floors occur, only whole sizes count.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+from roofdsl.classroom.exact import evaluate, same
+from roofdsl.classroom.formula import (
+    Binary,
+    Call,
+    FormulaError,
+    Name,
+    Negative,
+    Node,
+    Number,
+    functions_in,
+    names_in,
+)
+from roofdsl.lang.record import Record
+
+POINTS = 16
+SECONDS = 2.0
+"""Processor time that the symbolic comparison may take."""
+
+_STEPPED = frozenset(("floor", "ceil", "//"))
+_SEED = 20261121
+
+
+class Symbol(Record):
+    """A name that stands for any size: a positive whole number, a multiple of another's where it says so."""
+
+    name: str
+    meaning: str = ""
+    multiple_of: str = ""
+
+
+Relation = Literal["equal", "proportional", "leading", "different"]
+
+
+def equal(answer: Node, right: Node, symbols: Mapping[str, Symbol], *, seconds: float = SECONDS) -> bool:
+    """Whether two formulas have the same value for all sizes.
+
+    Raises FormulaError where `answer` has no value at a point where `right` has one.
+    """
+    whole = bool(_STEPPED & (functions_in(answer) | functions_in(right)))
+    for env in points(symbols, whole=whole):
+        try:
+            expected = evaluate(right, env)
+        except FormulaError:
+            continue
+        if not same(evaluate(answer, env), expected):
+            return False
+    if functions_in(answer) | functions_in(right):
+        return not _proven_different(answer, right, symbols, seconds)
+    return True
+
+
+def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relation:
+    """How an answer that is not equal is related: a constant multiple, or the same for large sizes.
+
+    Raises FormulaError where `answer` has no value.
+    """
+    if not names_in(right):
+        return "different"
+    ratios = []
+    for env in points(symbols, whole=True):
+        expected = evaluate(right, env)
+        if not expected:
+            return "different"
+        ratios.append(evaluate(answer, env) / expected)
+    if ratios[0] and all(same(r, ratios[0]) for r in ratios):
+        return "proportional"
+    return "leading" if leading_equal(answer, right, symbols) else "different"
+
+
+def leading_equal(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> bool:
+    """Whether two formulas tend to the same for large sizes, those that others are multiples of growing slower.
+
+    Raises FormulaError where `answer` has no value.
+    """
+    tiles = {s.multiple_of for s in symbols.values() if s.multiple_of}
+    found = []
+    for scale in (10**6, 10**8):
+        env = {n: Fraction(scale if n in tiles else scale**3) * 720720 for n in symbols}
+        expected = evaluate(right, env)
+        if not expected:
+            return False
+        found.append(abs(float(evaluate(answer, env) / expected) - 1))
+    return found[0] < 1e-3 and found[1] <= max(found[0] / 10, 1e-12)
+
+
+def points(symbols: Mapping[str, Symbol], *, whole: bool) -> Iterator[dict[str, Any]]:
+    """Random sizes: whole numbers that keep the multiples, and, unless only `whole` ones count, fractions too."""
+    rng = random.Random(_SEED)
+    for k in range(POINTS if symbols else 1):
+        if k % 2 and not whole:
+            yield {n: Fraction(rng.randrange(1000, 5000), rng.randrange(1, 50)) for n in symbols}
+            continue
+        env: dict[str, Any] = {}
+        for name, symbol in symbols.items():
+            if not symbol.multiple_of:
+                env[name] = Fraction(rng.randrange(40, 4040))
+        for name, symbol in symbols.items():
+            if symbol.multiple_of:
+                env[name] = env[symbol.multiple_of] * rng.randrange(8, 200)
+        yield env
+
+
+# ---- symbolically ----
+
+
+def _proven_different(a: Node, b: Node, symbols: Mapping[str, Symbol], seconds: float) -> bool:
+    """Whether the difference is a number other than zero, within `seconds`; equal at every point, it hardly is."""
+    import sympy
+
+    names = {n: sympy.Symbol(n, integer=True, positive=True) for n in symbols}
+
+    def difference() -> bool:
+        found = sympy.simplify(_sympy(a, names) - _sympy(b, names))
+        return bool(found.is_number and found.is_zero is False)
+
+    return _within(seconds, difference) or False
+
+
+def _within(seconds: float, task: Any) -> Any:
+    """What `task` returns; None where it takes longer than `seconds`, and where there are no timers to stop it."""
+    import signal
+    import threading
+
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        return None
+
+    class Over(BaseException):
+        """The time is over; no handler of Exception catches it."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise Over
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        try:
+            return task()
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    except (Over, RecursionError, ArithmeticError, NotImplementedError, ValueError, TypeError):
+        return None
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _sympy(node: Node, names: Mapping[str, Any]) -> Any:
+    import sympy
+
+    match node:
+        case Number(value):
+            return sympy.Rational(value.numerator, value.denominator)
+        case Name(text):
+            return names[text]
+        case Negative(operand):
+            return -_sympy(operand, names)
+        case Binary(op, left, right):
+            a, b = _sympy(left, names), _sympy(right, names)
+            match op:
+                case "+":
+                    return a + b
+                case "-":
+                    return a - b
+                case "*":
+                    return a * b
+                case "/":
+                    return a / b
+                case "//":
+                    return sympy.floor(a / b)
+            return a**b
+        case Call(function, arguments):
+            values = [_sympy(x, names) for x in arguments]
+            if function == "log2":
+                return sympy.log(values[0]) / sympy.log(2)
+            made = {"sqrt": "sqrt", "min": "Min", "max": "Max", "floor": "floor", "ceil": "ceiling"}[function]
+            return getattr(sympy, made)(*values)
+    raise TypeError(type(node).__name__)

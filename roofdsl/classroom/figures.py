@@ -1,0 +1,54 @@
+"""The figure that a question is about: a roofline, or Q(Z), with the student's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from roofdsl.classroom.engine import kernel_of
+from roofdsl.classroom.settle import Settled, machine_named
+from roofdsl.lang.diagnostics import CommandError
+
+
+def save(settled: Settled, path: Path) -> None:
+    """Draws the exercise's figure into `path`. Raises CommandError where it has none, or cannot be written."""
+    plot = settled.exercise.plot
+    if not plot:
+        raise CommandError(f"exercise {settled.exercise.id} has no figure")
+    match plot.get("kind"):
+        case "roofline":
+            _roofline(settled, plot, path)
+        case "traffic":
+            _traffic(settled, plot, path)
+        case other:
+            raise settled.fail(f"a plot of the kind `{other}`; there are roofline and traffic")
+
+
+def _roofline(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
+    from roofdsl.plot.content import point_of, roofs_of
+    from roofdsl.plot.roofline import save_roofline
+    from roofdsl.predict.kernel import Options, predict
+
+    machine = machine_named(settled, plot["machine"])
+    options = Options(levels="memory")
+    points = []
+    for entry in plot.get("points", ()):
+        at = {n: settled.whole(v) for n, v in entry["set"].items()}
+        prediction = predict(kernel_of(settled.kernels[entry["kernel"]], at), at, machine, options)
+        points.append(point_of(prediction, entry["label"]))
+    types = tuple(settled.fill(t) for t in plot.get("types", ()))
+    save_roofline(path, [roofs_of(machine, types)], points, settled.fill(plot.get("title", machine.title)))
+
+
+def _traffic(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
+    from dataclasses import replace
+
+    from roofdsl.plot.traffic import save_traffic
+    from roofdsl.plot.traffic_content import traffic_content
+
+    at = {n: settled.whole(v) for n, v in plot["set"].items()}
+    kernel = kernel_of(settled.kernels[plot["kernel"]], at)
+    line = settled.bytes(plot["line"]) if "line" in plot else None
+    content = traffic_content(kernel, at, plot.get("traffic", kernel.traffic or "load_store"), line)
+    save_traffic(path, replace(content, plateaus=(), note=""))  # the formulas would give the answer away

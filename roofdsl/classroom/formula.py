@@ -1,0 +1,371 @@
+"""The small language of answers: arithmetic on names and numbers, parsed within limits and never evaluated as code.
+
+A student's answer, a right answer and a mistake are all formulas of this language. Operators `+ - * / // **` as in
+Python, parentheses, the functions in FUNCTIONS, names that the caller allows, and, where a number is asked for, units
+after numbers (`900 GB/s`). Conditions (`Q_a < Q_b and n >= 2`) are for exercises only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from fractions import Fraction
+
+from roofdsl.classroom.units import unit_named
+from roofdsl.lang.record import Record
+
+FUNCTIONS = {"sqrt": (1, 1), "log2": (1, 1), "min": (2, 8), "max": (2, 8), "floor": (1, 1), "ceil": (1, 1)}
+"""The functions of the language, with the least and the greatest number of arguments."""
+
+MAX_LENGTH = 500
+MAX_DEPTH = 40
+MAX_DIGITS = 40
+
+
+class FormulaError(ValueError):
+    """A text that is no formula, or one that is beyond the limits; the message is for the student."""
+
+
+class Number(Record):
+    """A number, exact; `unit` is empty, or one of the table of units."""
+
+    value: Fraction
+    unit: str = ""
+
+
+class Name(Record):
+    """A parameter of the exercise."""
+
+    text: str
+
+
+class Negative(Record):
+    """Unary minus."""
+
+    operand: Node
+
+
+class Binary(Record):
+    """`left op right`; op is one of + - * / // **."""
+
+    op: str
+    left: Node
+    right: Node
+
+
+class Call(Record):
+    """A function of FUNCTIONS."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+
+class Comparison(Record):
+    """`left op right`; op is one of < <= > >= == !=."""
+
+    op: str
+    left: Node
+    right: Node
+
+
+class Logic(Record):
+    """Parts joined by `and` or `or`, or one part under `not`."""
+
+    op: str
+    parts: tuple[Node, ...]
+
+
+Node = Number | Name | Negative | Binary | Call | Comparison | Logic
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<op>\*\*|//|<=|>=|==|!=|[-+*/(),<>]))",
+    re.ASCII,
+)
+_TYPED = {"×": "*", "·": "*", "−": "-", "–": "-", "÷": "/", "≤": "<=", "≥": ">=", "\u00a0": " ", "µ": "u", "μ": "u"}
+_POWERS = {"+": 10, "-": 10, "*": 20, "/": 20, "//": 20}
+_COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
+
+
+def parse(text: str, names: Collection[str], *, units: bool = False) -> Node:
+    """The formula that `text` is. Raises FormulaError for anything else, an unknown name, or beyond the limits."""
+    return _Parser(text, names, units=units, conditions=False).whole()
+
+
+def parse_condition(text: str, names: Collection[str]) -> Node:
+    """A condition of an exercise, or a formula. Raises FormulaError."""
+    return _Parser(text, names, units=False, conditions=True).whole()
+
+
+def names_in(node: Node) -> frozenset[str]:
+    """The names that a formula mentions."""
+    match node:
+        case Name(text):
+            return frozenset((text,))
+        case Negative(operand):
+            return names_in(operand)
+        case Binary(_, left, right) | Comparison(_, left, right):
+            return names_in(left) | names_in(right)
+        case Call(_, parts) | Logic(_, parts):
+            return frozenset().union(*map(names_in, parts))
+    return frozenset()
+
+
+def functions_in(node: Node) -> frozenset[str]:
+    """The functions and the operators `//` and `**` that a formula applies; `**` only where its exponent is no
+    whole number."""
+    match node:
+        case Negative(operand):
+            return functions_in(operand)
+        case Binary(op, left, right) | Comparison(op, left, right):
+            own: frozenset[str] = frozenset((op,)) if op == "//" or (op == "**" and not _whole(right)) else frozenset()
+            return own | functions_in(left) | functions_in(right)
+        case Call(function, parts):
+            return frozenset((function,)).union(*map(functions_in, parts))
+        case Logic(_, parts):
+            return frozenset().union(*map(functions_in, parts))
+    return frozenset()
+
+
+def replaced(node: Node, values: dict[str, Node]) -> Node:
+    """The formula with names replaced by formulas."""
+    match node:
+        case Name(text):
+            return values.get(text, node)
+        case Negative(operand):
+            return Negative(replaced(operand, values))
+        case Binary(op, left, right):
+            return Binary(op, replaced(left, values), replaced(right, values))
+        case Comparison(op, left, right):
+            return Comparison(op, replaced(left, values), replaced(right, values))
+        case Call(function, parts):
+            return Call(function, tuple(replaced(p, values) for p in parts))
+        case Logic(op, parts):
+            return Logic(op, tuple(replaced(p, values) for p in parts))
+    return node
+
+
+def _whole(node: Node) -> bool:
+    if isinstance(node, Negative):
+        return _whole(node.operand)
+    return isinstance(node, Number) and node.value.denominator == 1
+
+
+# ---- printing ----
+
+
+def show(node: Node, above: int = 0) -> str:
+    """The formula as text, with the parentheses that it needs; `parse` gives the formula back."""
+    match node:
+        case Number(value, unit):
+            if value.denominator == 1 or unit:
+                text = str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
+                return f"{text} {unit}" if unit else text
+            text = f"{value.numerator}/{value.denominator}"
+            return f"({text})" if above >= 20 else text
+        case Name(text):
+            return text
+        case Negative(operand):
+            text = "-" + show(operand, 21)
+            return f"({text})" if above >= 10 else text
+        case Binary("**", left, right):
+            return f"{show(left, 31)}**{show(right, 31)}"
+        case Binary(op, left, right):
+            power = _POWERS[op]
+            spaced = f" {op} " if power == 10 else op
+            text = f"{show(left, power)}{spaced}{show(right, power + 1)}"
+            return f"({text})" if above > power else text
+        case Call(function, parts):
+            return f"{function}({', '.join(show(p) for p in parts)})"
+        case Comparison(op, left, right):
+            return f"{show(left)} {op} {show(right)}"
+        case Logic("not", parts):
+            return f"not ({show(parts[0])})"
+        case Logic(op, parts):
+            return f" {op} ".join(f"({show(p)})" for p in parts)
+
+
+# ---- parsing ----
+
+
+class _Parser:
+    """Recursive descent, no deeper than MAX_DEPTH."""
+
+    def __init__(self, text: str, names: Collection[str], *, units: bool, conditions: bool) -> None:
+        self.names, self.units, self.conditions = names, units, conditions
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.depth = 0
+
+    def whole(self) -> Node:
+        """All of the text. Raises FormulaError."""
+        if not self.tokens:
+            raise FormulaError("there is no answer here: it is empty")
+        found = self.either() if self.conditions else self.sum()
+        kind, text = self.peek()
+        if kind:
+            if kind in ("name", "number") or text == "(":
+                raise FormulaError(f"something is missing before `{_short(text)}`: a product is written with `*`, 2*n")
+            raise FormulaError(f"`{_short(text)}` is not expected there")
+        return found
+
+    def peek(self) -> tuple[str, str]:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
+
+    def take(self, *texts: str) -> str:
+        """The next token, where it is one of `texts`; else an empty text."""
+        kind, text = self.peek()
+        if text in texts and kind != "number":
+            self.at += 1
+            return text
+        return ""
+
+    # ---- conditions ----
+
+    def either(self) -> Node:
+        return self.joined("or", lambda: self.joined("and", self.denied))
+
+    def joined(self, word: str, part: object) -> Node:
+        assert callable(part)
+        parts = [part()]
+        while self.take(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Logic(word, tuple(parts))
+
+    def denied(self) -> Node:
+        if self.take("not"):
+            return Logic("not", (self.denied(),))
+        left = self.sum()
+        op = self.take(*_COMPARISONS)
+        return Comparison(op, left, self.sum()) if op else left
+
+    # ---- arithmetic ----
+
+    def sum(self) -> Node:
+        left = self.product()
+        while op := self.take("+", "-"):
+            left = Binary(op, left, self.product())
+        return left
+
+    def product(self) -> Node:
+        left = self.signed()
+        while op := self.take("*", "/", "//"):
+            left = Binary(op, left, self.signed())
+        return left
+
+    def signed(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise FormulaError(f"the formula is nested more than {MAX_DEPTH} deep")
+        try:
+            if self.take("-"):
+                return Negative(self.signed())
+            if self.take("+"):
+                return self.signed()
+            base = self.atom()
+            return Binary("**", base, self.signed()) if self.take("**") else base
+        finally:
+            self.depth -= 1
+
+    def atom(self) -> Node:
+        kind, text = self.peek()
+        self.at += 1
+        if kind == "number":
+            return self.number(text)
+        if kind == "name":
+            return self.named(text)
+        if text == "(":
+            inner = self.either() if self.conditions else self.sum()
+            if not self.take(")"):
+                raise FormulaError("a parenthesis is not closed")
+            return inner
+        if not kind:
+            raise FormulaError("the formula ends where a number or a name is expected")
+        raise FormulaError(f"`{text}` stands where a number or a name is expected")
+
+    def number(self, text: str) -> Node:
+        value = _value(text)
+        if not self.units:
+            kind, word = self.peek()
+            if kind == "name" and word not in self.names and unit_named(word):
+                raise FormulaError(f"`{word}` is a unit, and a formula without units is asked for")
+            return Number(value)
+        kind, word = self.peek()
+        unit = unit_named(word) if kind == "name" and word not in self.names else None
+        if unit is None:
+            return Number(value)
+        self.at += 1
+        below = self.tokens[self.at : self.at + 2]
+        if len(below) == 2 and below[0][1] == "/" and below[1][0] == "name" and below[1][1] not in self.names:
+            second = unit_named(below[1][1])
+            if second is not None:
+                self.at += 2
+                unit = f"{unit}/{second}"
+        return Number(value, unit)
+
+    def named(self, text: str) -> Node:
+        if text in FUNCTIONS:
+            return self.call(text)
+        if text in self.names:
+            return Name(text)
+        if self.peek()[1] == "(":
+            raise FormulaError(f"there is no function `{_short(text)}`; there are {', '.join(FUNCTIONS)}")
+        if self.units and unit_named(text):
+            raise FormulaError(f"the unit `{text}` stands without a number")
+        known = f"the names are {', '.join(sorted(self.names))}" if self.names else "only numbers are"
+        raise FormulaError(f"`{_short(text)}` is not known here; {known}")
+
+    def call(self, function: str) -> Node:
+        if not self.take("("):
+            raise FormulaError(f"`{function}` is a function: write {function}(...)")
+        arguments = [self.sum()]
+        while self.take(","):
+            arguments.append(self.sum())
+        if not self.take(")"):
+            raise FormulaError(f"the parenthesis of `{function}` is not closed")
+        least, most = FUNCTIONS[function]
+        if not least <= len(arguments) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise FormulaError(f"`{function}` takes {wanted} values, and {len(arguments)} are given")
+        return Call(function, tuple(arguments))
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    if len(text) > MAX_LENGTH:
+        raise FormulaError(f"the formula has {len(text):,} characters, and at most {MAX_LENGTH} are read")
+    for typed, meant in _TYPED.items():
+        text = text.replace(typed, meant)
+    found = []
+    at = 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _unread(text[at:].lstrip()[0])
+        assert match.lastgroup is not None
+        found.append((match.lastgroup, match[match.lastgroup]))
+        at = match.end()
+    return found
+
+
+def _unread(character: str) -> FormulaError:
+    if character == "^":
+        return FormulaError("`^` is no power here: write `**`, as in n**2")
+    if character == "=":
+        return FormulaError("an answer is the right-hand side alone, without `=`")
+    shown = character if character.isprintable() else f"U+{ord(character):04X}"
+    return FormulaError(f"`{shown}` is no part of a formula")
+
+
+def _value(text: str) -> Fraction:
+    mantissa, _, exponent = text.lower().partition("e")
+    if len(text) > MAX_DIGITS or (exponent and abs(int(exponent)) > 100):
+        raise FormulaError(f"`{_short(text)}` has more digits than a number here can have")
+    plain = mantissa.replace("_", "")
+    try:
+        return Fraction(f"{plain}e{exponent}" if exponent else plain)
+    except ValueError:
+        raise FormulaError(f"`{_short(text)}` is no number") from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 30 else text[:30] + "..."

@@ -1,0 +1,173 @@
+"""What Gradescope reads and runs: `results.json`, and the zip of an autograder.
+
+The layout is that of Gradescope's documentation: the zip is unpacked to /autograder/source, setup.sh is run once when
+the image is built, /autograder/run_autograder for every submission in /autograder/submission; it writes
+/autograder/results/results.json.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import roofdsl
+from roofdsl.classroom.data import Exercise
+from roofdsl.classroom.grading import Grade, grade_all, nothing
+from roofdsl.classroom.isolate import Limits
+from roofdsl.classroom.submissions import Unreadable, read_text
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.find import models_folder
+
+_EPOCH = (2026, 1, 1, 0, 0, 0)
+
+
+def results(grade: Grade, titles: dict[str, str]) -> dict[str, Any]:
+    """The document of one submission: a test for every part."""
+    tests = [
+        {
+            "name": f"{titles.get(r.exercise, r.exercise)}: {p.id}",
+            "number": f"{k}.{j}",
+            "score": p.score,
+            "max_score": p.max_score,
+            "status": "passed" if p.correct else "failed",
+            "output": p.message,
+            "visibility": "visible",
+        }
+        for k, r in enumerate(grade.results, 1)
+        for j, p in enumerate(r.parts, 1)
+    ]
+    output = f"{grade.score:g} of {grade.max_score} points."
+    if grade.problem:
+        output = f"Nothing of this submission could be graded: {grade.problem}."
+    return {"score": grade.score, "output": output, "output_format": "text", "visibility": "visible", "tests": tests}
+
+
+def student_of(metadata: Path) -> str:
+    """Who handed in, from Gradescope's submission_metadata.json: the e-mail address, in small letters.
+
+    Raises CommandError where the file does not say.
+    """
+    try:
+        document = json.loads(read_text(metadata))
+        (user, *_) = document["users"]
+        return str(user["email"]).strip().lower()
+    except (Unreadable, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CommandError(f"`{metadata}` does not say who handed in ({error})", "give --student") from None
+
+
+def grade_one(
+    submission: Path, exercises: Sequence[Exercise], student: str | None, metadata: Path | None, limits: Limits
+) -> Grade:
+    """The grade of one submission; zero points and the reason where it, or who handed in, cannot be read."""
+    try:
+        who = student if student is not None else "" if metadata is None else student_of(metadata)
+        return grade_all([(who, submission)], exercises, jobs=1, limits=limits)[0]
+    except CommandError as error:
+        return nothing("", exercises, error.message)
+
+
+# ---- the zip ----
+
+SETUP = """\
+#!/usr/bin/env bash
+# Run once by Gradescope while it builds the image: a Python of its own with what roofdsl needs.
+set -euo pipefail
+root="${AUTOGRADER_ROOT:-/autograder}"
+python=""
+for candidate in python3.13 python3.12 python3.11 python3; do
+    if command -v "$candidate" > /dev/null \\
+        && "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))'; then
+        python="$candidate"
+        break
+    fi
+done
+if [ -z "$python" ]; then
+    apt-get update && apt-get install -y python3.11 python3.11-venv
+    python=python3.11
+fi
+if ! "$python" -m venv "$root/venv"; then
+    apt-get update && apt-get install -y "$python-venv"
+    "$python" -m venv "$root/venv"
+fi
+"$root/venv/bin/pip" install --quiet -r "$root/source/requirements.txt"
+"$root/venv/bin/python" -m compileall -q "$root/source/roofdsl"
+# compiles the simulator's loops now instead of in every submission
+cd "$root/source" && "$root/venv/bin/python" -m roofdsl exercise list > /dev/null
+"""
+
+RUN = """\
+#!/usr/bin/env bash
+# Run by Gradescope for every submission. Whatever happens, results.json is there afterwards.
+root="${AUTOGRADER_ROOT:-/autograder}"
+python="${AUTOGRADER_PYTHON:-$root/venv/bin/python}"
+mkdir -p "$root/results"
+cat > "$root/results/results.json" << 'END'
+{"score": 0, "output": "The autograder stopped before it could grade this submission.", "tests": []}
+END
+cd "$root/source"
+"$python" -m roofdsl exercise grade "$root/submission" --gradescope "$root/results/results.json" \\
+    --metadata "$root/submission_metadata.json" --only "$(cat "$root/source/exercises.txt")" __FOLDER__
+exit 0
+"""
+
+
+def write_zip(path: Path, exercises: Sequence[str], folder: Path | None) -> int:
+    """Writes the zip of an autograder for these exercises; gives the number of its files.
+
+    folder: exercises of the instructor's own, which are packed too. Raises CommandError where it cannot be written.
+    """
+    own = "--folder own" if folder is not None else ""
+    count = 0
+    try:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            texts = {
+                "setup.sh": SETUP,
+                "run_autograder": RUN.replace("__FOLDER__", own).replace(" \n", "\n"),
+                "exercises.txt": ",".join(exercises) + "\n",
+                "requirements.txt": "".join(f"{line}\n" for line in requirements()),
+            }
+            for name, text in texts.items():
+                _add(archive, name, text.encode("utf-8"), executable=name in ("setup.sh", "run_autograder"))
+                count += 1
+            for name, file in _sources(folder):
+                _add(archive, name, file.read_bytes(), executable=False)
+                count += 1
+    except OSError as error:
+        raise CommandError(f"`{path}` cannot be written: {error.strerror or error}") from None
+    return count
+
+
+def requirements() -> list[str]:
+    """What roofdsl needs, as it is installed here. Raises CommandError where that is not known."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        return [line for line in requires("roofdsl") or [] if "extra ==" not in line]
+    except PackageNotFoundError:
+        raise CommandError("roofdsl is not installed, so that what it needs is not known", "pip install it") from None
+
+
+def _sources(folder: Path | None) -> Iterator[tuple[str, Path]]:
+    package = Path(roofdsl.__file__).parent
+    for file in sorted(package.rglob("*")):
+        if file.is_file() and file.suffix in (".py", ".lark", ".typed") and "_models" not in file.parts:
+            yield f"roofdsl/{file.relative_to(package).as_posix()}", file
+    models = models_folder()
+    for file in sorted(models.rglob("*")):
+        if file.is_file() and file.suffix in (".roof", ".toml", ".json"):
+            yield f"models/{file.relative_to(models).as_posix()}", file
+    if folder is not None:
+        for file in sorted(folder.iterdir()):
+            if file.is_file() and file.suffix in (".roof", ".toml"):
+                yield f"own/{file.name}", file
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes, *, executable: bool) -> None:
+    """The same input gives the same zip: no dates."""
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = (0o100755 if executable else 0o100644) << 16
+    archive.writestr(info, data)

@@ -1,0 +1,193 @@
+"""Grading one submission, and a class of them: in processes apart, results written whatever happens."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from roofdsl.classroom.data import Exercise
+from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
+from roofdsl.classroom.judge import PartResult, Result, judge
+from roofdsl.classroom.settle import Settled, drawn, settled
+from roofdsl.classroom.submissions import Submission, Unreadable, read
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+
+FILES = {"kernel": ".roof", "measurement": ".json"}
+"""The endings of files that answers of a kind may name."""
+
+
+class Grade(Record):
+    """One student's results, in the order of the exercises. problem: why nothing could be graded."""
+
+    student: str
+    results: tuple[Result, ...]
+    problem: str = ""
+
+    @property
+    def score(self) -> float:
+        return sum(r.score for r in self.results)
+
+    @property
+    def max_score(self) -> int:
+        return sum(r.max_score for r in self.results)
+
+
+def grade_submission(path: Path, student: str, exercises: Sequence[Exercise]) -> Grade:
+    """Grades one submission in this process. A submission that cannot be read gets zero points and the reason."""
+    try:
+        submission = read(path)
+    except Unreadable as problem:
+        return nothing(student, exercises, str(problem))
+    return Grade(student, tuple(judge(settled(e, student), answers_to(submission, e)) for e in exercises))
+
+
+def check_alone(exercise: Exercise, submission: Submission, student: str) -> Result:
+    """The result of one exercise, judged apart with limits where the system can fork.
+
+    Raises CommandError for an error in the exercise.
+    """
+    version = settled(exercise, student)
+    _ = version.parts
+    answers = answers_to(submission, exercise)
+    if not hasattr(os, "fork"):
+        return judge(version, answers)
+    outcome = run_all([lambda: json.dumps(judge(version, answers).to_json())], 1)[0]
+    if outcome.text is None:
+        return nothing(student, [exercise], outcome.problem).results[0]
+    return _result_of(json.loads(outcome.text))
+
+
+def answers_to(submission: Submission, exercise: Exercise) -> dict[str, Any]:
+    """The submission's answers to an exercise, files that they name read."""
+    return submission.of(exercise.id, {p.id: FILES[p.kind] for p in exercise.parts if p.kind in FILES})
+
+
+def nothing(student: str, exercises: Sequence[Exercise], problem: str) -> Grade:
+    """Zero points for every exercise, and why."""
+    message = f"Nothing of this submission could be graded: {problem}."
+    return Grade(
+        student,
+        tuple(Result(e.id, tuple(PartResult(p.id, False, 0.0, p.points, message) for p in e.parts)) for e in exercises),
+        problem,
+    )
+
+
+def grade_all(
+    submissions: Sequence[tuple[str, Path]],
+    exercises: Sequence[Exercise],
+    *,
+    jobs: int | None = None,
+    limits: Limits = DEFAULTS,
+    tell: Callable[[float, str], None] = lambda part, step: None,
+    done: Callable[[Grade], None] = lambda grade: None,
+) -> list[Grade]:
+    """Grades submissions (student, path), several at a time, each in a process of its own.
+
+    The right answers of every version in the class are derived here first, once. `done` is told of each grade as it
+    comes. Raises CommandError for an error in an exercise.
+    """
+    prepare(exercises, [student for student, _ in submissions], tell)
+    grades: dict[int, Grade] = {}
+
+    def finished(index: int, outcome: Outcome) -> None:
+        student = submissions[index][0]
+        grade = _grade_of(student, exercises, outcome)
+        grades[index] = grade
+        done(grade)
+        tell(0.2 + 0.8 * len(grades) / len(submissions), student[:40])
+
+    def task(student: str, path: Path) -> Callable[[], str]:
+        return lambda: json.dumps(_document(grade_submission(path, student, exercises)))
+
+    run_all([task(*each) for each in submissions], jobs or _cores(), limits, finished)
+    return [grades[k] for k in range(len(submissions))]
+
+
+def prepare(
+    exercises: Sequence[Exercise], students: Sequence[str], tell: Callable[[float, str], None] = lambda part, step: None
+) -> None:
+    """Derives the right answers of every version that these students have, so that forks find them known."""
+    done = set()
+    for k, exercise in enumerate(exercises):
+        tell(0.2 * k / len(exercises), exercise.id)
+        for student in students:
+            values = drawn(exercise, student)
+            key = (exercise.id, json.dumps(values, sort_keys=True))
+            if key not in done:
+                done.add(key)
+                version = Settled(exercise, values)
+                _ = version.parts
+                for name in exercise.quantities:
+                    version.quantity(name)
+        if any(p.kind == "kernel" for p in exercise.parts):
+            _warm(exercise, students[0] if students else "")
+
+
+def _warm(exercise: Exercise, student: str) -> None:
+    """Judges the model solutions once, so that what judging a kernel needs is imported and compiled."""
+    version = settled(exercise, student)
+    judge(version, {p.id: version.kernels[p.solution_kernel] for p in exercise.parts if p.kind == "kernel"})
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# ---- between processes ----
+
+
+def _document(grade: Grade) -> dict[str, Any]:
+    return {"problem": grade.problem, "results": [r.to_json() for r in grade.results]}
+
+
+def _grade_of(student: str, exercises: Sequence[Exercise], outcome: Outcome) -> Grade:
+    if outcome.text is None:
+        return nothing(student, exercises, outcome.problem)
+    document = json.loads(outcome.text)
+    return Grade(student, tuple(map(_result_of, document["results"])), document["problem"])
+
+
+def _result_of(document: Mapping[str, Any]) -> Result:
+    keys = ("id", "correct", "score", "max_score", "message")
+    return Result(document["exercise"], tuple(PartResult(*(p[k] for k in keys)) for p in document["parts"]))
+
+
+# ---- results of a class ----
+
+
+def table(grades: Sequence[Grade], exercises: Sequence[Exercise]) -> str:
+    """The grades as CSV: a line for each student, a column for each exercise."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["student", "score", "max_score", *(e.id for e in exercises), "problem"])
+    for g in grades:
+        scores = [f"{r.score:g}" for r in g.results]
+        writer.writerow([_cell(g.student), f"{g.score:g}", g.max_score, *scores, _cell(g.problem)])
+    return out.getvalue()
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    plain = "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
+
+
+def chosen(course: Mapping[str, Exercise], names: Sequence[str]) -> list[Exercise]:
+    """The exercises of these ids and units, in the order of the course; all of them without a name.
+
+    Raises CommandError for a name that is neither.
+    """
+    from roofdsl.lang.report import did_you_mean
+
+    units = {e.unit for e in course.values()}
+    for name in names:
+        if name not in course and name not in units:
+            help = did_you_mean(name, [*course, *units], "`roofdsl exercise list` lists them")
+            raise CommandError(f"there is no exercise or unit `{name}`", help)
+    return [e for e in course.values() if not names or e.id in names or e.unit in names]

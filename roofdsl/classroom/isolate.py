@@ -1,0 +1,179 @@
+"""Each task in a process of its own, a fork of this one, with limits of time, memory and output.
+
+The parent has imported and derived everything before, so that a task costs a fork and its own work. A task that
+crashes, hangs, fills memory or writes without end harms no other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+
+_CHUNK = 1 << 16
+_MEMORY, _RAISED = 4, 3
+
+
+class Limits(Record):
+    """What one task may take. memory_bytes is beyond what the parent holds."""
+
+    wall_s: float = 60.0
+    cpu_s: int = 45
+    memory_bytes: int = 2 << 30
+    output_bytes: int = 4 << 20
+    file_bytes: int = 64 << 20
+
+
+DEFAULTS = Limits()
+
+
+class Outcome(Record):
+    """The text that a task returned; None where it was stopped, and then `problem` says why."""
+
+    text: str | None
+    problem: str = ""
+
+
+class _Child:
+    """A running task: its process, its pipe, what came out of it so far."""
+
+    def __init__(self, index: int, pid: int, pipe: int, end: float) -> None:
+        self.index, self.pid, self.pipe, self.end = index, pid, pipe, end
+        self.data = bytearray()
+        self.ended = False
+
+
+def run_all(
+    tasks: Sequence[Callable[[], str]],
+    jobs: int,
+    limits: Limits = DEFAULTS,
+    done: Callable[[int, Outcome], None] | None = None,
+) -> list[Outcome]:
+    """The outcomes of the tasks, `jobs` at a time; `done` is told of each as it ends.
+
+    A task that raises gives an Outcome too. Raises CommandError where the system cannot fork.
+    """
+    if not hasattr(os, "fork"):
+        raise CommandError("submissions are graded in forked processes, which this system does not have")
+    found: dict[int, Outcome] = {}
+    waiting = list(range(len(tasks)))[::-1]
+    running: dict[int, _Child] = {}
+    with selectors.DefaultSelector() as selector:
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    child = _start(waiting[-1], tasks[waiting.pop()], limits)
+                    running[child.pipe] = child
+                    selector.register(child.pipe, selectors.EVENT_READ)
+                for pipe in _ready(selector, running, limits):
+                    child = running.pop(pipe)
+                    selector.unregister(pipe)
+                    outcome = found[child.index] = _finish(child, limits)
+                    if done is not None:
+                        done(child.index, outcome)
+        finally:
+            for child in running.values():
+                _finish(child, limits)
+    return [found[k] for k in range(len(tasks))]
+
+
+def _ready(selector: selectors.BaseSelector, running: dict[int, _Child], limits: Limits) -> list[int]:
+    """Reads what has come; gives the pipes of children that are done, or have to be stopped."""
+    first = min(c.end for c in running.values())
+    for key, _ in selector.select(max(0.0, min(1.0, first - time.monotonic()))):
+        child = running[key.fd]
+        data = os.read(child.pipe, _CHUNK)
+        child.data += data
+        child.ended = not data
+    now = time.monotonic()
+    return [pipe for pipe, c in running.items() if c.ended or c.end <= now or len(c.data) > limits.output_bytes]
+
+
+def _start(index: int, task: Callable[[], str], limits: Limits) -> _Child:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = _RAISED
+        try:
+            os.close(reading)
+            _confine(limits)
+            _write(writing, task().encode("utf-8", "replace"))
+            status = 0
+        except MemoryError:
+            status = _MEMORY
+        except Exception as error:
+            _write(writing, f"{type(error).__name__}: {error}"[:1000].encode("utf-8", "replace"))
+        finally:  # not sys.exit: nothing of the parent is to be run again here
+            os._exit(status)
+    os.close(writing)
+    os.set_blocking(reading, True)
+    return _Child(index, pid, reading, time.monotonic() + limits.wall_s)
+
+
+def _confine(limits: Limits) -> None:
+    """Limits and a group of its own; nothing is read from or written to the terminal."""
+    import resource
+
+    os.setpgid(0, 0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for handle in (0, 1, 2):
+        os.dup2(nowhere, handle)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    held = _held_bytes()
+    for what, least in (
+        (resource.RLIMIT_CPU, limits.cpu_s),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_CORE, 0),
+        *(((resource.RLIMIT_AS, held + limits.memory_bytes),) if held else ()),
+    ):
+        _, hard = resource.getrlimit(what)
+        value = least if hard == resource.RLIM_INFINITY else min(least, hard)
+        resource.setrlimit(what, (value, value))
+
+
+def _held_bytes() -> int:
+    """The address space of this process; 0 where the system does not say."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _write(pipe: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(pipe, view) :]
+
+
+def _finish(child: _Child, limits: Limits) -> Outcome:
+    """Stops what is left of the child's group and takes its outcome."""
+    os.close(child.pipe)
+    if not child.ended:
+        _kill(child.pid)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    _kill(child.pid)  # what it forked itself; the child's number is not free before it is waited for
+    _, status = os.waitpid(child.pid, 0)
+    if len(child.data) > limits.output_bytes:
+        return Outcome(None, "it wrote far more than a result can be")
+    if not child.ended:
+        return Outcome(None, f"it took longer than {limits.wall_s:g} s")
+    code = os.waitstatus_to_exitcode(status)
+    text = child.data.decode("utf-8", "replace")
+    if code == 0:
+        return Outcome(text)
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return Outcome(None, f"it took more than {limits.cpu_s} s of processor time, or too much memory")
+    if code < 0:
+        return Outcome(None, f"it crashed ({signal.Signals(-code).name})")
+    return Outcome(None, "it needed too much memory" if code == _MEMORY else f"it could not be graded ({text})")
+
+
+def _kill(pid: int) -> None:
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)

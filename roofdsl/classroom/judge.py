@@ -1,0 +1,271 @@
+"""Is an answer right? Each kind of part on its own, with what to say about a usual mistake.
+
+Answers are untrusted: whatever they are, a result with a message comes out. What takes time or memory without end is
+stopped from outside (`isolate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from roofdsl.classroom.equality import equal, leading_equal, relation
+from roofdsl.classroom.exact import dimension, evaluate, holds
+from roofdsl.classroom.formula import FormulaError, Node, parse
+from roofdsl.classroom.settle import MEASURED, Settled, SettledPart, shown
+from roofdsl.classroom.submissions import Unreadable
+from roofdsl.classroom.units import PLAIN, value_of
+from roofdsl.lang.record import Record
+
+LONGEST_MESSAGE = 1500
+
+
+class PartResult(Record):
+    """What one answer is worth, and what to tell the student."""
+
+    id: str
+    correct: bool
+    score: float
+    max_score: int
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "correct": self.correct,
+            "score": self.score,
+            "max_score": self.max_score,
+            "message": self.message,
+        }
+
+
+class Result(Record):
+    """The results of all parts of one exercise."""
+
+    exercise: str
+    parts: tuple[PartResult, ...]
+
+    @property
+    def score(self) -> float:
+        return sum(p.score for p in self.parts)
+
+    @property
+    def max_score(self) -> int:
+        return sum(p.max_score for p in self.parts)
+
+    @property
+    def correct(self) -> bool:
+        return all(p.correct for p in self.parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `roofdsl.exercise/1`."""
+        return {
+            "schema": "roofdsl.exercise/1",
+            "exercise": self.exercise,
+            "score": self.score,
+            "max_score": self.max_score,
+            "parts": [p.to_json() for p in self.parts],
+        }
+
+
+class Verdict(Record):
+    """Whether an answer is right, and the message. `known` are measured quantities that it hands to later parts."""
+
+    correct: bool
+    message: str
+    known: Mapping[str, Node] = {}
+
+
+def judge(settled: Settled, answers: Mapping[str, Any]) -> Result:
+    """Judges the answers, by part, to one student's version of an exercise.
+
+    Raises CommandError for an error in the exercise itself; never for an answer.
+    """
+    known: dict[str, Node] = {}
+    results = []
+    for part in settled.parts:
+        verdict = _judged(settled, part, answers.get(part.part.id), known)
+        known |= verdict.known
+        points = part.part.points
+        results.append(
+            PartResult(part.part.id, verdict.correct, float(points if verdict.correct else 0), points, _plain(verdict))
+        )
+    return Result(settled.exercise.id, tuple(results))
+
+
+def _plain(verdict: Verdict) -> str:
+    """The message without characters that would act on a terminal or break a file."""
+    text = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in verdict.message)
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + " ..."
+
+
+def _judged(settled: Settled, part: SettledPart, answer: Any, known: Mapping[str, Node]) -> Verdict:
+    if answer is None or answer == "":
+        return Verdict(False, "No answer yet.")
+    if isinstance(answer, Unreadable):
+        return Verdict(False, f"The file that this answer names is not there to read: {answer}.")
+    if isinstance(answer, bool) or not isinstance(answer, str | int | float):
+        return Verdict(False, "An answer is a text in quotes, or a number.")
+    text = answer if isinstance(answer, str) else repr(answer) if isinstance(answer, float) else _digits(answer)
+    match part.part.kind:
+        case "expression":
+            return _expression(part, text)
+        case "number":
+            return _number(part, text)
+        case "choice":
+            return _choice(part, text, known)
+        case "prediction":
+            return _prediction(part, text)
+        case "measurement":
+            from roofdsl.classroom.measured import judge_measurement
+
+            return judge_measurement(settled, part, text, known)
+    from roofdsl.classroom.kernels import judge_kernel
+
+    return judge_kernel(settled, part, text)
+
+
+def _digits(value: int) -> str:
+    return str(value) if value.bit_length() < 400 else "1" + "0" * 120  # longer than the language's numbers: refused
+
+
+# ---- expressions ----
+
+
+def _expression(part: SettledPart, text: str) -> Verdict:
+    assert part.answer is not None
+    try:
+        found = parse(text, part.symbols)
+        if equal(found, part.answer, part.symbols):
+            return Verdict(True, "Right.")
+        if part.part.leading and leading_equal(found, part.answer, part.symbols):
+            return Verdict(True, "Right, to leading order.")
+        for mistake in part.mistakes:
+            if equal(found, mistake.formula, part.symbols) or (
+                part.part.leading and leading_equal(found, mistake.formula, part.symbols)
+            ):
+                return Verdict(False, mistake.why)
+        match relation(found, part.answer, part.symbols):
+            case "proportional":
+                return Verdict(False, "Not quite: it grows as it should, but a constant factor is off.")
+            case "leading":
+                return Verdict(False, "Not quite: it is right for large sizes, and terms of lower order are missing.")
+    except FormulaError as error:
+        return Verdict(False, f"This cannot be read as a formula: {error}.")
+    return Verdict(False, "Not right. The hints lead to it step by step.")
+
+
+# ---- numbers ----
+
+
+def _number(part: SettledPart, text: str) -> Verdict:
+    given = quantity(part, text)
+    if isinstance(given, str):
+        return Verdict(False, given)
+    right = _fraction(part.value)
+    tolerance = Fraction(str(part.part.tolerance))
+    if _near(given, right, tolerance):
+        return Verdict(True, f"Right: {_exactly(part)}." if given != right else "Right.")
+    nearest: tuple[Fraction, str] | None = None
+    for mistake in part.mistakes:
+        wrong = _fraction(evaluate(mistake.formula, {}))
+        distance = abs(given - wrong)
+        if _near(given, wrong, tolerance) and (nearest is None or distance < nearest[0]):
+            nearest = (distance, mistake.why)
+    if nearest is not None:
+        return Verdict(False, nearest[1])
+    return Verdict(False, _usual_slip(given, right, tolerance) or "Not right. The hints lead to it step by step.")
+
+
+def quantity(part: SettledPart, text: str) -> Fraction | str:
+    """The number in an answer, in operations, bytes and seconds; or what is wrong with it, in words.
+
+    A number without a unit is taken in the unit that the question asks for.
+    """
+    unit = part.part.unit
+    factor, asked = value_of(unit)
+    try:
+        node = parse(text, (), units=True)
+        kind = dimension(node)
+        value = _fraction(evaluate(node, {}))
+    except FormulaError as error:
+        return f"This cannot be read as a number: {error}."
+    if kind == PLAIN:
+        return value * factor
+    if kind != asked:
+        return f"This is {kind.words()} ({kind.unit()}), and {asked.words()} is asked for" + (
+            f", in {unit}." if unit else "."
+        )
+    return value
+
+
+def _fraction(value: Any) -> Fraction:
+    if isinstance(value, Fraction):
+        return value
+    from mpmath.libmp import to_rational
+
+    top, bottom = to_rational(value._mpf_)
+    return Fraction(int(top), int(bottom))
+
+
+def _near(value: Fraction, right: Fraction, tolerance: Fraction) -> bool:
+    return abs(value - right) <= tolerance * abs(right)
+
+
+def _exactly(part: SettledPart) -> str:
+    assert part.answer is not None
+    return f"more exactly, {shown(part.answer, part.part.unit)}"
+
+
+def _usual_slip(given: Fraction, right: Fraction, tolerance: Fraction) -> str:
+    """What is said of slips that no exercise needs to list: prefixes, bits, binary prefixes, inverses."""
+    if not given or not right:
+        return ""
+    ratio = given / right
+    near = tolerance / 2
+    for power in (3, 6, 9, 12):
+        for factor in (Fraction(10) ** power, Fraction(10) ** -power):
+            if _near(ratio, factor, near):
+                return f"The digits are right, and the prefix is not: it is off by a factor of 10**{power}."
+    for factor in (Fraction(8), Fraction(1, 8)):
+        if _near(ratio, factor, near):
+            return "It is off by a factor of 8: a byte has 8 bits, and an f64 has 8 bytes. Which of them came twice?"
+    for power in (1, 2, 3, 4):
+        for factor in (Fraction(1024, 1000) ** power, Fraction(1000, 1024) ** power):
+            if _near(ratio, factor, min(near, Fraction(1, 200))):
+                return "It is off by a binary prefix: 1 GiB is 2**30 B, and 1 GB is 10**9 B."
+    if _near(ratio, Fraction(-1), near):
+        return "The sign is wrong."
+    return ""
+
+
+# ---- choices ----
+
+
+def _choice(part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
+    letter = text.strip().strip("().").lower()
+    chosen = next((o for o in part.options if letter == o.letter or text.strip() == o.text), None)
+    if chosen is None:
+        return Verdict(False, f"Answer with one of the letters {part.options[0].letter} to {part.options[-1].letter}.")
+    right = chosen.right
+    if right is None:
+        assert chosen.when is not None
+        if not known:
+            return Verdict(False, "This is judged by your measurement: hand that in too.")
+        right = holds(chosen.when, {n: evaluate(known[n], {}) for n in MEASURED if n in known})
+    return Verdict(right, f"{'Right' if right else 'No'}. {chosen.why}")
+
+
+# ---- predictions of one's own ----
+
+
+def _prediction(part: SettledPart, text: str) -> Verdict:
+    given = quantity(part, text)
+    if isinstance(given, str):
+        return Verdict(False, given)
+    if given <= 0:
+        return Verdict(False, "A prediction is a positive number.")
+    from roofdsl.classroom.engine import number
+
+    return Verdict(True, "Noted. Now measure.", {"prediction": number(given)})

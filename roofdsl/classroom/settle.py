@@ -1,0 +1,356 @@
+"""One student's version of an exercise: values drawn, templates filled in, answers and mistakes from the engine."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from roofdsl.classroom.data import Exercise, Part
+from roofdsl.classroom.engine import Query, answer, machine_of, number, size
+from roofdsl.classroom.equality import Symbol, points
+from roofdsl.classroom.exact import evaluate, holds, same
+from roofdsl.classroom.formula import (
+    FormulaError,
+    Node,
+    Number,
+    names_in,
+    parse,
+    parse_condition,
+    replaced,
+    show,
+)
+from roofdsl.classroom.units import Dimension, value_of
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.lang.types import TYPES
+from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_size, show_time
+
+_HOLE = re.compile(r"\{(=?)([^{}|]*)(?:\|([^{}]*))?\}")
+_QUERY = ("ask", "kernel", "machine", "set", "traffic", "cache", "line", "ways", "number", "which")
+
+
+class SettledMistake(Record):
+    """A usual mistake: what it gives, and what to say."""
+
+    formula: Node
+    why: str
+
+
+class SettledOption(Record):
+    """An option in the order shown: its letter, and whether it is right (None: known only with a submission)."""
+
+    letter: str
+    text: str
+    why: str
+    right: bool | None
+    when: Node | None = None
+
+
+class SettledPart(Record):
+    """A part with everything filled in. `answer` is None where there is no formula (choices, kernels)."""
+
+    part: Part
+    ask: str
+    answer: Node | None
+    mistakes: tuple[SettledMistake, ...]
+    options: tuple[SettledOption, ...]
+    symbols: Mapping[str, Symbol]
+    hints: tuple[str, ...]
+    solution: str
+
+    @property
+    def value(self) -> Any:
+        """The right number, in operations, bytes and seconds."""
+        assert self.answer is not None
+        return evaluate(self.answer, {})
+
+
+def drawn(exercise: Exercise, student: str) -> dict[str, Any]:
+    """The values that a student's version has: the same on every machine, from SHA-256 of exercise and student."""
+    values = {}
+    for name, choices in exercise.vary.items():
+        values[name] = choices[_hash(exercise.id, student, name) % len(choices)]
+    return values
+
+
+def _hash(*parts: str) -> int:
+    return int.from_bytes(hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).digest()[:8], "big")
+
+
+class Settled:
+    """An exercise for one student. Parts and texts are computed when asked for; errors in the exercise's own formulas
+    and queries are CommandErrors.
+    """
+
+    def __init__(self, exercise: Exercise, values: Mapping[str, Any], order: str = "") -> None:
+        """`values`: for each name of `vary` its value; `order`: what the order of options depends on."""
+        self.exercise, self.values, self.order = exercise, dict(values), order
+
+    # ---- names ----
+
+    def plain(self, name: str) -> Any:
+        """A drawn value; `machine.level` is a field of a table, `type_bytes` the size of a drawn type."""
+        if name not in self.values and name in self.numbers:
+            return int(evaluate(self.numbers[name], {}))
+        first, *rest = name.split(".")
+        value: Any = self.values[first]
+        for field in rest:
+            value = value[field]
+        return value
+
+    @cached_property
+    def numbers(self) -> dict[str, Node]:
+        """The drawn numbers by name, those of tables as `machine_cores`, and for a type its `type_bytes`."""
+        found: dict[str, Node] = {}
+        for name, value in self.values.items():
+            for field, inner in value.items() if isinstance(value, dict) else (("", value),):
+                full = f"{name}_{field}" if field else name
+                if isinstance(inner, int | float) and not isinstance(inner, bool):
+                    found[full] = number(Fraction(str(inner)))
+                elif isinstance(inner, str) and inner in TYPES:
+                    found[f"{full}_bytes"] = number(TYPES[inner].bytes)
+        return found
+
+    @cached_property
+    def symbols(self) -> dict[str, Symbol]:
+        """The parameters in which answers may be written."""
+        return {
+            s.name: Symbol(s.name, self.fill(s.meaning), s.multiple_of)
+            for s in self.exercise.symbols
+            if s.name not in self.numbers
+        }
+
+    @cached_property
+    def kernels(self) -> dict[str, str]:
+        """The texts of the exercise's kernels and machines, filled in."""
+        return {name: self.fill(text) for name, text in self.exercise.kernels.items()}
+
+    @cached_property
+    def _quantities(self) -> dict[str, Node]:
+        return {}
+
+    def quantity(self, name: str) -> Node:
+        """A quantity of the exercise, asked from the engine or given by a formula in others."""
+        if name not in self._quantities:
+            table = self.exercise.quantities[name]
+            if isinstance(table, str):
+                self._quantities[name] = self.formula(self.fill(table))
+            else:
+                self._quantities[name] = self._asked(name, table)
+        return self._quantities[name]
+
+    def _asked(self, name: str, table: Mapping[str, Any]) -> Node:
+        at = dict(table.get("at", {}))
+        given = self._deep({k: v for k, v in table.items() if k != "at"})
+        kernel = given.get("kernel", "")
+        if kernel and kernel not in self.exercise.kernels:
+            raise self.fail(f"quantity {name} asks for the kernel `{kernel}`, which is not there")
+        query = Query(
+            given.get("ask", ""),
+            self.kernels[kernel] if kernel else "",
+            self._machine(given.get("machine", "")),
+            tuple((n, self.whole(v)) for n, v in given.get("set", {}).items()),
+            given.get("traffic", ""),
+            self.bytes(given["cache"]) if "cache" in given else None,
+            self.bytes(given["line"]) if "line" in given else None,
+            self.whole(given["ways"]) if "ways" in given else None,
+            self.whole(given.get("number", 0)),
+            given.get("which", ""),
+            tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in given.items() if k not in _QUERY),
+        )
+        try:
+            found = answer(query)
+        except (CommandError, KeyError) as error:
+            raise self.fail(f"quantity {name}: {error}") from None
+        found = replaced(found, {n: number(self.whole(v)) for n, v in at.items()})
+        return self.constant(found) if at else found
+
+    def _machine(self, name: str) -> str:
+        return self.kernels.get(name, name)
+
+    def _deep(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.fill(value)
+        if isinstance(value, dict):
+            return {k: self._deep(v) for k, v in value.items()}
+        return [self._deep(v) for v in value] if isinstance(value, list) else value
+
+    def whole(self, value: Any) -> int:
+        """A whole number: as it stands, or of a formula in quantities and drawn numbers."""
+        if isinstance(value, int):
+            return value
+        found = evaluate(self.formula(self.fill(str(value))), {})
+        if not isinstance(found, Fraction) or found.denominator != 1:
+            raise self.fail(f"`{value}` is no whole number")
+        return int(found)
+
+    def bytes(self, value: Any) -> int:
+        """A size: `32 KiB`, or a formula in bytes."""
+        try:
+            return size(self.fill(str(value)))
+        except CommandError:
+            return self.whole(value)
+
+    # ---- formulas ----
+
+    def formula(self, text: str, more: Mapping[str, Node] | None = None, *, units: bool = True) -> Node:
+        """A formula of the exercise, its quantities and drawn numbers put in. Raises CommandError."""
+        return self._parsed(text, more or {}, condition=False, units=units)
+
+    def condition(self, text: str, unknown: Collection[str] = ()) -> Node:
+        """A condition of the exercise; names in `unknown` stay. Raises CommandError."""
+        from roofdsl.classroom.formula import Name
+
+        return self._parsed(text, {n: Name(n) for n in unknown}, condition=True)
+
+    def _parsed(self, text: str, more: Mapping[str, Node], *, condition: bool, units: bool = True) -> Node:
+        names = {*self.exercise.quantities, *self.numbers, *self.symbols, *more}
+        try:
+            node = parse_condition(text, names) if condition else parse(text, names, units=units)
+        except FormulaError as error:
+            raise self.fail(f"`{text}`: {error}") from None
+        needed = names_in(node)
+        values = {n: v for n, v in self.numbers.items() if n in needed}
+        values |= {n: self.quantity(n) for n in self.exercise.quantities if n in needed and n not in more}
+        return replaced(node, {**values, **{n: v for n, v in more.items() if n in needed}})
+
+    def constant(self, node: Node) -> Node:
+        """A formula whose parameters cancel as the number that it is; any other as it stands."""
+        if isinstance(node, Number):
+            return node
+        if names_in(node) - self.symbols.keys():
+            return node
+        first, *others = [evaluate(node, env) for env in islice(points(self.symbols, whole=True), 3)]
+        is_constant = isinstance(first, Fraction) and all(same(first, v) for v in others)
+        return number(first) if is_constant else node
+
+    def fail(self, message: str) -> CommandError:
+        shown = ", ".join(f"{n} = {v}" for n, v in self.values.items())
+        return CommandError(
+            f"exercise {self.exercise.id}{f' with {shown}' if shown else ''}: {message}",
+            "docs/exercises.md describes the format",
+        )
+
+    # ---- texts ----
+
+    def fill(self, text: str) -> str:
+        """The text with its holes filled: `{n}` a drawn value, `{=W/Q}` a formula, `{=P|FLOP/s}` with its unit."""
+        return _HOLE.sub(self._filled, text)
+
+    def _filled(self, match: re.Match[str]) -> str:
+        is_formula, inside, unit = match[1], match[2].strip(), match[3]
+        try:
+            if not is_formula:
+                value = self.plain(inside)
+                return group(value) if unit == "," else str(value)
+            node = self.formula(inside)
+        except (KeyError, TypeError):
+            raise self.fail(f"there is nothing called `{inside}` to fill in") from None
+        return shown(self.constant(node), unit)
+
+    # ---- parts ----
+
+    @cached_property
+    def text(self) -> str:
+        return self.fill(self.exercise.text)
+
+    @cached_property
+    def parts(self) -> tuple[SettledPart, ...]:
+        """Every part, settled."""
+        return tuple(self.part(p) for p in self.exercise.parts)
+
+    def part(self, part: Part) -> SettledPart:
+        """One part. Raises CommandError for an error in its formulas."""
+        right = self.formula(part.answer) if part.answer else None
+        formulas = [self.formula(m.formula) for m in part.mistakes]
+        if part.kind == "number" and right is not None:
+            right, formulas = self.constant(right), [self.constant(f) for f in formulas]
+        mistakes = tuple(SettledMistake(f, self.fill(m.why)) for f, m in zip(formulas, part.mistakes, strict=True))
+        symbols = {n: s for n, s in self.symbols.items() if part.symbols is None or n in part.symbols}
+        if part.kind == "number":
+            symbols = {}
+        unknown = sorted(names_in(right) - symbols.keys()) if right is not None else []
+        if unknown:
+            raise self.fail(f"part {part.id}: the answer has `{unknown[0]}` in it, which is no symbol of the part")
+        return SettledPart(
+            part,
+            self.fill(part.ask),
+            right,
+            mistakes,
+            self._options(part),
+            symbols,
+            tuple(self.fill(h) for h in part.hints),
+            self.fill(part.solution),
+        )
+
+    def _options(self, part: Part) -> tuple[SettledOption, ...]:
+        measured = MEASURED if any(p.kind == "measurement" for p in self.exercise.parts) else ()
+        order = sorted(range(len(part.options)), key=lambda k: _hash(self.exercise.id, self.order, part.id, str(k)))
+        found = []
+        for letter, k in zip("abcdefgh", order, strict=False):
+            option = part.options[k]
+            when = self.condition(option.when, measured)
+            unknown = bool(names_in(when) & set(measured))
+            right = None if unknown else self._holds(when)
+            found.append(SettledOption(letter, self.fill(option.text), self.fill(option.why), right, when))
+        if found and all(o.right is not None for o in found) and sum(bool(o.right) for o in found) != 1:
+            raise self.fail(f"part {part.id} has {sum(bool(o.right) for o in found)} right options, and needs one")
+        return tuple(found)
+
+    def _holds(self, when: Node) -> bool:
+        """Whether a condition holds, for all sizes where it speaks of sizes. Raises CommandError where it depends."""
+        try:
+            found = {holds(when, env) for env in islice(points(self.symbols, whole=True), 4)}
+        except (FormulaError, KeyError) as error:
+            raise self.fail(f"`{show(when)}` cannot be decided: {error}") from None
+        if len(found) > 1:
+            raise self.fail(f"`{show(when)}` holds at some sizes only")
+        return found.pop()
+
+
+MEASURED = ("measured_time", "measured_rate", "measured_bandwidth", "prediction", "footprint")
+"""What conditions may use of a measurement that was handed in."""
+
+
+def settled(exercise: Exercise, student: str) -> Settled:
+    """The student's version of an exercise."""
+    return Settled(exercise, drawn(exercise, student), student)
+
+
+def shown(node: Node, unit: str | None) -> str:
+    """A formula or number as text; a number with its unit in a fitting multiple."""
+    if names_in(node):
+        return show(node)
+    value = evaluate(node, {})
+    match unit:
+        case "FLOP/s" | "OP/s" | "FLOP":
+            text = show_rate(value, unit.removesuffix("/s"))
+            return text if unit.endswith("/s") else text.removesuffix("/s")
+        case "B/s":
+            return show_bandwidth(value)
+        case "B":
+            return show_bytes(value)
+        case "size":
+            return show_size(Fraction(value))
+        case "s":
+            return show_time(value)
+        case "FLOP/B":
+            return f"{show_number(value)} FLOP/B"
+        case ",":
+            return group(int(value))
+        case None | "":
+            exact = isinstance(value, Fraction) and value.denominator <= 12 and abs(value) < 10**6
+            return show(Number(value)) if exact and value >= 0 else show_number(value, 6)
+    factor, dimension = value_of(unit)
+    assert isinstance(dimension, Dimension)
+    return f"{show_number(value / factor)} {unit}"
+
+
+def machine_named(settled: Settled, name: str) -> Any:
+    """The machine that an exercise speaks of by `name`."""
+    return machine_of(settled._machine(settled.fill(name)))

@@ -1,0 +1,151 @@
+"""An exercise as a student reads it: text for the terminal, a document, and a file of answers to fill in."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from roofdsl.classroom.formula import show
+from roofdsl.classroom.judge import Result
+from roofdsl.classroom.settle import Settled, SettledPart, shown
+
+WIDTH = 100
+
+
+def text(version: Settled, student: str, hints: int, *, solution: bool) -> str:
+    """Everything that a student sees, with as many hints as asked for."""
+    e = version.exercise
+    blocks = [f"{e.title}\n{e.id}, {_points(e.points)}" + (f", version of {student}" if student else "")]
+    if version.text:
+        blocks.append(_wrapped(version.text))
+    blocks += [textwrap.indent(version.kernels[name].strip("\n"), "    ") for name in e.show]
+    if e.plot:
+        blocks.append(_wrapped(f"The figure: roofdsl exercise show {e.id}{_for(student)} -o figure.svg"))
+    if version.symbols:
+        rows = [f"{s.name}: {s.meaning}" for s in version.symbols.values()]
+        blocks.append("Answers may use " + "; ".join(rows) + ".")
+    blocks += [_part(p, hints, solution=solution) for p in version.parts]
+    if solution:
+        models = [p.part.solution_kernel for p in version.parts if p.part.solution_kernel]
+        blocks += [textwrap.indent(version.kernels[name].strip("\n"), "    ") for name in models]
+        blocks += [_steps(version)] if e.steps else []
+    example = " ".join(f"{p.part.id}='...'" for p in version.parts)
+    blocks.append(f"Check: roofdsl exercise check {e.id} {example}{_for(student)}")
+    return "\n\n".join(blocks)
+
+
+def _for(student: str) -> str:
+    return f" --student {student}" if student else ""
+
+
+def _points(count: int) -> str:
+    return f"{count} point{'s' if count > 1 else ''}"
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Paragraphs filled to the width; indented ones as they stand."""
+    found = []
+    for block in text.strip("\n").split("\n\n"):
+        if block.startswith("    "):
+            found.append(textwrap.indent(block, indent))
+        else:
+            one = " ".join(block.split())
+            filled = textwrap.fill(
+                one,
+                WIDTH,
+                initial_indent=indent,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            found.append(filled)
+    return "\n\n".join(found)
+
+
+_ANSWER = {
+    "expression": "a formula",
+    "number": "a number",
+    "choice": "a letter",
+    "kernel": "a .roof file",
+    "prediction": "your prediction, a number",
+    "measurement": "a result file of `roofdsl measure`",
+}
+
+
+def _part(p: SettledPart, hints: int, *, solution: bool) -> str:
+    how = _ANSWER[p.part.kind] + (f" in {p.part.unit}" if p.part.unit else "")
+    lines = [f"{p.part.id} ({how}; {_points(p.part.points)})", _wrapped(p.ask, "  ")]
+    lines += [_wrapped(f"{o.letter}) {o.text}", "    ") for o in p.options]
+    lines += [_wrapped(f"Hint {k}: {h}", "  ") for k, h in enumerate(p.hints[:hints], 1)]
+    if solution:
+        lines.append(_wrapped(f"Solution: {right_answer(p)}", "  "))
+        if p.solution:
+            lines.append(_wrapped(p.solution, "  "))
+    return "\n".join(lines)
+
+
+def right_answer(p: SettledPart) -> str:
+    """The right answer as a student would write it."""
+    if p.answer is not None:
+        return show(p.answer) if p.part.kind == "expression" else shown(p.answer, p.part.unit)
+    right = [o for o in p.options if o.right]
+    if right:
+        return f"{right[0].letter}. {right[0].why}"
+    if p.options:
+        return "it follows from your measurement."
+    return "a model follows." if p.part.kind == "kernel" else "your own."
+
+
+def _steps(version: Settled) -> str:
+    """The derivation of the exercise's kernel, step by step."""
+    from roofdsl.analysis.derive import derive
+    from roofdsl.analysis.report.derive_text import to_text
+    from roofdsl.classroom.engine import kernel_of
+
+    return to_text(derive(kernel_of(version.kernels[version.exercise.steps]), steps=True)).rstrip("\n")
+
+
+def document(version: Settled, hints: int, *, solution: bool) -> dict[str, Any]:
+    """The document `roofdsl.exercise/1` of one exercise."""
+    e = version.exercise
+    parts = []
+    for p in version.parts:
+        row: dict[str, Any] = {"id": p.part.id, "kind": p.part.kind, "ask": p.ask, "max_score": p.part.points}
+        row |= {"unit": p.part.unit} if p.part.unit else {}
+        row |= {"options": {o.letter: o.text for o in p.options}} if p.options else {}
+        row |= {"hints": list(p.hints[:hints])} if hints else {}
+        row |= {"solution": " ".join(filter(None, (right_answer(p), p.solution)))} if solution else {}
+        parts.append(row)
+    return {
+        "schema": "roofdsl.exercise/1",
+        "exercise": e.id,
+        "title": e.title,
+        "unit": e.unit,
+        "max_score": e.points,
+        "text": version.text,
+        "kernels": {name: version.kernels[name] for name in e.show},
+        "symbols": {s.name: s.meaning for s in version.symbols.values()},
+        "parts": parts,
+    }
+
+
+def template(version: Settled, student: str) -> str:
+    """A table of a file of answers, with the questions as comments."""
+    e = version.exercise
+    lines = [f"# {e.title}" + (f", version of {student}" if student else ""), f"[{e.id}]"]
+    for p in version.parts:
+        how = _ANSWER[p.part.kind] + (f" in {p.part.unit}" if p.part.unit else "")
+        lines += textwrap.wrap(f"{p.ask} ({how})", 100, initial_indent="# ", subsequent_indent="# ")
+        lines.append(f'{p.part.id} = ""')
+    return "\n".join(lines) + "\n"
+
+
+def told(result: Result) -> str:
+    """The result of a check as text."""
+    lines = []
+    for p in result.parts:
+        sign = "right" if p.correct else "wrong"
+        lines.append(f"{p.id}: {sign}, {p.score:g} of {p.max_score}")
+        lines.append(_wrapped(p.message, "  "))
+    lines.append(f"{result.score:g} of {result.max_score} points")
+    return "\n".join(lines)

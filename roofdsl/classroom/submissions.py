@@ -1,0 +1,153 @@
+"""Reading what students hand in: untrusted files, never followed, never larger than a limit, never waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from roofdsl.lang.record import Record
+
+MAX_ANSWERS_BYTES = 1 << 20
+MAX_ENTRIES = 1000
+ANSWERS = ("answers.toml", "answers.json")
+
+
+class Unreadable(Exception):
+    """A submission, or a file of one, that cannot be read; the message is for the student."""
+
+
+class Submission(Record):
+    """Answers by exercise and part. `folder` is where files that answers name are looked for; None: nowhere."""
+
+    answers: Mapping[str, Mapping[str, Any]]
+    folder: Path | None = None
+
+    def of(self, exercise: str, wanted: Mapping[str, str]) -> dict[str, Any]:
+        """The answers to an exercise; those that name a file (`wanted`: part to its ending) as its text, or as the
+        Unreadable that says why there is none.
+        """
+        found = dict(self.answers.get(exercise, {}))
+        for part, ending in wanted.items():
+            name = found.get(part)
+            if isinstance(name, str) and name.strip().endswith(ending) and "\n" not in name.strip():
+                try:
+                    found[part] = self.file(name.strip())
+                except Unreadable as problem:
+                    found[part] = problem
+        return found
+
+    def file(self, name: str) -> str:
+        """The text of a file beside the answers. Raises Unreadable."""
+        if self.folder is None or "/" in name or "\\" in name or name.startswith("."):
+            raise Unreadable(f"`{name[:80]}` is no file beside the answers")
+        return read_text(self.folder / name)
+
+
+def read_text(path: Path, limit: int = MAX_ANSWERS_BYTES) -> str:
+    """The text of a regular file of at most `limit` bytes. Raises Unreadable."""
+    name = path.name[:80]
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        link = getattr(error, "errno", None) == 40
+        raise Unreadable(f"`{name}` {'is a link' if link else 'cannot be read'}") from None
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable(f"`{name}` is no regular file")
+        if status.st_size > limit:
+            raise Unreadable(f"`{name}` has {status.st_size:,} bytes, and at most {limit:,} are read")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise Unreadable(f"`{name}` grows while it is read")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable(f"`{name}` is no text in UTF-8") from None
+
+
+def read(path: Path) -> Submission:
+    """The submission at `path`, a folder or one file of answers. Raises Unreadable."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (OSError, ValueError):
+        raise Unreadable("there is nothing that can be read") from None
+    if stat.S_ISLNK(mode):
+        raise Unreadable("it is a link, and links are not followed")
+    if stat.S_ISDIR(mode):
+        return _folder(path)
+    if not stat.S_ISREG(mode):
+        raise Unreadable("it is no regular file and no folder")
+    if path.suffix not in (".toml", ".json"):
+        raise Unreadable("hand in a folder, or answers in TOML or JSON; archives and documents are not opened")
+    return Submission(_by_exercise(_document(path)), path.parent)
+
+
+def _folder(path: Path) -> Submission:
+    names = _names(path)
+    inner = [n for n in names if not n.startswith((".", "_"))]
+    if len(inner) == 1 and stat.S_ISDIR(os.lstat(path / inner[0]).st_mode):  # a folder that was packed as a whole
+        path = path / inner[0]
+        names = _names(path)
+    answers: dict[str, Mapping[str, Any]] = {}
+    for name in names:
+        if name in ANSWERS:
+            for exercise, parts in _by_exercise(_document(path / name)).items():
+                answers[exercise] = {**answers.get(exercise, {}), **parts}
+    for name in names:
+        stem, _, ending = name.rpartition(".")
+        if ending in ("toml", "json") and name not in ANSWERS and "." not in stem:
+            try:
+                document = _document(path / name)
+            except Unreadable:
+                if ending == "toml":
+                    raise
+                continue  # a result file of another kind, which an answer may name
+            if document.get("schema") is None:
+                answers[stem] = {**answers.get(stem, {}), **document}
+    if not answers:
+        raise Unreadable("no answers are in it: there is no answers.toml or answers.json, and no EXERCISE.toml")
+    return Submission(answers, path)
+
+
+def _names(path: Path) -> list[str]:
+    found = []
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                found.append(entry.name)
+                if len(found) > MAX_ENTRIES:
+                    raise Unreadable(f"the folder has more than {MAX_ENTRIES} files")
+    except OSError:
+        raise Unreadable("the folder cannot be read") from None
+    return sorted(found)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    text = read_text(path)
+    if not text.strip():
+        raise Unreadable(f"`{path.name[:80]}` is empty")
+    try:
+        found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = str(error) if isinstance(error, tomllib.TOMLDecodeError | json.JSONDecodeError) else "it nests too deep"
+        raise Unreadable(f"`{path.name[:80]}` is no {path.suffix[1:].upper()}: {where[:200]}") from None
+    if not isinstance(found, dict):
+        raise Unreadable(f"`{path.name[:80]}` is no table of answers")
+    return found
+
+
+def _by_exercise(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {name: dict(parts) for name, parts in document.items() if isinstance(parts, dict)}
+
+
+def entries(folder: Path) -> Iterator[Path]:
+    """The submissions in a folder, by name; hidden ones are left out."""
+    with os.scandir(folder) as found:
+        names = sorted(e.name for e in found if not e.name.startswith("."))
+    return (folder / name for name in names)
