@@ -96,10 +96,11 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
         )
     if machine.units is not None and m.threads > machine.units:
         found.append(f"it ran on {m.threads} threads, and {machine.name} has {machine.units} cores")
-    if any(level.stores_bytes and level.nearer != "registers" and level.name in p.bounds for level in p.levels):
+    one_way = [v for v in p.levels if v.stores_bytes and v.duplex_bytes is None and v.nearer != "registers"]
+    if any(level.name in p.bounds for level in one_way):
         found.append(
-            "it updates data in place, and lines that are written back travel beside those that are loaded: the "
-            "bandwidth stated is that of streams in one direction, or of both together"
+            "lines that are written back may travel beside those that are loaded, and the level's bandwidth is stated "
+            "for both together: `characterize` finds out, and says `duplex`"
         )
     if any(level.nearer == "registers" and level.kind == "cache" and level.name in p.bounds for level in p.levels):
         found.append(

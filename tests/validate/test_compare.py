@@ -87,9 +87,9 @@ def test_registers_are_named_where_the_first_cache_is_the_bound() -> None:
     assert not any("in registers" in c for c in comparison("gemv", 4096, 2).causes)
 
 
-def test_updates_in_place_are_named() -> None:
-    assert any("in place" in c for c in comparison("daxpy", 10_000_000, 2).causes)
-    assert not any("in place" in c for c in comparison("matmul", 512, 1.3).causes)
+def test_lines_stored_beside_those_loaded_are_named() -> None:
+    assert any("`duplex`" in c for c in comparison("daxpy", 10_000_000, 2).causes)
+    assert not any("`duplex`" in c for c in comparison("matmul", 512, 1.3).causes)
 
 
 def test_more_threads_than_cores_are_said_so() -> None:
