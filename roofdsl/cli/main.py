@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "validate": ("roofdsl.cli.validate:validate", "Measure kernels, and compare with what a machine predicts."),
     "characterize": ("roofdsl.cli.characterize:characterize", "Measure this machine's ceilings, as a machine file."),
     "demo": ("roofdsl.cli.demo:demo", "Characterize, predict, measure and draw: the whole program on this machine."),
+    "explore": ("roofdsl.cli.explore:explore", "Make an interactive page of kernels and machines, in one file."),
     "plot": ("roofdsl.cli.plot:plot", "Draw figures: rooflines, Q(Z)."),
     "import": ("roofdsl.cli.import_ncu:import_group", "Take a profiler's kernels in as measured points."),
     "exercise": ("roofdsl.cli.exercise:exercise", "Exercises that grade themselves: list, show, check, grade."),

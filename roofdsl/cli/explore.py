@@ -1,0 +1,77 @@
+"""`roofdsl explore`: one self-contained interactive page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import choose_all, kernels_of, set_option, traffic_option, warn
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.report import plural
+from roofdsl.lang.types import TYPES
+from roofdsl.loops.model import Traffic
+from roofdsl.machine.find import load_machine
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
+@click.option("-o", "--output", required=True, metavar="PAGE.html", help="Where to.")
+@set_option
+@traffic_option
+@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Begin on matrix units.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Types to offer; by default the machines'.")
+@click.option("--results", "result_files", multiple=True, metavar="RESULT.json", help="Measured points, of `measure`.")
+@click.option("--title", help="By default the kernels' names.")
+def explore(
+    *,
+    files: tuple[str, ...],
+    machine_names: tuple[str, ...],
+    output: str,
+    settings: dict[str, int],
+    traffic: Traffic | None,
+    unit: str | None,
+    types: tuple[str, ...],
+    result_files: tuple[str, ...],
+    title: str | None,
+) -> None:
+    """Make an interactive page of kernels (FILEs, FILE:KERNELs, shipped names) and machines: one file, opened offline.
+
+    Sliders begin at --set, else at a parameter's default.
+    """
+    from roofdsl.explore.content import Asked, content_of
+    from roofdsl.explore.page import to_page
+    from roofdsl.measure.atomic import check_writable, write_whole
+    from roofdsl.measure.results import load
+
+    unknown = next((t for t in types if t not in TYPES), None)
+    if unknown is not None:
+        raise click.BadParameter(f"there is no type `{unknown}`; the types are {', '.join(TYPES)}", param_hint="--type")
+    path = Path(output)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise click.BadParameter(f"`{output}` does not end in .html", param_hint="-o")
+    check_writable(path)
+    machines = tuple(load_machine(name) for name in machine_names)
+    kernels = []
+    for chosen, (own,) in choose_all(files, settings):
+        if chosen.programs:
+            message = f"`{chosen.programs[0]}` is a program, and a page shows kernels"
+            raise CommandError(message, f"pick its kernels: {chosen.checked.source.name}:NAME")
+        kernels += kernels_of(chosen, own)
+    asked = Asked(
+        title or " and ".join(dict.fromkeys(k.name for k, _ in kernels)),
+        tuple(kernels),
+        machines,
+        traffic,
+        unit,
+        types or None,
+        tuple(m for name in result_files for m in load(Path(name))),
+    )
+    content = content_of(asked, lambda text: click.echo(f"deriving {text}", err=True))
+    for message in content.warnings:
+        warn(message)
+    page = to_page(content)
+    write_whole(path, page)
+    counts = f"{plural(len(kernels), 'kernel')}, {plural(len(machines), 'machine')}"
+    click.echo(f"{output}: {counts}, {len(page.encode('utf-8')) // 1000} kB")

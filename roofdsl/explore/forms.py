@@ -1,0 +1,235 @@
+"""Traffic and work of a kernel as closed forms, ready to be evaluated at any sizes, and what each holds under."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from roofdsl.analysis.at import QUICK_OPERATIONS
+from roofdsl.analysis.closed import CACHE, ClosedForms, NoClosedForm
+from roofdsl.analysis.derived import Derivation, Quantity
+from roofdsl.analysis.operations import StatementOperations
+from roofdsl.analysis.results import OPERATION_CLASSES
+from roofdsl.lang.record import Record
+from roofdsl.loops.integers import Compare, Condition, Const, Product, Sym
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.polyhedral.cases import Case, Cases, Constraint
+from roofdsl.polyhedral.quasi import Quasi
+
+_AT_LEAST = re.compile(r"(\w+) (>=|=) (\d+)(?:\*(\w+))?")
+_MULTIPLE = re.compile(rf"{CACHE} a multiple of (\d+)")
+
+
+class Held(Record):
+    """A closed form, the conditions on sizes under which it is stated, and those that no sizes decide, in words."""
+
+    form: Cases
+    needs: tuple[Condition, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+class PlateauForm(Record):
+    """A plateau of Q(Z): the cache from which it holds (leading terms), its bytes with all lower orders."""
+
+    start: Quasi
+    whole: Held
+    leading: Quasi
+
+
+class TrafficForms(Record):
+    """Q of one kernel in one convention, in lines of `line_bytes` (None: each element is its own line).
+
+    any_cache: Q(Z) exactly, Z a whole number of `grain` bytes; None where none is found. compulsory: Q of a cache
+    without bound, in units of what is moved; lines: the bytes of all lines touched. plateaus: of Q(Z), nearest first.
+    """
+
+    line_bytes: int | None
+    convention: Traffic
+    any_cache: Held | None
+    grain: int
+    least_bytes: int
+    compulsory: Held | None
+    lines: tuple[Held, ...]
+    plateaus: tuple[PlateauForm, ...]
+    note: str = ""
+
+    def scaled(self, ratio: Fraction) -> TrafficForms:
+        """The traffic with every element `ratio` times as large; only for lines of an element, and one type."""
+        if self.line_bytes is not None:
+            raise ValueError("lines of a size of their own do not scale with the elements")
+
+        def held(of: Held | None) -> Held | None:
+            return None if of is None else Held(_scaled(of.form, ratio), of.needs, of.words)
+
+        return TrafficForms(
+            None,
+            self.convention,
+            held(self.any_cache),
+            int(self.grain * ratio),
+            int(self.least_bytes * ratio),
+            held(self.compulsory),
+            tuple(Held(_scaled(h.form, ratio), h.needs, h.words) for h in self.lines),
+            tuple(
+                PlateauForm(
+                    p.start * ratio, Held(_scaled(p.whole.form, ratio), p.whole.needs, p.whole.words), p.leading * ratio
+                )
+                for p in self.plateaus
+            ),
+            self.note,
+        )
+
+
+def _scaled(form: Cases, ratio: Fraction) -> Cases:
+    """ratio * form, at a cache `ratio` times as large."""
+    cache = {CACHE: Quasi.symbol(CACHE) * (1 / ratio)}
+
+    def moved(constraint: Constraint) -> Constraint:
+        return constraint[0].substitute(cache), constraint[1]
+
+    cases = tuple(
+        Case(tuple(tuple(map(moved, a)) for a in c.alternatives), c.value.substitute(cache) * ratio) for c in form.cases
+    )
+    return Cases(cases, form.assumes)
+
+
+# ---- where forms come from ----
+
+
+def held(form: Cases, given: Mapping[str, int] | None = None) -> Held:
+    """A form with what it assumes taken apart; `given`: sizes that stand in it as numbers."""
+    needs: list[Condition] = [Compare("==", Sym(n), Const(v)) for n, v in (given or {}).items()]
+    words = []
+    for text in form.assumes:
+        match = _AT_LEAST.fullmatch(text)
+        if match is None:
+            if not _MULTIPLE.fullmatch(text):
+                words.append(text)
+            continue
+        name, relation, number, factor = match.groups()
+        bound = Const(int(number)) if factor is None else Product((Const(int(number)), Sym(factor)))
+        if name != CACHE:
+            needs.append(Compare("==" if relation == "=" else ">=", Sym(name), bound))
+    return Held(form, tuple(needs), tuple(words))
+
+
+def of_derivation(d: Derivation) -> TrafficForms:
+    """The forms of a derivation with `any_cache`, in lines of an element."""
+    total = None if d.any_cache is None else d.any_cache.bytes
+    sizes = [a.type.bytes for a in d.kernel.arrays if not a.is_scalar]
+    plateaus = []
+    symbols = {p.name for p in d.kernel.parameters}
+    stated = {
+        n: v for n, v in ((p.name, d.values.get(p.name, p.default)) for p in d.kernel.parameters) if v is not None
+    }
+    for p in d.plateaus:
+        if p.from_bytes.form is None or p.bytes.form is None or p.all_bytes.form is None:
+            continue
+        start, leading = p.from_bytes.form.single, p.bytes.form.single
+        if start is not None and leading is not None:
+            plateaus.append(PlateauForm(start, held(p.all_bytes.form, _numbers(d, symbols, stated)), leading))
+    return TrafficForms(
+        None,
+        d.convention,
+        None if total is None or total.form is None else held(total.form),
+        _grain(total),
+        max(sizes, default=1),
+        None if d.compulsory.bytes.form is None else held(d.compulsory.bytes.form),
+        tuple(held(q.form) for q in d.by_array.values() if q.form is not None)
+        if all(q.form is not None for q in d.by_array.values())
+        else (),
+        tuple(plateaus),
+        (total.note if total is not None else "") or d.plateaus_note,
+    )
+
+
+def _numbers(d: Derivation, symbols: set[str], stated: Mapping[str, int]) -> dict[str, int]:
+    """The sizes that stand as numbers in the plateaus: those that `derive` says it had to take."""
+    note = next((n for n in d.notes if n.startswith("plateaus at ")), "")
+    return {n: v for n, v in stated.items() if n in symbols and re.search(rf"\b{n} = {v}\b", note)}
+
+
+def _grain(total: Quantity | None) -> int:
+    """The bytes of which a cache is a whole number in Q(Z)."""
+    for text in () if total is None else total.assumes:
+        match = _MULTIPLE.fullmatch(text)
+        if match is not None:
+            return int(match[1])
+    return 1
+
+
+def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: int) -> TrafficForms:
+    """The forms in lines of `line_bytes`, of which `moved_bytes` move at a time, as far as they are found quickly."""
+    forms = ClosedForms(kernel, {}, line_bytes, QUICK_OPERATIONS)
+    moved = forms if moved_bytes == line_bytes else ClosedForms(kernel, {}, moved_bytes, QUICK_OPERATIONS)
+    notes = []
+    any_cache: Cases | None = None
+    compulsory: Cases | None = None
+    plateaus: list[PlateauForm] = []
+    lines: tuple[Held, ...] = ()
+    try:
+        compulsory = moved.compulsory(convention).total
+        lines = tuple(map(held, forms.by_array().values()))
+    except NoClosedForm as error:
+        notes.append(str(error))
+    if moved_bytes == line_bytes:
+        try:
+            any_cache = forms.at_any_cache(convention).total
+        except NoClosedForm as error:
+            notes.append(str(error))
+        try:
+            plateaus = [PlateauForm(r.from_bytes, held(r.all_bytes), r.bytes) for r in forms.regimes(convention)]
+        except NoClosedForm as error:
+            notes.append(str(error))
+    else:
+        notes.append(f"sectors of {moved_bytes} B of lines of {line_bytes} B have no closed form")
+    return TrafficForms(
+        line_bytes,
+        convention,
+        None if any_cache is None else held(any_cache),
+        line_bytes,
+        line_bytes,
+        None if compulsory is None else held(compulsory),
+        lines,
+        tuple(plateaus),
+        notes[0] if notes else "",
+    )
+
+
+# ---- work ----
+
+
+class WorkForms(Record):
+    """Operations by (type, class), classes being those of rates: fused pairs, what is left of add and mul, the rest.
+
+    classes: "pair" (a fused pair), "add", "mul" (all of them), "add_left", "mul_left" (outside pairs), "div", "min",
+    "special", and "all" of a type together.
+    """
+
+    total: Held
+    counts: Mapping[tuple[str, str], Held]
+
+
+def work_forms(kernel: Kernel) -> WorkForms:
+    """Closed forms of the operations of `kernel`. Raises NoClosedForm."""
+    forms = ClosedForms(kernel, {})
+    every = forms.operations
+    types = sorted({t for s in every for t, _ in s.operations})
+    counts: dict[tuple[str, str], Held] = {}
+
+    def put(key: tuple[str, str], weights: list[int]) -> None:
+        if any(weights):
+            counts[key] = held(forms.weighted(weights))
+
+    for t in types:
+        put((t, "all"), [sum(n for (of, _), n in s.operations.items() if of == t) for s in every])
+        put((t, "pair"), [s.fused_pairs.get(t, 0) for s in every])
+        for cls in OPERATION_CLASSES:
+            put((t, cls), [_of(s, t, cls) for s in every])
+        for cls in ("add", "mul"):
+            put((t, f"{cls}_left"), [_of(s, t, cls) - s.fused_pairs.get(t, 0) for s in every])
+    return WorkForms(held(forms.work), counts)
+
+
+def _of(s: StatementOperations, type_name: str, cls: str) -> int:
+    return s.operations.get((type_name, cls), 0)

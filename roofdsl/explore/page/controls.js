@@ -1,0 +1,141 @@
+// Choices and sliders. Everything works by keyboard, and every control says what it is and what it stands at.
+
+/** Sliders run over numbers that lie evenly on a logarithmic scale; the box beside one takes any whole number. */
+function knob({ label, stops, value, text, change, number }) {
+  const nearest = (v) => stops.reduce((best, s, i) => (Math.abs(Math.log(s / v)) < Math.abs(Math.log(stops[best] / v)) ? i : best), 0);
+  const slider = tag("input", {
+    type: "range", min: 0, max: stops.length - 1, step: 1, "aria-label": label,
+    oninput: () => change(stops[Number(slider.value)]),
+  });
+  const parts = [tag("span", { class: "knob-label", "aria-hidden": "true" }, label), slider];
+  let box = null;
+  if (number) {
+    box = tag("input", {
+      type: "number", min: 1, step: 1, "aria-label": `${label}, as a number`,
+      onchange: () => change(wholeOf(box.value, value())),
+    });
+    parts.push(box);
+  }
+  const shown = tag("output", { "aria-hidden": "true" });
+  parts.push(shown);
+  return {
+    element: tag("div", { class: "knob" }, ...parts),
+    refresh() {
+      slider.value = String(nearest(value()));
+      slider.setAttribute("aria-valuetext", text());
+      if (box && document.activeElement !== box) box.value = String(value());
+      shown.textContent = text();
+    },
+  };
+}
+
+/** Fills a list of choices. */
+function choices(select, rows, chosen, change) {
+  select.replaceChildren(...rows.map(([value, text]) => tag("option", { value }, text)));
+  select.value = chosen;
+  select.onchange = () => change(select.value);
+}
+
+const UNIT_NAMES = { "": "ordinary units", tensor: "matrix units, dense", tensor_sparse: "matrix units, sparse peak" };
+
+/** The controls of the whole page; `change` takes a function that changes the state, then draws anew. */
+function controlsOf(state, change) {
+  const find = (id) => document.getElementById(id);
+  const refreshers = [];
+  choices(find("machine"), DATA.machines.map((m, i) => [String(i), m.title]), String(state.machine), (value) =>
+    change((s) => { s.machine = Number(value); s.cache = "machine"; }));
+  choices(find("type"), [["", "as written"], ...DATA.types.filter((t) => t !== "as written").map((t) => [t, t])], state.type, (value) =>
+    change((s) => { s.type = value; }));
+  choices(find("unit"), DATA.units.map((u) => [u, UNIT_NAMES[u]]), state.unit, (value) =>
+    change((s) => { s.unit = value; }));
+  choices(find("focus"), DATA.kernels.map((k, i) => [String(i), k.title]), String(state.focus), (value) =>
+    change((s) => { s.focus = Number(value); }));
+  refreshers.push(() => { find("machine").value = String(state.machine); });
+  refreshers.push(() => { find("type").value = state.type; });
+  refreshers.push(() => { find("unit").value = state.unit; });
+  refreshers.push(() => { find("focus").value = String(state.focus); });
+  refreshers.push(cacheControl(state, change, find("cache")));
+  const boxes = DATA.kernels.map((kernel, k) => kernelControl(state, change, kernel, k));
+  find("kernels").replaceChildren(...boxes.map((b) => b.element));
+  refreshers.push(...boxes.map((b) => b.refresh));
+  return () => refreshers.forEach((refresh) => refresh());
+}
+
+/** The size of fast memory: as the machine has it, any other, or without bound. */
+function cacheControl(state, change, place) {
+  const least = Math.max(16, ...DATA.kernels.flatMap((k) =>
+    Object.values(k.variants).flatMap((v) => Object.values(v.machines).flatMap((e) => e.forms.map((f) => f.least)))));
+  const stops = [];
+  for (let bytes = least; bytes <= 2 ** 33; bytes *= 2) {
+    for (const part of [1, 1.25, 1.5, 1.75]) stops.push(Math.round(bytes * part));
+  }
+  const endless = stops[stops.length - 1] * 2;
+  stops.push(endless);
+  const bytes = () => {
+    const cache = cacheOf(state);
+    return cache === null ? endless : Number(cache);
+  };
+  const text = () => (cacheOf(state) === null ? "without bound" : showSize(Number(cacheOf(state))));
+  const slider = knob({
+    label: "fast memory Z", stops, value: bytes, text,
+    change: (value) => change((s) => { s.cache = value === endless ? "none" : value; }),
+  });
+  const reset = tag("button", { type: "button", onclick: () => change((s) => { s.cache = "machine"; }) });
+  place.replaceChildren(...slider.element.childNodes, reset);
+  return () => {
+    slider.refresh();
+    const { cache } = machineOf(state);
+    reset.textContent = cache === null ? "as the machine: without bound" : `as the machine: ${cache.name} ${showSize(cache.size)}`;
+    reset.setAttribute("aria-pressed", String(state.cache === "machine"));
+  };
+}
+
+function kernelControl(state, change, kernel, k) {
+  const shown = tag("input", { type: "checkbox", onchange: () => change((s) => { s.shown[k] = shown.checked; }) });
+  const sliders = kernel.parameters.map((parameter, index) => knob({
+    label: `${parameter.name} of ${kernel.name}`,
+    stops: stopsUpTo(parameter.most, parameter.tile ? 1 : 16),
+    value: () => state.sizes[k][parameter.name],
+    text: () => `${parameter.name} = ${grouped(state.sizes[k][parameter.name])}`,
+    number: true,
+    change: (value) => change((s) => {
+      s.sizes[k] = withSize(kernel, s.sizes[k], parameter.name, value);
+      s.focus = k;
+      s.swept[k] = index;
+    }),
+  }));
+  const crossing = tag("p", { class: "crossing" });
+  const title = tag("label", {}, shown, legend(k), tag("strong", {}, kernel.title));
+  const set = tag("fieldset", { class: `kernel${k % 6}` }, tag("legend", {}, title), ...sliders.map((s) => s.element), crossing);
+  if (kernel.assumed.length > 0) set.append(tag("p", { class: "assumed" }, `with ${kernel.assumed.join(", ")}`));
+  return {
+    element: set,
+    refresh() {
+      shown.checked = state.shown[k];
+      sliders.forEach((slider) => slider.refresh());
+      crossing.replaceChildren(...crossingText(state, change, kernel, k));
+    },
+  };
+}
+
+/** From which size on the kernel is compute-bound, as buttons that go there. */
+function crossingText(state, change, kernel, k) {
+  const parameter = kernel.parameters[state.swept[k]];
+  const now = predicted(state, k);
+  if (now.problem) return [`${now.problem}.`];
+  if (!parameter || now.work === 0) return [];
+  const predict = (values) => predicted(state, k, values);
+  const found = crossings(kernel, parameter.name, parameter.most, state.sizes[k], predict);
+  if (found.length === 0) {
+    const longer = termName(now.compute >= now.memory ? "compute" : machineOf(state).memory.name);
+    return [...longer, ` is the longer for every ${parameter.name} up to ${grouped(parameter.most)}.`];
+  }
+  return found.slice(0, 3).flatMap(({ size, compute }, index) => [
+    index > 0 ? "; " : "",
+    compute ? "compute-bound from " : "memory-bound from ",
+    tag("button", {
+      type: "button", class: "jump", "data-size": size,
+      onclick: () => change((s) => { s.sizes[k] = withSize(kernel, s.sizes[k], parameter.name, size); s.focus = k; }),
+    }, `${parameter.name} = ${grouped(size)}`),
+  ]);
+}

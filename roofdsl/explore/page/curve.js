@@ -1,0 +1,140 @@
+// Q(Z) of the kernel in focus: the exact curve where there is one, plateaus, the machine's caches, the cache chosen.
+
+const SAMPLES = 360;
+
+/** Q at a cache of so many bytes, by the forms that the machine's own prediction takes; null where they say nothing. */
+function curveAt(entry, values, bytes) {
+  const found = trafficAt(entry, values, BigInt(Math.round(bytes)));
+  return found && { ...found, value: toNumber(found.bytes) };
+}
+
+/** The forms of which plateaus are drawn: the machine's own where they have any, else those of single elements. */
+function plateauForms(entry) {
+  return entry.forms.find((forms) => forms.plateaus.length > 0) ?? entry.forms[entry.forms.length - 1];
+}
+
+/** Plateaus at these sizes: [{start, end, value, text}]; end null for the last. */
+function plateausAt(forms, values) {
+  const sizes = sizesOf(values);
+  const rows = [];
+  for (const plateau of forms.plateaus) {
+    const bytes = valueOf(plateau.whole, sizes);
+    if (bytes === null) continue;
+    const start = toNumber(FUNCTIONS[plateau.start](sizes));
+    while (rows.length > 0 && rows[rows.length - 1].start >= start) rows.pop(); // here the later one begins first
+    if (rows.length > 0) rows[rows.length - 1].end = start;
+    rows.push({ start, end: null, value: toNumber(bytes), text: plateau.text });
+  }
+  return rows;
+}
+
+function drawCurve(state, place, words) {
+  const k = state.focus;
+  const kernel = DATA.kernels[k];
+  const machine = machineOf(state);
+  const values = state.sizes[k];
+  const now = predicted(state, k);
+  if (now.problem) {
+    place.replaceChildren(tag("p", {}, `${now.problem}.`));
+    words.textContent = "";
+    return;
+  }
+  const { entry } = now;
+  const least = entry.forms[0].least;
+  const everything = trafficAt(entry, values, null);
+  const rows = plateausAt(plateauForms(entry), values);
+  const whole = entry.forms.map((forms) => footprint(forms, values)).find(Boolean);
+  const chosen = cacheOf(state);
+  const caches = machine.caches.filter((c) => c.size >= least);
+  const last = Math.max(whole ? toNumber(whole) : 0, ...rows.map((r) => r.start), ...caches.map((c) => c.size), chosen ? Number(chosen) : 0);
+  const size = frameOf(place, 0.72, 270);
+  const high = Math.max(last * 4, least * 64);
+  const x = logScale([least, high], [size.left, size.right]);
+  const points = [];
+  for (let s = 0; s <= SAMPLES; s += 1) {
+    const bytes = least * (high / least) ** (s / SAMPLES);
+    const found = curveAt(entry, values, bytes);
+    if (found) points.push({ ...found, cache: bytes });
+  }
+  const amounts = [...points.map((p) => p.value), ...rows.map((r) => r.value), toNumber(everything.bytes)].filter((v) => v > 0);
+  if (amounts.length === 0) {
+    place.replaceChildren(tag("p", {}, "Nothing is moved."));
+    words.textContent = "";
+    return;
+  }
+  const [bottom, top] = [Math.min(...amounts), Math.max(...amounts)];
+  const y = logScale([bottom / Math.max(1.6, (top / bottom) ** 0.08), top * Math.max(1.8, (top / bottom) ** 0.12)], [size.bottom, size.top]);
+  const labels = new Labels(size);
+  const parts = [
+    axes(size, { x, y }, { x: sizeTicks(x), y: byteTicks(y) }, {
+      x: "fast memory Z", y: `traffic Q, ${entry.convention === "once" ? "each datum once" : entry.convention}`,
+    }),
+  ];
+  for (const c of caches) {
+    const at = x.clamped(c.size);
+    parts.push(
+      shape("line", { class: "cache", x1: at, x2: at, y1: size.top, y2: size.bottom }),
+      shape("text", { class: "cache", x: at - 5, y: size.bottom - 8, "text-anchor": "end" }, `${c.name} ${showSize(c.size)}`),
+    );
+  }
+  for (const row of rows) {
+    const [from, to] = [x.clamped(row.start), x.clamped(row.end ?? high)];
+    const height = y(row.value);
+    parts.push(shape("line", { class: "plateau", x1: from, x2: to, y1: height, y2: height }));
+    if (to - from > row.text.length * 7 + 14) {
+      parts.push(shape("text", { class: "plateau", x: (from + to) / 2, y: height - 7, "text-anchor": "middle" }, `${row.text} B`));
+      labels.block(from, height - 20, to - from, 24);
+    }
+  }
+  for (const part of runsOf(points)) {
+    const path = part.map((p) => `${x(p.cache).toFixed(1)},${y.clamped(p.value).toFixed(1)}`).join(" ");
+    parts.push(shape("polyline", { class: `curve kernel${k % 6} ${part[0].how}`, points: path }));
+  }
+  const [cx, cy] = [chosen === null ? size.right : x.clamped(Number(chosen)), y.clamped(now.bytes)];
+  const mark = shape("g", { class: `kernel${k % 6} in-focus`, "data-cache": chosen === null ? "none" : String(chosen), "data-bytes": now.bytes },
+    shape("line", { class: "chosen", x1: cx, x2: cx, y1: size.top, y2: size.bottom }), marker(k, cx, cy, 7, { class: "point" }));
+  mark.append(labels.place(showBytes(now.bytes), cx, cy, { class: "name" }));
+  parts.push(mark);
+  const text = curveText(kernel, entry, values, now, chosen);
+  show(place, size, `Traffic of ${kernel.name} over cache size`, text, ...parts);
+  words.textContent = text;
+}
+
+/** Samples that were come by in the same way, each run joined to the next where both are exact. */
+function runsOf(points) {
+  const runs = [];
+  for (const point of points) {
+    const last = runs[runs.length - 1];
+    const kind = (p) => (["plateau", "least"].includes(p.how) ? p.how : "exact") + p.elements;
+    if (last && kind(last[0]) === kind(point)) last.push(point);
+    else runs.push([point]);
+  }
+  return runs;
+}
+
+/** Ticks at powers of two of 32: 1 KiB, 32 KiB, 1 MiB. */
+function sizeTicks(x) {
+  const out = [];
+  const apart = Math.abs(x(2) - x(1));
+  const every = Math.max(1, 5 * Math.ceil(56 / (5 * apart)));
+  for (let k = 0; 2 ** k <= x.high; k += every) if (2 ** k >= x.low) out.push([2 ** k, showSize(2 ** k)]);
+  return out;
+}
+
+function byteTicks(y) {
+  const ticks = powers(y, 26).map((e) => [10 ** e, showBytes(10 ** e)]);
+  if (ticks.length > 1) return ticks;
+  const decade = 10 ** Math.floor(Math.log10(y.low));
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 60, 80].map((f) => f * decade)
+    .filter((v) => v >= y.low && v <= y.high).map((v) => [v, showBytes(v)]);
+}
+
+function curveText(kernel, entry, values, now, chosen) {
+  const cache = chosen === null ? "Without bound" : `At Z = ${showSize(Number(chosen))}`;
+  const intensity = now.intensity === null ? "" : `, ${showNumber(now.intensity)} FLOP/B`;
+  const lines = now.moved.forms.line === null ? "lines of one element" : `lines of ${showSize(now.moved.forms.line)}`;
+  const why = entry.forms.length > 1 && now.moved.elements && entry.forms[0].note ? ` (${entry.forms[0].note})` : "";
+  return `${cache}, ${kernel.name} moves ${showBytes(now.bytes)}${intensity}: ${howText(now.moved)}${why}. `
+    + `Fully associative LRU, ${lines}, convention ${entry.convention} (${entry.because}). `
+    + "Solid: closed form. Dashed: plateaus, whose ends are leading terms.";
+}

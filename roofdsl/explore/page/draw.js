@@ -1,0 +1,144 @@
+// Making elements, log scales, and places for labels that do not cover one another.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An SVG element; text given as a string becomes its content. */
+function shape(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** An HTML element; `on...` are listeners, others attributes. */
+function tag(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value === true) element.setAttribute(key, "");
+    else if (value !== false) element.setAttribute(key, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** A logarithmic scale from [low, high] onto [from, to] in pixels. */
+function logScale([low, high], [from, to]) {
+  const [a, b] = [Math.log10(low), Math.log10(high)];
+  const scale = (value) => from + ((Math.log10(value) - a) / (b - a)) * (to - from);
+  scale.low = low;
+  scale.high = high;
+  scale.clamped = (value) => scale(Math.min(high, Math.max(low, value)));
+  return scale;
+}
+
+/** The whole powers of ten in a scale, every so many that at least `apart` pixels lie between. */
+function powers(scale, apart) {
+  const [first, last] = [Math.ceil(Math.log10(scale.low) - 1e-9), Math.floor(Math.log10(scale.high) + 1e-9)];
+  const pixels = Math.abs(scale(10) - scale(1));
+  const every = Math.max(1, Math.ceil(apart / pixels));
+  const out = [];
+  for (let k = Math.ceil(first / every) * every; k <= last; k += every) out.push(k);
+  return out;
+}
+
+/** Axes, grid and titles of a figure; `ticks` gives [value, label] for each axis. */
+function axes(size, { x, y }, ticks, titles) {
+  const group = shape("g", { class: "axes" });
+  for (const [value, label] of ticks.x) {
+    group.append(
+      shape("line", { class: "grid", x1: x(value), x2: x(value), y1: size.top, y2: size.bottom }),
+      shape("text", { x: x(value), y: size.bottom + 18, "text-anchor": "middle" }, label),
+    );
+  }
+  for (const [value, label] of ticks.y) {
+    group.append(
+      shape("line", { class: "grid", x1: size.left, x2: size.right, y1: y(value), y2: y(value) }),
+      shape("text", { x: size.left - 7, y: y(value) + 4, "text-anchor": "end" }, label),
+    );
+  }
+  const middle = (size.left + size.right) / 2;
+  group.append(
+    shape("rect", { class: "frame", x: size.left, y: size.top, width: size.right - size.left, height: size.bottom - size.top }),
+    shape("text", { class: "title", x: middle, y: size.bottom + 38, "text-anchor": "middle" }, titles.x),
+    shape("text", { class: "title", x: size.left, y: size.top - 10, "text-anchor": "start" }, titles.y),
+  );
+  return group;
+}
+
+/** The frame of a figure in the width its place on the page has, in units of which a letter is as large as on a laptop. */
+function frameOf(place, ratio, least) {
+  const zoom = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  const width = Math.max(280, Math.round(place.clientWidth / zoom));
+  const height = Math.max(least, Math.round(width * ratio));
+  return { width, height, left: 62, right: width - 20, top: 30, bottom: height - 48 };
+}
+
+/** Puts a drawing into its place, with a name and a description for those who do not see it. */
+function show(place, size, name, description, ...children) {
+  const svg = shape("svg", { viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": name });
+  svg.append(shape("desc", {}, description), ...children);
+  place.replaceChildren(svg);
+}
+
+const LETTER = 6.6; // pixels of an average letter
+
+/** Texts beside points: each takes the first place around its point where it covers nothing. */
+class Labels {
+  constructor(size) {
+    this.size = size;
+    this.taken = [];
+  }
+
+  /** Keeps a box free. */
+  block(x, y, width, height) {
+    this.taken.push([x, y, x + width, y + height]);
+  }
+
+  /** Whether nothing lies in a box [left, top, right, bottom]. */
+  isFree([a, b, c, d]) {
+    return this.taken.every((o) => c < o[0] || a > o[2] || d < o[1] || b > o[3]);
+  }
+
+  /** A text element near (x, y), so far from it. */
+  place(text, x, y, attributes = {}, apart = 13) {
+    const width = text.length * LETTER;
+    const around = [];
+    for (const rise of [0, 16, -16, 32, -32, 48, -48, 64]) {
+      around.push([x + apart, y + rise, "start"], [x - apart, y + rise, "end"]);
+    }
+    const boxOf = ([at, line, anchor]) => {
+      const left = anchor === "start" ? at : at - width;
+      return [left, line - 8, left + width, line + 8];
+    };
+    const inside = ([a, b, c, d]) =>
+      a > this.size.left && c < this.size.right && b > this.size.top && d < this.size.bottom;
+    const chosen = around.find((p) => inside(boxOf(p)) && this.isFree(boxOf(p))) ?? around.find((p) => inside(boxOf(p))) ?? around[0];
+    this.taken.push(boxOf(chosen));
+    return shape("text", { x: chosen[0], y: chosen[1] + 4, "text-anchor": chosen[2], ...attributes }, text);
+  }
+}
+
+const MARKERS = ["circle", "square", "diamond", "triangle", "down", "cross"];
+
+/** The symbol of kernel k around (x, y). */
+function marker(k, x, y, radius, attributes = {}) {
+  const r = radius;
+  const paths = {
+    square: `M${x - r * 0.9},${y - r * 0.9}h${1.8 * r}v${1.8 * r}h${-1.8 * r}z`,
+    diamond: `M${x},${y - 1.25 * r}L${x + 1.25 * r},${y}L${x},${y + 1.25 * r}L${x - 1.25 * r},${y}z`,
+    triangle: `M${x},${y - 1.2 * r}L${x + 1.15 * r},${y + 0.9 * r}H${x - 1.15 * r}z`,
+    down: `M${x},${y + 1.2 * r}L${x + 1.15 * r},${y - 0.9 * r}H${x - 1.15 * r}z`,
+    cross: `M${x - r},${y - r / 3}h${r * 0.67}v${-r * 0.67}h${r * 0.67}v${r * 0.67}h${r * 0.67}v${r * 0.67}h${-r * 0.67}v${r * 0.67}h${-r * 0.67}v${-r * 0.67}h${-r * 0.67}z`,
+  };
+  const name = MARKERS[k % MARKERS.length];
+  if (name === "circle") return shape("circle", { cx: x, cy: y, r, ...attributes });
+  return shape("path", { d: paths[name], ...attributes });
+}
+
+/** The symbol of kernel k beside its name. */
+function legend(k) {
+  const svg = shape("svg", { class: `legend kernel${k % 6}`, viewBox: "0 0 20 20", "aria-hidden": "true" });
+  svg.append(marker(k, 10, 10, 6, { class: "point" }));
+  return svg;
+}

@@ -1,0 +1,68 @@
+// Numbers as people write them; the same rules as the command line's.
+
+/** A number with that many significant digits, and no exponent for everyday sizes. */
+function showNumber(value, digits = 4) {
+  const size = Math.abs(value);
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  if (size < 1e-4 || size >= 1e15) {
+    return value.toExponential(digits - 1).replace(/\.?0+e/, "e").replace(/e([+-])(\d)$/, "e$10$2");
+  }
+  const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
+  const text = value.toFixed(decimals);
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+const DECIMAL = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const BINARY = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
+const TIMES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"], [1e-12, "ps"]];
+
+function scaled(value, unit, digits = 4) {
+  for (const [factor, prefix] of DECIMAL) {
+    if (Math.abs(value) >= factor * (1 - 1e-12)) return `${showNumber(value / factor, digits)} ${prefix}${unit}`;
+  }
+  return `${showNumber(value, digits)} ${unit}`;
+}
+
+const showRate = (value, digits) => scaled(value, "FLOP/s", digits);
+const showWork = (value, digits) => scaled(value, "FLOP", digits);
+const showBandwidth = (value, digits) => scaled(value, "B/s", digits);
+const showBytes = (value, digits) => scaled(value, "B", digits);
+
+/** A capacity: in binary multiples where they come out with few digits. */
+function showSize(value) {
+  const [factor, unit] = BINARY.find(([f]) => value >= f) ?? [1, "B"];
+  if (Number.isInteger((value / factor) * 4)) return `${showNumber(value / factor, 6)} ${unit}`;
+  return scaled(value, "B", 6);
+}
+
+function showTime(seconds, digits = 4) {
+  if (seconds === 0) return "0 s";
+  for (const [factor, unit] of TIMES) {
+    if (seconds >= factor * (1 - 1e-12)) return `${showNumber(seconds / factor, digits)} ${unit}`;
+  }
+  return `${seconds.toPrecision(digits)} s`;
+}
+
+const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+/** 10 to a whole power, as a tick says it. */
+function showPower(exponent) {
+  if (exponent >= -2 && exponent <= 3) return String(Number(`1e${exponent}`));
+  const digits = [...String(Math.abs(exponent))].map((d) => SUPERSCRIPTS[d]).join("");
+  return `10${exponent < 0 ? "⁻" : ""}${digits}`;
+}
+
+/** Whole numbers with thousands apart. */
+function grouped(value) {
+  return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+}
+
+/** `1.2 thousand times`: how far one time leads another. */
+function showFactor(value) {
+  if (value >= 1000) return `${grouped(Math.round(value))}×`;
+  return `${showNumber(value, value < 10 ? 2 : 3)}×`;
+}
+
+function listed(words) {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
+}

@@ -1,0 +1,146 @@
+// Puts the parts together: one state, drawn whole after every change.
+
+const QUIET_MS = 400; // after the last change, before it is read out and put into the address
+
+function start() {
+  const find = (id) => document.getElementById(id);
+  let state = fromHash(location.hash);
+  let timer = 0;
+  let written = "";
+
+  /** The state itself stays one object, which the controls hold on to. */
+  function change(how) {
+    how(state);
+    draw();
+    clearTimeout(timer);
+    timer = setTimeout(settle, QUIET_MS);
+  }
+
+  function settle() {
+    written = toHash(state);
+    history.replaceState(null, "", written ? `#${written}` : location.pathname + location.search);
+    const text = sentenceOf(state, state.focus);
+    if (find("status").textContent !== text) find("status").textContent = text;
+  }
+
+  const refresh = controlsOf(state, change);
+
+  function draw() {
+    document.documentElement.dataset.theme = state.theme;
+    find("theme").textContent = isDark(state) ? "Light" : "Dark";
+    refresh();
+    drawStep();
+    drawRoofline(state, find("roofline"));
+    drawBars(state, find("bars"));
+    drawCurve(state, find("curve"), find("curve-text"));
+    drawTable(state, find("table"), find("notes"));
+    document.querySelectorAll("details[data-kernel]").forEach((details) => {
+      details.classList.toggle("in-focus", Number(details.dataset.kernel) === state.focus);
+    });
+  }
+
+  function drawStep() {
+    const [title, text] = ANATOMY[state.step - 1];
+    find("step-title").textContent = `${state.step} of ${STEPS}: ${title}.`;
+    find("step-text").textContent = text;
+    find("previous").disabled = state.step === 1;
+    find("next").disabled = state.step === STEPS;
+  }
+
+  find("previous").addEventListener("click", () => change((s) => { s.step = Math.max(1, s.step - 1); }));
+  find("next").addEventListener("click", () => change((s) => { s.step = Math.min(STEPS, s.step + 1); }));
+  find("theme").addEventListener("click", () => change((s) => { s.theme = isDark(s) ? "light" : "dark"; }));
+  find("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the part after # is the state's
+    find("controls").focus();
+  });
+  find("copy").addEventListener("click", async () => {
+    settle();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      find("status").textContent = "The link is copied.";
+    } catch {
+      find("status").textContent = "Copy the address of this page: it holds what you see.";
+    }
+  });
+  window.addEventListener("hashchange", () => {
+    if (location.hash.slice(1) === written) return;
+    Object.assign(state, fromHash(location.hash));
+    draw();
+    settle();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  let width = 0;
+  new ResizeObserver(() => {
+    if (find("roofline").clientWidth === width) return;
+    width = find("roofline").clientWidth;
+    draw();
+  }).observe(find("roofline"));
+  draw();
+  settle();
+}
+
+function isDark(state) {
+  return state.theme === "dark" || (state.theme === "" && matchMedia("(prefers-color-scheme: dark)").matches);
+}
+
+/** All numbers of the kernels shown, and under what they hold. */
+function drawTable(state, table, notes) {
+  const memory = machineOf(state).memory.name;
+  const head = ["kernel", "W", "Q", "I", "compute", memory, "launch", "expected", "rate", "bound"];
+  const rows = shownKernels(state).map((k) => {
+    const kernel = DATA.kernels[k];
+    const found = predicted(state, k);
+    const values = sizesText(kernel, state.sizes[k]);
+    const name = tag("th", { scope: "row" }, legend(k), `${kernel.name}${values ? `, ${values}` : ""}`);
+    if (found.problem) return tag("tr", {}, name, tag("td", { colspan: head.length - 1 }, found.problem));
+    const cells = [
+      [showWork(found.work), found.work], [signOf(found.moved) + showBytes(found.bytes), found.bytes],
+      [found.intensity === null ? "none" : `${showNumber(found.intensity)} FLOP/B`, found.intensity],
+      [showTime(found.compute), found.compute], [showTime(found.memory), found.memory], [showTime(found.launch), found.launch],
+      [showTime(found.time), found.time],
+      [found.work > 0 ? showRate(found.rate) : showBandwidth(found.bytesPerSecond), found.rate], [listed(found.bounds), ""],
+    ];
+    return tag("tr", { "data-kernel": kernel.name, "data-how": found.moved.how }, name,
+      ...cells.map(([text, value], i) => tag("td", { "data-column": head[i + 1], "data-value": String(value ?? "") }, text)));
+  });
+  table.replaceChildren(
+    tag("thead", {}, tag("tr", {}, ...head.map((name) =>
+      tag("th", { scope: "col" }, ...(["compute", memory, "launch"].includes(name) ? termName(name) : [name]))))),
+    tag("tbody", {}, ...rows),
+  );
+  notes.replaceChildren(...notesOf(state).map((text) => tag("li", {}, text)));
+}
+
+/** Before a number of bytes that is not to the last byte what the machine moves. */
+function signOf(moved) {
+  if (moved.how === "least") return "≥ ";
+  return isExact(moved) ? "" : "≈ ";
+}
+
+/** What the numbers rest on, each once. */
+function notesOf(state) {
+  const machine = machineOf(state);
+  const out = [];
+  if (machine.source) out.push(`${machine.title}: ${machine.source}`);
+  for (const k of shownKernels(state)) {
+    const kernel = DATA.kernels[k];
+    const found = predicted(state, k);
+    if (found.problem) continue;
+    out.push(`${kernel.name}: Q is ${howText(found.moved)}`);
+    for (const text of [...found.entry.notes, ...found.rates.notes]) out.push(text);
+    if (kernel.blocks.includes(machine.name)) {
+      out.push(`${kernel.name}: counted in the order of its loops; \`roofdsl predict\` counts by thread blocks on this machine`);
+    }
+    if (typeOf(state, k) !== kernel.own) out.push(`${kernel.name}: written in ${kernel.own}, shown as if all its data were ${typeOf(state, k)}`);
+    if (state.unit && !kernel.contraction) out.push(`${kernel.name} is no contraction and runs on ordinary units`);
+  }
+  for (const row of DATA.measured) {
+    if (row.stale) out.push(`${row.kernel} has changed since it was measured`);
+    out.push(`measured on ${row.device}, ${row.label}, caches ${row.state}: drawn at the intensity that is predicted for the machine chosen`);
+  }
+  out.push("T_comms is for the traffic between fast memory and the machine's memory alone; `roofdsl predict` times every cache too");
+  return [...new Set(out)];
+}
+
+start();

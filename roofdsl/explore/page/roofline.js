@@ -1,0 +1,260 @@
+// The roofline: axes, slope, roof, ridge and kernels, one step after the other.
+
+const ANATOMY = [
+  ["Two axes", "Across: how many operations a program does for each byte it moves, its intensity. Upwards: how many it could finish in a second. Both grow tenfold from line to line."],
+  ["The slope", "Memory hands over a fixed number of bytes a second. A program that does I operations with each of them gets no further than I times that, a line through the whole plane."],
+  ["The roof", "The arithmetic units finish so many operations a second and no more, however few bytes they take. That caps everything from above."],
+  ["The ridge", "Slope and roof meet at one intensity, the machine's balance. Left of it the arithmetic waits for bytes; right of it the bytes wait for arithmetic."],
+  ["The kernels", "Each kernel stands at its own intensity, as high as roof, slope and launches allow. Move a slider, and it walks."],
+];
+
+/** The lines to draw: of the types of the kernels shown, ceilings of the one in focus alone. */
+function linesOf(state) {
+  const machine = machineOf(state);
+  const roofs = new Map();
+  let slopes = [];
+  const kernels = [state.focus, ...shownKernels(state).filter((k) => k !== state.focus)];
+  for (const k of kernels) {
+    const { types } = DATA.kernels[k].variants[typeOf(state, k)];
+    for (const type of types) {
+      const found = machine.roofs[type][DATA.kernels[k].contraction ? state.unit : ""];
+      if (slopes.length === 0) slopes = found.slopes;
+      for (const roof of found.roofs) {
+        const known = roofs.get(roof.label);
+        if ((k === state.focus || !roof.ceiling) && !known) roofs.set(roof.label, roof);
+      }
+    }
+  }
+  return { slopes, roofs: [...roofs.values()].sort((a, b) => b.rate - a.rate) };
+}
+
+/** The limits of the plane: round, and the same while a slider moves, unless a point leaves them. */
+function planeOf(lines, beta, points) {
+  const ridges = lines.roofs.map((roof) => roof.rate / beta);
+  const tops = lines.roofs.map((roof) => roof.rate);
+  const xs = points.map((p) => p.intensity).filter(Boolean);
+  const left = Math.min(0.01, ...ridges.map((r) => r / 300), ...xs.map((x) => x / 2));
+  const right = Math.max(1000, ...ridges.map((r) => r * 30), ...xs.map((x) => x * 2));
+  const x = [10 ** Math.floor(Math.log10(left)), 10 ** Math.ceil(Math.log10(right))];
+  const ys = points.filter((p) => p.intensity !== null && p.rate > 0).map((p) => p.rate);
+  const bottom = Math.min(beta * x[0], ...ys.map((y) => y / 3));
+  return { x, y: [bottom, Math.max(...tops, beta * x[0] * 10, ...ys) * 4] };
+}
+
+function measuredPoints(state) {
+  const out = [];
+  for (const row of DATA.measured) {
+    const k = DATA.kernels.findIndex((kernel) => kernel.name === row.kernel);
+    if (!state.shown[k] || typeOf(state, k) !== DATA.kernels[k].own) continue;
+    const found = predicted(state, k, row.values);
+    if (found.problem) continue;
+    const amount = found.work || found.bytes;
+    const rates = [row.seconds, row.high, row.low].map((seconds) => amount / seconds);
+    const at = Object.entries(row.values).map(([name, value]) => `${name} = ${value}`).join(", ");
+    out.push({ k, row, at, intensity: found.intensity, rate: rates[0], low: rates[1], high: rates[2], found });
+  }
+  return out;
+}
+
+function drawRoofline(state, place) {
+  const machine = machineOf(state);
+  const beta = machine.memory.bandwidth;
+  const lines = linesOf(state);
+  const points = shownKernels(state)
+    .map((k) => ({ k, found: predicted(state, k) }))
+    .filter(({ found }) => !found.problem)
+    .map(({ k, found }) => ({ k, found, intensity: found.intensity, rate: found.rate }));
+  const measured = measuredPoints(state);
+  const limits = planeOf(lines, beta, [...points, ...measured]);
+  const size = frameOf(place, 0.58, 300);
+  const x = logScale(limits.x, [size.left, size.right]);
+  const y = logScale(limits.y, [size.bottom, size.top]);
+  const labels = new Labels(size);
+  const parts = [
+    axes(size, { x, y }, {
+      x: powers(x, 44).map((e) => [10 ** e, showPower(e)]),
+      y: powers(y, 26).map((e) => [10 ** e, showPower(e)]),
+    }, { x: "intensity (FLOP/B)", y: "attainable performance (FLOP/s)" }),
+  ];
+  const main = lines.roofs.find((roof) => !roof.ceiling) ?? lines.roofs[0];
+  const ridge = main ? main.rate / beta : null;
+  if (state.step >= 5) {
+    for (const p of [...points, ...measured]) labels.block(xOf(p, x) - 8, yOf(p, x, y) - 8, 16, 16);
+  }
+  if (state.step >= 4 && main) parts.unshift(...regions(size, x, y, ridge, beta, main.rate));
+  if (state.step >= 2) parts.push(...slopesOf(lines, size, x, y, main, labels));
+  if (state.step >= 3) parts.push(...roofsIn(lines, size, x, y, beta, labels));
+  if (state.step >= 4 && main) parts.push(...ridgeOf(size, x, y, ridge, main.rate, labels));
+  if (state.step >= 5) {
+    parts.push(trackOf(state, x, y));
+    parts.push(...measured.map((p) => measuredMark(p, x, y, labels)));
+    const last = [...points].sort((a, b) => Number(a.k === state.focus) - Number(b.k === state.focus));
+    last.forEach((p, i) => {
+      p.radius = 6 + 4 * last.slice(i + 1).filter((q) => covers(q, p, x, y)).length; // what lies below shows around
+    });
+    parts.push(...last.map((p) => pointMark(state, p, x, y, labels, main, beta)));
+  }
+  show(place, size, `Roofline of ${machine.title}`, describe(state), ...parts);
+}
+
+function xOf(point, x) {
+  return point.intensity === null ? x(x.low) : x.clamped(point.intensity);
+}
+
+/** A kernel without operations stands on the left edge, where the line of its bandwidth begins. */
+function yOf(point, x, y) {
+  return y.clamped(point.intensity === null ? point.found.bytesPerSecond * x.low : point.rate);
+}
+
+function covers(a, b, x, y) {
+  return Math.hypot(xOf(a, x) - xOf(b, x), yOf(a, x, y) - yOf(b, x, y)) < 8;
+}
+
+function regions(size, x, y, ridge, beta, peak) {
+  const [left, middle, right] = [size.left, x.clamped(ridge), size.right];
+  const roof = y.clamped(peak);
+  const memory = `M${left},${size.bottom}L${left},${y.clamped(beta * x.low)}L${middle},${roof}V${size.bottom}z`;
+  const out = [
+    shape("path", { class: "memory-bound", d: memory }),
+    shape("path", { class: "compute-bound", d: `M${middle},${roof}H${right}V${size.bottom}H${middle}z` }),
+  ];
+  const word = (text, at, anchor) => shape("text", { class: "region", x: at, y: size.bottom - 10, "text-anchor": anchor }, text);
+  if (middle - left > 110) out.push(word("memory-bound", middle - 10, "end"));
+  if (right - middle > 110) out.push(word("compute-bound", middle + 10, "start"));
+  return out;
+}
+
+function slopesOf(lines, size, x, y, main, labels) {
+  return lines.slopes.map((slope) => {
+    const top = main ? Math.min(main.rate, y.high) : y.high;
+    const end = Math.min(x.high, top / slope.rate);
+    const start = Math.max(x.low, y.low / slope.rate);
+    const [x1, y1, x2, y2] = [x(start), y(start * slope.rate), x(end), y(end * slope.rate)];
+    const angle = Math.atan2(y2 - y1, x2 - x1);
+    const width = slope.label.length * LETTER;
+    const boxesAt = (part) => {
+      const boxes = [];
+      for (let along = -0.5; along <= 0.51; along += 0.125) {
+        const px = x1 + (x2 - x1) * part + along * width * Math.cos(angle) + 8 * Math.sin(angle);
+        const py = y1 + (y2 - y1) * part + along * width * Math.sin(angle) - 8 * Math.cos(angle);
+        boxes.push([px - 9, py - 9, px + 9, py + 9]);
+      }
+      return boxes;
+    };
+    const places = [0.3, 0.5, 0.7, 0.2, 0.4, 0.6, 0.8];
+    const free = places.find((place) => boxesAt(place).every((box) => labels.isFree(box)));
+    const line = shape("g", { class: slope.ceiling ? "ceiling" : "roof" }, shape("line", { x1, y1, x2, y2 }));
+    if (free === undefined && slope.ceiling) return line;
+    const part = free ?? places[0];
+    for (const [a, b, c, d] of boxesAt(part)) labels.block(a, b, c - a, d - b);
+    const [px, py] = [x1 + (x2 - x1) * part, y1 + (y2 - y1) * part];
+    const turn = `rotate(${(angle * 180) / Math.PI} ${px} ${py})`;
+    line.append(shape("text", { x: px, y: py - 7, "text-anchor": "middle", transform: turn }, slope.label));
+    return line;
+  });
+}
+
+function roofsIn(lines, size, x, y, beta, labels) {
+  return lines.roofs.map((roof) => {
+    const height = y(roof.rate);
+    const start = x.clamped(roof.rate / beta);
+    const group = shape("g", { class: roof.ceiling ? "ceiling" : "roof" },
+      shape("line", { x1: start, x2: size.right, y1: height, y2: height }));
+    const line = roof.ceiling ? height + 14 : height - 6;
+    const width = roof.label.length * LETTER;
+    const box = [size.right - 6 - width, line - 10, size.right - 6, line + 2];
+    labels.block(start, height - 1, size.right - start, 2);
+    if (!roof.ceiling || labels.isFree(box)) {
+      labels.block(box[0], box[1], width, 12);
+      group.append(shape("text", { x: size.right - 6, y: line, "text-anchor": "end" }, roof.label));
+    }
+    return group;
+  });
+}
+
+function ridgeOf(size, x, y, ridge, peak, labels) {
+  const [at, top] = [x.clamped(ridge), y.clamped(peak)];
+  const text = `ridge ${showNumber(ridge, 3)}`;
+  const width = text.length * LETTER;
+  const right = size.right - at > width + 16;
+  labels.block(right ? at : at - width - 8, size.bottom - 46, width + 8, 18);
+  return [
+    shape("line", { class: "ridge", x1: at, x2: at, y1: top, y2: size.bottom }),
+    shape("circle", { class: "ridge-point", cx: at, cy: top, r: 3.5 }),
+    shape("text", { class: "ridge-label", x: at + (right ? 8 : -8), y: size.bottom - 32, "text-anchor": right ? "start" : "end" }, text),
+  ];
+}
+
+/** Where the kernel in focus goes as the parameter last moved grows. */
+function trackOf(state, x, y) {
+  const k = state.focus;
+  const kernel = DATA.kernels[k];
+  const parameter = kernel.parameters[state.swept[k]];
+  if (!state.shown[k] || !parameter) return shape("g");
+  const step = stepOf(kernel, state.sizes[k], parameter.name);
+  const path = [];
+  for (const stop of stopsUpTo(Math.max(1, Math.floor(parameter.most / step)), 3)) {
+    const found = predicted(state, k, { ...state.sizes[k], [parameter.name]: stop * step });
+    if (found.problem || found.intensity === null || found.rate <= 0) continue;
+    if (found.intensity < x.low || found.intensity > x.high || found.rate < y.low || found.rate > y.high) continue;
+    path.push(`${x(found.intensity).toFixed(1)},${y(found.rate).toFixed(1)}`);
+  }
+  return shape("polyline", { class: `track kernel${k % 6}`, points: path.join(" ") });
+}
+
+function sizesText(kernel, values) {
+  return kernel.parameters.map((p) => `${p.name} = ${grouped(values[p.name])}`).join(", ");
+}
+
+function pointMark(state, point, x, y, labels, main, beta) {
+  const { k, found } = point;
+  const [px, py] = [xOf(point, x), yOf(point, x, y)];
+  const group = shape("g", {
+    class: `kernel${k % 6}${k === state.focus ? " in-focus" : ""}`,
+    "data-kernel": DATA.kernels[k].name, "data-intensity": point.intensity ?? "", "data-rate": point.rate,
+  });
+  if (point.intensity !== null && main) {
+    const roof = y.clamped(Math.min(main.rate, point.intensity * beta));
+    if (py - roof > 14) group.append(shape("line", { class: "drop", x1: px, x2: px, y1: roof, y2: py - 8 }));
+  }
+  group.append(marker(k, px, py, point.radius + (k === state.focus ? 1.5 : 0), { class: found.moved.how === "least" ? "point open" : "point" }));
+  const values = x(x.high) - x(x.low) > 400 ? sizesText(DATA.kernels[k], state.sizes[k]) : ""; // a phone has no room
+  const text = point.intensity === null
+    ? `${DATA.kernels[k].name}: ${showBandwidth(found.bytesPerSecond, 3)}`
+    : `${DATA.kernels[k].name}${values ? `, ${values}` : ""}`;
+  group.append(labels.place(text, px, py, { class: "name" }, point.radius + 7));
+  return group;
+}
+
+function measuredMark(point, x, y, labels) {
+  const px = xOf(point, x);
+  const at = (rate) => y.clamped(point.intensity === null ? rate * x.low : rate); // bytes a second without operations
+  const group = shape("g", { class: `measured kernel${point.k % 6}` },
+    shape("line", { x1: px, x2: px, y1: at(point.low), y2: at(point.high) }),
+    marker(point.k, px, at(point.rate), 6, { class: "point open" }));
+  group.append(labels.place(`measured ${point.row.label}, ${point.at}`, px, at(point.rate), { class: "name small" }));
+  return group;
+}
+
+/** What the figure shows, in words. */
+function describe(state) {
+  const machine = machineOf(state);
+  const words = [`Memory ${machine.memory.name}: ${showBandwidth(machine.memory.bandwidth)}.`];
+  if (state.step < STEPS) return words.join(" ");
+  return [...words, ...shownKernels(state).map((k) => sentenceOf(state, k))].join(" ");
+}
+
+/** A kernel's place and bound in one sentence. */
+function sentenceOf(state, k) {
+  const kernel = DATA.kernels[k];
+  const values = sizesText(kernel, state.sizes[k]);
+  const found = predicted(state, k);
+  const name = `${kernel.name}${values ? ` at ${values}` : ""}`;
+  if (found.problem) return `${name}: ${found.problem}.`;
+  const where = found.intensity === null
+    ? `moves ${showBandwidth(found.bytesPerSecond)} and computes nothing`
+    : `does ${showNumber(found.intensity)} FLOP/B and reaches ${showRate(found.rate)}`;
+  const bound = { compute: "compute-bound", launch: "bound by its launch" };
+  const bounds = listed(found.bounds.map((b) => bound[b] ?? `memory-bound (${b})`));
+  return `${name} ${where}: ${bounds}.`;
+}
