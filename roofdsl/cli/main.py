@@ -23,6 +23,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fmt": ("roofdsl.cli.fmt:fmt", "Lay files out canonically."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
+    "advise": ("roofdsl.cli.advise:command", "Rank changes by their predicted gain, each proven legal."),
+    "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
     "break-even": ("roofdsl.cli.break_even:command", "Closed form of the size from which compute is the bound."),
     "shard": ("roofdsl.cli.shard:command", "Share a contraction among devices: compute against communication."),
     "collective": ("roofdsl.cli.collective:command", "Time all-gathers, all-reduces and others over links."),

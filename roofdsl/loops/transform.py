@@ -37,6 +37,11 @@ def repeated(kernel: Kernel, times: int) -> Kernel:
     return replace(plain, body=(outer,))
 
 
+def nests(body: Sequence[Node]) -> list[tuple[For, ...]]:
+    """The loops of every maximal perfect nest, outermost first; those around others come before them."""
+    return [tuple(_nest(root)) for root in _roots(body)]
+
+
 def _in_nest(kernel: Kernel, directive: Tile | Order, change: Change) -> tuple[Node, ...]:
     """The body with the one perfect nest that has the directive's loops changed."""
     wanted = set(directive.loops)

@@ -1,0 +1,281 @@
+"""Changes of a kernel ranked by the time they are predicted to save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+
+from roofdsl.advise import data_changes, loop_changes
+from roofdsl.advise.evaluate import (
+    Case,
+    Estimate,
+    Illegal,
+    estimate_at_most,
+    estimate_exactly,
+    require_legal_change,
+    told,
+)
+from roofdsl.advise.subject import Candidate, Found, Refused, Subject
+from roofdsl.advise.text import checked
+from roofdsl.advise.workers import Tell, run_all
+from roofdsl.lang.checked import CheckedKernel
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.predict.time import Prediction
+
+LEAST_GAIN = Fraction(101, 100)
+"""A change that gains less is no advice."""
+
+LEAST_STEP = Fraction(21, 20)
+"""What a further change must gain to join the others."""
+
+MOST_STEPS = 4
+EFFORT_S = 3.0
+
+FINDERS: Mapping[str, Callable[[Subject], Found]] = {
+    "order": loop_changes.orders,
+    "tile": loop_changes.tiles,
+    "registers": loop_changes.registers,
+    "parallel": loop_changes.threads,
+    "type": data_changes.types,
+    "tensor": data_changes.tensor,
+    "stores": data_changes.stores,
+    "reciprocal": data_changes.reciprocals,
+    "layout": data_changes.layouts,
+    "ceiling": data_changes.ceilings,
+}
+
+Progress = Callable[[float, str], None]
+
+
+class Lift(Record):
+    """One term that bounds the kernel now, in seconds and bytes (None for compute and launch), before and after."""
+
+    name: str
+    before_s: Fraction
+    after_s: Fraction
+    before_bytes: int | None
+    after_bytes: int | None
+    at_most: bool
+
+
+class Advice(Record):
+    """A change that helps. steps: the changes it is made of, one unless it is a chain."""
+
+    steps: tuple[Candidate, ...]
+    estimate: Estimate
+    gain: Fraction
+    lifts: tuple[Lift, ...]
+
+    @property
+    def what(self) -> str:
+        return "; then ".join(step.what for step in self.steps)
+
+    @property
+    def kind(self) -> str:
+        return self.steps[0].kind if len(self.steps) == 1 else "chain"
+
+    @property
+    def text(self) -> str:
+        """The changed kernel, empty where the kernel stays as it is."""
+        return next((step.text for step in reversed(self.steps) if step.text), "")
+
+    @property
+    def rounding(self) -> bool:
+        return any(step.rounding for step in self.steps)
+
+    @property
+    def because(self) -> str:
+        return "; ".join(dict.fromkeys(step.because for step in self.steps))
+
+
+class Advised(Record):
+    """What would help a kernel: `advice` by falling gain, a chain of several changes last; what does not help.
+
+    now: the kernel as it is.
+    """
+
+    kernel: str
+    now: Estimate
+    advice: tuple[Advice, ...]
+    refused: tuple[Refused, ...]
+
+
+def advise(
+    given: CheckedKernel,
+    kernel: Kernel,
+    parameters: Mapping[str, int],
+    machine: Machine,
+    options: Options = DEFAULTS,
+    *,
+    keep_rounding: bool = False,
+    effort_s: float = EFFORT_S,
+    progress: Progress = lambda part, step: None,
+) -> Advised:
+    """Changes of `kernel` (lowered from `given`) at `parameters` on `machine`, each proven legal and predicted.
+
+    keep_rounding: leave out what changes rounding. effort_s: seconds for the exact time of one change; where they do
+    not suffice, a time that it surely does not exceed takes its place. Raises what `predict` raises for the kernel as
+    it is.
+    """
+    from roofdsl.analysis.setting import numbers
+
+    case = Case(numbers(kernel, parameters), machine, options)
+    progress(0.0, "the kernel as it is")
+    now = estimate_exactly(kernel, case)
+    subject = Subject(given, kernel, dict(kernel.constants), case, now)
+    found, refused = _found(subject, keep_rounding, lambda step: progress(0.05, step))
+    tasks = [partial(_judge, candidate, subject, True) for candidate in found]
+    told = run_all(tasks, effort_s, lambda done: progress(0.3 + 0.5 * done / max(1, len(tasks)), "predicting"))
+    good: list[Advice] = []
+    for candidate, outcome in zip(found, told, strict=True):
+        verdict = _verdict(candidate, outcome, now)
+        if isinstance(verdict, Refused):
+            refused.append(verdict)
+        else:
+            good.append(verdict)
+    good = _one_of_each(sorted(good, key=lambda a: (-a.gain, a.estimate.prediction.no_overlap_s)), refused)
+    progress(0.85, "changes together")
+    chain = _chain(subject, good, keep_rounding, effort_s)
+    return Advised(kernel.name, now, (*good, *([chain] if chain is not None else [])), tuple(refused))
+
+
+def _found(
+    subject: Subject, keep_rounding: bool, tell: Callable[[str], None], without: Collection[str] = ()
+) -> tuple[list[Candidate], list[Refused]]:
+    """What the finders give, but those of the kinds in `without`."""
+    found: list[Candidate] = []
+    refused: list[Refused] = []
+    for kind, find in FINDERS.items():
+        tell(f"looking for changes: {kind}")
+        for change in find(subject) if kind not in without else ():
+            if isinstance(change, Refused):
+                refused.append(change)
+            elif change.rounding and keep_rounding:
+                refused.append(Refused(change.kind, change.what, "it changes rounding"))
+            else:
+                found.append(change)
+    return found, refused
+
+
+def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) -> None:
+    """Tells a time that is not exceeded, if that comes quickly, and then the exact one; or why there is none."""
+    case = subject.case if candidate.options is None else replace(subject.case, options=candidate.options)
+    try:
+        kernel = subject.lowered(candidate.text) if candidate.text else subject.kernel
+        require_legal_change(kernel)
+        found = estimate_at_most(kernel, case)
+        if found is not None:
+            tell(found)
+            if found.exact:
+                return
+        if exactly:
+            tell(estimate_exactly(kernel, case))
+    except Illegal as error:
+        tell(Refused(candidate.kind, candidate.what, str(error), illegal=True))
+    except InputError as error:
+        tell(Refused(candidate.kind, candidate.what, told(error.diagnostics[0]), illegal=True))
+    except CommandError as error:
+        if "out of reach" not in error.message:  # then the time not exceeded stands
+            tell(Refused(candidate.kind, candidate.what, error.message))
+
+
+def _verdict(candidate: Candidate, outcome: object, now: Estimate) -> Advice | Refused:
+    if isinstance(outcome, Refused):
+        return outcome
+    if not isinstance(outcome, Estimate):
+        return Refused(candidate.kind, candidate.what, "its time is not found within the effort given")
+    gain = gain_of(now, outcome)
+    if gain >= LEAST_GAIN:
+        return Advice((candidate,), outcome, gain, tuple(lifts_of(now.prediction, outcome)))
+    if not outcome.exact:
+        return Refused(
+            candidate.kind,
+            candidate.what,
+            f"no gain is proven: the time is found only as at most {_x(gain)} that of now",
+        )
+    if gain == 1:
+        return Refused(candidate.kind, candidate.what, f"no gain: the bound stays {now.prediction.bound}")
+    return Refused(
+        candidate.kind, candidate.what, f"it takes {_x(gain)} the time of now, bound by {outcome.prediction.bound}"
+    )
+
+
+def _x(gain: Fraction) -> str:
+    return f"{float(1 / gain):.3g} times" if gain else "many times"
+
+
+def gain_of(now: Estimate, then: Estimate) -> Fraction:
+    """How many times as fast."""
+    return now.time_s / then.time_s if then.time_s else Fraction(1)
+
+
+def lifts_of(now: Prediction, then: Estimate) -> Iterator[Lift]:
+    """What becomes of the terms that bound the kernel now."""
+    after = dict(then.prediction.terms)
+    before_bytes = {level.name: level.bytes for level in now.levels}
+    after_bytes = {level.name: level.bytes for level in then.prediction.levels}
+    for name, seconds in now.terms:
+        if name in now.bounds:
+            yield Lift(
+                name,
+                seconds,
+                after.get(name, Fraction(0)),
+                before_bytes.get(name),
+                after_bytes.get(name),
+                name in then.at_most,
+            )
+
+
+def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advice]:
+    """The best order of each nest, and the best of several ways to deal loops out to threads; others are put by."""
+    best: dict[object, Advice] = {}
+    kept: list[Advice] = []
+    for one in advice:
+        (step,) = one.steps
+        loops = frozenset(step.what.removeprefix("order ").split(", ")) if step.kind == "order" else None
+        key = (step.kind, loops) if step.kind in ("order", "parallel") else step.what
+        if key not in best:
+            best[key] = one
+            kept.append(one)
+            continue
+        why = f"{float(one.gain):.3g} times as fast, but {best[key].what} {float(best[key].gain):.3g} times"
+        refused.append(Refused(step.kind, step.what, why))
+    return kept
+
+
+def _chain(subject: Subject, good: Sequence[Advice], keep_rounding: bool, effort_s: float) -> Advice | None:
+    """The best change, then the best one of what it leads to, and so on; None where no second one helps."""
+    if not good:
+        return None
+    steps, estimate = good[0].steps, good[0].estimate
+    here = _after(subject, good[0].steps[-1], estimate)
+    while len(steps) < MOST_STEPS and here is not None:
+        more = _found(here, keep_rounding, lambda step: None, {step.kind for step in steps})[0]
+        told = run_all([partial(_judge, c, here, False) for c in more], effort_s, lambda done: None)
+        times = [(o.time_s, k) for k, o in enumerate(told) if isinstance(o, Estimate)]
+        if not times:
+            break
+        _, k = min(times)
+        step = more[k]
+        (exact,) = run_all([partial(_judge, step, here, True)], effort_s, lambda done: None)
+        if not isinstance(exact, Estimate) or gain_of(estimate, exact) < LEAST_STEP:
+            break
+        steps, estimate = (*steps, step), exact
+        here = _after(here, step, exact)
+    if len(steps) == 1:
+        return None
+    return Advice(steps, estimate, gain_of(subject.now, estimate), tuple(lifts_of(subject.now.prediction, estimate)))
+
+
+def _after(subject: Subject, step: Candidate, estimate: Estimate) -> Subject | None:
+    """The subject with a change made."""
+    case = subject.case if step.options is None else replace(subject.case, options=step.options)
+    if not step.text:
+        return replace(subject, case=case, now=estimate)
+    given = checked(step.text, subject.kernel.name)
+    return replace(subject, given=given, kernel=subject.lowered(step.text), case=case, now=estimate)

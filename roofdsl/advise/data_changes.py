@@ -1,0 +1,113 @@
+"""Changes of what is computed with: types, matrix units, stores past the caches, reciprocals, layouts, ceilings."""
+
+from __future__ import annotations
+
+from roofdsl.advise import edits
+from roofdsl.advise.divisions import kinds_of, with_reciprocals
+from roofdsl.advise.subject import Candidate, Found, Refused, Subject
+from roofdsl.advise.text import written
+from roofdsl.lang import tree
+from roofdsl.lang.record import replace
+from roofdsl.loops.accesses import accesses, statements
+from roofdsl.loops.model import Assign, Let
+from roofdsl.predict.contraction import is_contraction
+
+NARROWER = {"f64": ("f32",), "c128": ("f32",), "f32": ("f16", "bf16"), "c64": ()}
+"""The next narrower types of each; of complex types, those of their parts."""
+
+INPUTS = ("bf16", "f16", "tf32")
+"""Types in which matrix units take factors that they sum up in f32."""
+
+
+def types(subject: Subject) -> Found:
+    """The whole kernel in a narrower type."""
+    own = {a.type.name for a in subject.kernel.arrays}
+    if subject.kernel.unit is not None:
+        return  # its factors' type is that of the matrix unit, its sums' the one that this sums up in
+    widest = "f64" if own & {"f64", "c128"} else "f32" if "f32" in own else ""
+    for to in NARROWER.get(widest, ()):
+        what = f"{to} in place of {widest}"
+        if to not in subject.case.machine.types:
+            yield Refused("type", what, f"{subject.case.machine.name} states no rate for {to}")
+            continue
+        changed = edits.with_types(subject.syntax, {widest: to, "c128": "c64"} if to == "f32" else {widest: to})
+        yield Candidate("type", what, subject.text(changed), _ROUNDED, rounding=True)
+
+
+_ROUNDED = "the same operations, rounded to fewer digits"
+
+
+def tensor(subject: Subject) -> Found:
+    """A contraction on matrix units: as it is, and with its factors in the types that they take."""
+    kernel, machine = subject.kernel, subject.case.machine
+    have = [p.type for p in machine.peaks if p.cls == "tensor"]
+    if not have or kernel.unit is not None or subject.case.options.unit is not None:
+        return
+    if not is_contraction(kernel):
+        yield Refused("tensor", "matrix units", "they take sums of products of two arrays, which this is not")
+        return
+    unit = tree.Unit(edits.name("tensor"), edits.HERE)
+    own = {a.type.name for a in kernel.arrays}
+    compute = kernel.compute_type.name if kernel.compute_type is not None else ""
+    if own & set(have) or compute in have:
+        text = subject.text(edits.with_items(subject.syntax, [unit]))
+        yield Candidate("tensor", "matrix units", text, "the same sums of products", rounding=True)
+    stored = {
+        a.element.array.name
+        for s in statements(kernel.body)
+        if isinstance(s.statement, Assign | Let)
+        for a in accesses(s.statement)
+        if a.is_write
+    }
+    wide = own & {"f64", "f32"}
+    factors = frozenset(a.name for a in kernel.arrays if a.name not in stored and a.type.name in wide)
+    for to in INPUTS:
+        if to not in have or not factors or to in own:
+            continue
+        changed = edits.with_types(subject.syntax, {"f64": to, "f32": to}, factors)
+        changed = edits.with_types(edits.without(changed, tree.Compute), {"f64": "f32"})
+        text = subject.text(edits.with_items(changed, [unit]))
+        yield Candidate("tensor", f"matrix units, factors in {to}, sums in f32", text, _ROUNDED, rounding=True)
+
+
+def stores(subject: Subject) -> Found:
+    """Stores past the caches, where the machine loads a line before it writes to it."""
+    if subject.now.prediction.traffic != "write_allocate" or subject.case.options.traffic is not None:
+        return
+    line = tree.Traffic(edits.name("load_store"), edits.HERE)
+    given = replace(subject.given, traffic=None)
+    changed = edits.with_items(edits.without(subject.syntax, tree.Traffic), [line])
+    what = "lines not loaded before they are written (non-temporal stores)"
+    yield Candidate("stores", what, written(given, changed), "the same stores; no line is read for them")
+
+
+def reciprocals(subject: Subject) -> Found:
+    """Divisions as multiplications by a reciprocal."""
+    changed = with_reciprocals(subject.syntax, kinds_of(subject.kernel))
+    if changed is not None:
+        because = "the same quotients, rounded twice"
+        yield Candidate(
+            "reciprocal", "reciprocals in place of divisions", subject.text(changed), because, rounding=True
+        )
+    elif any(p.cls == "div" for p in subject.now.prediction.parts):
+        why = "no divisor is a number, stays the same in a loop, or belongs to a complex division"
+        yield Refused("reciprocal", "reciprocals in place of divisions", why)
+
+
+def layouts(subject: Subject) -> Found:
+    """Each array stored the other way round."""
+    for array in subject.kernel.arrays:
+        if len(array.dims) >= 2:
+            how = "rows" if array.column_major else "columns"
+            text = subject.text(edits.with_layout(subject.syntax, array.name))
+            because = "the same values; whoever fills or reads the array has to store it so"
+            yield Candidate("layout", f"{array.name} stored by {how}", text, because)
+
+
+def ceilings(subject: Subject) -> Found:
+    """Code that passes a ceiling which the prediction was asked to keep under."""
+    own = subject.case.options.ceilings
+    for ceiling in own:
+        options = replace(subject.case.options, ceilings=tuple(c for c in own if c != ceiling))
+        because = "the same kernel, compiled or written so that this no longer holds it back"
+        yield Candidate("ceiling", f'past the ceiling "{ceiling}"', "", because, options=options)

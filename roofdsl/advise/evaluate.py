@@ -1,0 +1,177 @@
+"""The predicted time of a changed kernel: exact where that comes quickly, else at most so long; and its legality."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from roofdsl.advise.regions import NoBound, traffic_at_most
+from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.boundary import boundary_behind
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.levels import larger_direction
+from roofdsl.predict.orders import orders_of
+from roofdsl.predict.time import LevelTime, Prediction
+
+LEGALITY_OPERATIONS = 20_000_000
+"""Integer-set operations (a second or so) for the dependences of one change."""
+
+
+class Case(Record):
+    """What is asked about: the sizes, the machine, and how predictions are made."""
+
+    values: Mapping[str, int]
+    machine: Machine
+    options: Options
+
+
+class Estimate(Record):
+    """A prediction. `at_most`: the levels whose bytes are an upper bound, for want of the exact number.
+
+    The expected time is exact unless one of those levels is the largest term; then it is at most this.
+    """
+
+    prediction: Prediction
+    at_most: tuple[str, ...] = ()
+
+    @property
+    def time_s(self) -> Fraction:
+        return self.prediction.expected_s
+
+    @property
+    def exact(self) -> bool:
+        """Whether the time rests on exact numbers alone."""
+        sure = [t for name, t in self.prediction.terms if name not in self.at_most]
+        return max(sure, default=Fraction(0)) == self.time_s
+
+
+class Illegal(Exception):
+    """A change that dependences forbid, or whose legality is not decided; the message says why."""
+
+
+def require_legal_change(kernel: Kernel) -> None:
+    """Raises Illegal unless it is proven, for all sizes, that the kernel's directives and parallel loops are legal."""
+    from roofdsl.analysis.legality import check_directives, check_parallel
+    from roofdsl.polyhedral.library import LibraryFailure, TooHard, limited
+
+    try:
+        with limited(f"the dependences of kernel {kernel.name}", LEGALITY_OPERATIONS):
+            found = check_directives(kernel) + check_parallel(kernel)
+    except InputError as error:
+        raise Illegal(told(error.diagnostics[0])) from None
+    except (TooHard, LibraryFailure, RecursionError):
+        raise Illegal("its legality is not decided: the dependences take too long to check") from None
+    if found:
+        raise Illegal(told(found[0]))
+
+
+def told(diagnostic: Diagnostic) -> str:
+    """A finding about a changed kernel, whose lines nobody has seen."""
+    return re.sub(r" in line \d+", "", diagnostic.message)
+
+
+def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
+    """By `predict`; levels that it leaves out are put in at most. Raises what `predict` raises."""
+    found = predict(kernel, case.values, case.machine, case.options)
+    shown = {level.name for level in found.levels}
+    missing = [name for name in _behind_caches(case) if name not in shown]
+    if not missing:
+        return Estimate(found)
+    try:
+        levels = _levels_at_most(kernel, case)
+    except NoBound:
+        return Estimate(found)  # the prediction itself warns of what is left out
+    more = tuple(levels[name] for name in missing)
+    return Estimate(
+        replace(
+            found,
+            levels=(*more, *found.levels),
+            expected_s=max(found.expected_s, *(level.time_s for level in more)),
+            no_overlap_s=found.no_overlap_s + sum(level.time_s for level in more),
+        ),
+        tuple(missing),
+    )
+
+
+def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
+    """In milliseconds: work and what the registers ask for exact, all levels behind a cache at most.
+
+    None where the bound does not reach. Raises CommandError for a type or unit that the machine lacks.
+    """
+    from roofdsl.analysis.at import work_at
+    from roofdsl.predict.kernel import predict_counts
+    from roofdsl.predict.levels import nearer_levels
+    from roofdsl.predict.orders import Orders
+
+    machine, options = case.machine, case.options
+    if not machine.caches or options.warm or options.data is not None:
+        return None
+    try:
+        behind = _levels_at_most(kernel, case)
+    except NoBound:
+        return None
+    memory = behind.pop(machine.main_memory.name)
+    first = replace(machine, caches=machine.caches[:1])
+    nearer = nearer_levels(Orders(kernel), case.values, first, options.traffic).levels
+    every = options.levels == "all"
+    found = predict_counts(
+        kernel.name,
+        dict(case.values),
+        work_at(kernel, case.values),
+        memory,
+        machine,
+        unit=options.unit or kernel.unit,
+        costs={name: Fraction(value) for name, value in kernel.costs},
+        ceilings=options.ceilings,
+        nearer=(*nearer, *behind.values()) if every else (),
+    )
+    return Estimate(found, (*behind, memory.name) if every else (memory.name,))
+
+
+def levels_cost(kernel: Kernel, case: Case) -> tuple[Fraction, Fraction] | None:
+    """(the longest, the sum) of the times of all levels behind a cache, at most; None where no bound is found."""
+    try:
+        times = [level.time_s for level in _levels_at_most(kernel, case).values()]
+    except NoBound:
+        return None
+    return max(times, default=Fraction(0)), sum(times, Fraction(0))
+
+
+def _behind_caches(case: Case) -> list[str]:
+    """The levels that lie behind a cache and are part of a prediction, the memory among them."""
+    machine = case.machine
+    caches = [c.name for c in machine.caches[1:]] if case.options.levels == "all" else []
+    return [*caches, machine.main_memory.name]
+
+
+def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
+    """Every level behind a cache with what crosses its boundary at most. Raises NoBound."""
+    from roofdsl.analysis.sectors import Transfers
+    from roofdsl.analysis.setting import numbers
+
+    machine, traffic = case.machine, case.options.traffic
+    values = numbers(kernel, case.values)
+    orders = orders_of(kernel, values, machine, case.options.block)
+    found: dict[str, LevelTime] = {}
+    for place, cache in enumerate(machine.caches):
+        last = place == len(machine.caches) - 1
+        level = machine.main_memory if last else machine.caches[place + 1]
+        ordered, at = orders.behind(cache, boundary_behind(kernel, machine, place, traffic))
+        where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
+        moved = traffic_at_most(ordered, values, where, at.convention)
+        found[level.name] = LevelTime(
+            level.name,
+            moved.bytes,
+            level.bandwidth_bytes_per_s,
+            kind="memory" if last else "cache",
+            nearer=cache.name,
+            loads_bytes=moved.loads_bytes,
+            stores_bytes=moved.stores_bytes,
+            moved_bytes=at.moved_bytes,
+            duplex_bytes=larger_direction(level.duplex, moved.loads_bytes, moved.stores_bytes),
+        )
+    return found

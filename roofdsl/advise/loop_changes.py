@@ -1,0 +1,243 @@
+"""Changes of the loops: another order, tiles for the caches, blocks of results in registers, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+
+from roofdsl.advise import edits
+from roofdsl.advise.evaluate import Illegal, levels_cost, require_legal_change, told
+from roofdsl.advise.registers import MOST_SCALARS, Blocking, Nest, blocked, nests_to_block
+from roofdsl.advise.subject import DEPENDENCES, Candidate, Found, Refused, Subject
+from roofdsl.advise.tiles import Cost, Sizes, best_tiles, choices, extents
+from roofdsl.lang import tree
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.format_text import simple
+from roofdsl.loops.model import For
+from roofdsl.loops.transform import apply, nests
+from roofdsl.predict.levels import is_first_level
+
+MOST_ORDERS = 24
+"""Orders of one nest that are looked at: all of four loops."""
+
+MOST_TILES_AROUND = 12
+"""Tile sizes that are tried around a block in registers."""
+
+FACTORS = ((4, 4), (2, 2), (8,), (4,))
+"""Blocks of results in registers, for targets with two loops and with one."""
+
+
+def bound_behind_cache(subject: Subject) -> bool:
+    """Whether what bounds the kernel lies behind a cache, so that another order of accesses can lift it."""
+    caches = subject.case.machine.caches
+    first = {caches[0].name} if caches and is_first_level(caches[0]) else set()
+    return bool(caches) and not set(subject.now.prediction.bounds) <= {"compute", "launch", *first}
+
+
+def _own_nests(subject: Subject) -> Iterator[tuple[For, ...]]:
+    """Nests whose loops no other nest shares a name with, so that directives can name them."""
+    found = nests(apply(subject.kernel).body)
+    names = [loop.var for nest in found for loop in nest]
+    for nest in found:
+        if all(names.count(loop.var) == 1 for loop in nest):
+            yield nest
+
+
+def _reason(error: Illegal | InputError) -> str:
+    return told(error.diagnostics[0]) if isinstance(error, InputError) else str(error)
+
+
+# ---- order ----
+
+
+def orders(subject: Subject) -> Found:
+    """Every order of every perfect nest of two to four loops."""
+    for nest in _own_nests(subject):
+        own = tuple(loop.var for loop in nest)
+        if not 2 <= len(own) <= 4:
+            continue
+        for wanted in list(permutations(own))[1:MOST_ORDERS]:
+            what = f"order {', '.join(wanted)}"
+            text = subject.text(_ordered(subject.syntax, wanted))
+            try:
+                apply(subject.lowered(text))
+            except InputError as error:
+                yield Refused("order", what, _reason(error), illegal=True)
+            else:
+                yield Candidate("order", what, text, DEPENDENCES)
+
+
+def _ordered(kernel: tree.Kernel, loops: tuple[str, ...]) -> tree.Kernel:
+    return edits.with_items(kernel, [edits.order(loops)])
+
+
+# ---- tiles ----
+
+
+def tiles(subject: Subject) -> Found:
+    """For every perfect nest, the tile sizes that cost least on the machine's caches."""
+    for nest in _own_nests(subject):
+        sizes = extents(nest, subject.case.values)
+        by_loop = {v: own for v, n in sizes.items() if (own := choices(n))}
+        if len(nest) < 2 or not by_loop:
+            continue
+        what = f"tile {', '.join(by_loop)}"
+        if not bound_behind_cache(subject):
+            yield Refused("tile", what, _leaves(subject))
+            continue
+        try:
+            require_legal_change(subject.lowered(_tiled(subject, {v: own[0] for v, own in by_loop.items()})))
+        except (Illegal, InputError) as error:
+            yield Refused("tile", what, _reason(error), illegal=True)
+            continue
+        cost = _cost_of(subject, lambda s: _tiled(subject, s))
+        found = best_tiles(by_loop, cost)
+        if found is None:
+            yield Refused("tile", what, "the traffic of a tile is not found by arithmetic")
+            continue
+        best, least = found
+        for other in permutations(best.items()):
+            found_cost = cost(dict(other)) if len(best) <= 3 else None
+            if found_cost is not None and found_cost < least:
+                best, least = dict(other), found_cost
+        yield Candidate("tile", simple(edits.tile(best)), _tiled(subject, best), DEPENDENCES)
+
+
+def _leaves(subject: Subject) -> str:
+    return f"it leaves what bounds the kernel as it is: {subject.now.prediction.bound}"
+
+
+def _tiled(subject: Subject, sizes: Sizes) -> str:
+    return subject.text(edits.with_items(subject.syntax, [edits.tile(sizes)]))
+
+
+def _cost_of(subject: Subject, text: Callable[[Sizes], str]) -> Callable[[Sizes], Cost | None]:
+    def cost(sizes: Sizes) -> Cost | None:
+        try:
+            return levels_cost(subject.lowered(text(sizes)), subject.case)
+        except (InputError, CommandError):
+            return None
+
+    return cost
+
+
+# ---- registers ----
+
+
+def registers(subject: Subject) -> Found:
+    """Blocks of results kept in registers, with the tiles around them that cost least."""
+    if subject.case.machine.multiprocessor is not None:
+        return  # the scalars of one thread are no others' there, which the language cannot say
+    for nest in nests_to_block(subject.syntax):
+        what = f"{nest.update.target.name.text} in registers"  # type: ignore[union-attr]
+        if {"compute"} >= set(subject.now.prediction.bounds):
+            yield Refused("registers", what, _leaves(subject))
+            continue
+        try:
+            _require_permutable(subject, nest)
+        except (Illegal, InputError) as error:
+            yield Refused("registers", what, _reason(error), illegal=True)
+            continue
+        how = next((b for factors in FACTORS if (b := _blocking(subject, nest, factors)) is not None), None)
+        if how is None:
+            yield Refused("registers", what, "no block divides the extents at these sizes")
+            continue
+        text = subject.text(blocked(subject.syntax, nest, how))
+        because = "no dependence goes backwards in any of the loops, so that every tiling is legal"
+        yield Candidate("registers", _described(nest, how), text, because)
+
+
+def _require_permutable(subject: Subject, nest: Nest) -> None:
+    """Raises Illegal unless no dependence has a negative distance in any loop of the nest.
+
+    Then every order and every tiling of them is legal (Irigoin and Triolet, POPL 1988). That no distance is negative
+    in a loop is the same as that the loop may come outermost, the others staying as they are.
+    """
+    own = tuple(c.var.text for c in nest.clauses)
+    for var in own[1:]:
+        wanted = (var, *(v for v in own if v != var))
+        require_legal_change(subject.lowered(subject.text(_ordered(subject.syntax, wanted))))
+
+
+def _blocking(subject: Subject, nest: Nest, factors: tuple[int, ...]) -> Blocking | None:
+    """The block with these factors and the best tiles around it; None where it does not fit the nest."""
+    from math import prod
+
+    if len(factors) != len(nest.block) or prod(factors) > MOST_SCALARS:
+        return None
+    sizes = _extents(subject, nest)
+    own = dict(zip(nest.block, factors, strict=True))
+    if not sizes or any(sizes[v] % f for v, f in own.items()):
+        return None
+    plain = Blocking(tuple(own.items()))
+    by_loop = {v: c for v, n in sizes.items() if (c := choices(n, own.get(v, 1), dividing=True))}
+    cost = _cost_of(
+        subject, lambda s: subject.text(blocked(subject.syntax, nest, Blocking(plain.factors, (*s.items(),))))
+    )
+    alone = cost({})
+    found = best_tiles(by_loop, cost, most=MOST_TILES_AROUND) if alone is not None else None
+    if found is None or alone is None or alone <= found[1]:
+        return plain
+    return Blocking(plain.factors, tuple(found[0].items()))
+
+
+def _extents(subject: Subject, nest: Nest) -> Sizes:
+    """Iterations of every loop of the nest at the sizes given; empty where one cannot be told."""
+    own = {c.var.text for c in nest.clauses}
+    for loops in nests(apply(subject.kernel).body):
+        if own <= {loop.var for loop in loops}:
+            found = extents(loops, subject.case.values)
+            return {v: found[v] for v in (c.var.text for c in nest.clauses)} if own <= found.keys() else {}
+    return {}
+
+
+def _described(nest: Nest, how: Blocking) -> str:
+    block = " x ".join(str(f) for _, f in how.factors)
+    target = simple(edits.order([v for v, _ in how.factors])).removeprefix("order ")
+    around = f", {simple(edits.tile(dict(how.tiles)))}" if how.tiles else ""
+    return f"{nest.update.target.name.text} in registers, {block} of {target}{around}"  # type: ignore[union-attr]
+
+
+# ---- threads ----
+
+
+def threads(subject: Subject) -> Found:
+    """On a machine with multiprocessors, independent loops outermost as `parallel for`."""
+    from roofdsl.analysis.parallel import parallel_loops
+
+    if subject.case.machine.multiprocessor is None or any(_is_directive(item) for item in subject.syntax.body):
+        return
+    statements = [item for item in subject.syntax.body if edits.is_statement(item)]
+    if len(statements) != 1 or not isinstance(statements[0], tree.For):
+        yield Refused("parallel", "parallel for", "the kernel is more than one nest: launch each on its own")
+        return
+    root = statements[0]
+    clauses: list[tree.Clause] = []
+    loop: tree.Item = root
+    body: tuple[tree.Item, ...] = (root,)
+    while len(body) == 1 and isinstance(loop := body[0], tree.For):
+        if loop.parallel:
+            return
+        clauses += loop.clauses
+        body = loop.body
+    free = {len(at) - 1 for at, outside in parallel_loops(subject.kernel).items() if outside == 0}
+    own = [c for depth, c in enumerate(clauses) if depth in free]
+    rest = [c for c in clauses if c not in own]
+    inside = {c.var.text for c in clauses}
+    if not own:
+        yield Refused("parallel", "parallel for", "no loop of the nest has independent iterations")
+        return
+    if any(edits.uses(a) & inside for c in own for a in c.args):
+        yield Refused("parallel", "parallel for", "the bounds of the independent loops depend on other loops")
+        return
+    for chosen in [own, own[::-1]] if len(own) == 2 else [own]:
+        inner = (tree.For(tuple(rest), False, body, edits.HERE),) if rest else body
+        new = tree.For(tuple(chosen), True, inner, edits.HERE)
+        changed = edits.with_statements(subject.syntax, (new,))
+        names = ", ".join(c.var.text for c in chosen)
+        because = f"iterations of {names} touch nothing in common that one of them writes"
+        yield Candidate("parallel", f"threads: parallel for {names}", subject.text(changed), because)
+
+
+def _is_directive(item: tree.Item) -> bool:
+    return isinstance(item, tree.Tile | tree.Order)

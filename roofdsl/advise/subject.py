@@ -1,0 +1,65 @@
+"""What changes are looked for in, and what a change is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from roofdsl.advise.evaluate import Case, Estimate
+from roofdsl.advise.text import lowered, written
+from roofdsl.lang import tree
+from roofdsl.lang.checked import CheckedKernel
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Kernel
+from roofdsl.predict.kernel import Options
+
+DEPENDENCES = "every dependence keeps its order"
+
+
+class Candidate(Record):
+    """A change. kind: `order`, `tile`, `registers`, `parallel`, `type`, `tensor`, `stores`, `reciprocal`, `layout`,
+    `ceiling` or `launches`.
+
+    text: the changed kernel as a file of its own, empty where the kernel stays as it is. because: why the results are
+    the same, but for rounding where `rounding`. options: how it is to be predicted, None for as before.
+    """
+
+    kind: str
+    what: str
+    text: str
+    because: str
+    rounding: bool = False
+    options: Options | None = None
+
+
+class Refused(Record):
+    """A change that is not advised, and why: it is not proven legal (`illegal`), does not apply, or gains nothing."""
+
+    kind: str
+    what: str
+    why: str
+    illegal: bool = False
+
+
+Found = Iterator[Candidate | Refused]
+
+
+class Subject(Record):
+    """The kernel that changes are looked for in: as text, lowered, predicted. settings: of its `const` parameters."""
+
+    given: CheckedKernel
+    kernel: Kernel
+    settings: Mapping[str, int]
+    case: Case
+    now: Estimate
+
+    @property
+    def syntax(self) -> tree.Kernel:
+        return self.given.tree
+
+    def text(self, changed: tree.Kernel) -> str:
+        """A changed kernel as a file."""
+        return written(self.given, changed)
+
+    def lowered(self, text: str) -> Kernel:
+        """The kernel of such a file."""
+        return lowered(text, self.kernel.name, self.settings)

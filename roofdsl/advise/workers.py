@@ -1,0 +1,83 @@
+"""Tasks in processes of their own, a few at a time, each ended when its time is up; what it told by then counts."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+Tell = Callable[[Any], None]
+Task = Callable[[Tell], None]
+"""Hands on what it finds, the last of which counts."""
+
+CAN_FORK = hasattr(os, "fork") and "fork" in multiprocessing.get_all_start_methods()
+
+
+def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], None]) -> list[Any]:
+    """What each task told last within `seconds`; None where it told nothing. `progress` gets how many are done.
+
+    Where the system cannot fork, all run in this process, in turn and without a limit.
+    """
+    found: list[Any] = [None] * len(tasks)
+    if not CAN_FORK:
+        for k, task in enumerate(tasks):
+            task(lambda told, k=k: found.__setitem__(k, told))  # type: ignore[misc]
+            progress(k + 1)
+        return found
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    running: dict[Connection, tuple[int, Any, float]] = {}
+    waiting = list(enumerate(tasks))[::-1]
+    done = 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < cores:
+                k, task = waiting.pop()
+                reading, child = _begin(task)
+                running[reading] = (k, child, time.monotonic() + seconds)
+            now = time.monotonic()
+            ready = wait(list(running), max(0.0, min(end for _, _, end in running.values()) - now))
+            for reading in [r for r in running if r in ready]:
+                try:
+                    found[running[reading][0]] = reading.recv()
+                except EOFError:
+                    _end(reading, running.pop(reading)[1])
+                    done += 1
+                    progress(done)
+            for reading, (_, child, end) in list(running.items()):
+                if time.monotonic() > end:
+                    del running[reading]
+                    _end(reading, child)
+                    done += 1
+                    progress(done)
+    finally:  # an interrupt from the keyboard must not leave children behind
+        for reading, (_, child, _) in running.items():
+            _end(reading, child)
+    return found
+
+
+def _begin(task: Task) -> tuple[Connection, Any]:
+    context = multiprocessing.get_context("fork")
+    reading, writing = context.Pipe(duplex=False)
+    child = context.Process(target=_work, args=(task, writing))
+    child.start()
+    writing.close()
+    return reading, child
+
+
+def _work(task: Task, writing: Connection) -> None:
+    os.setpgid(0, 0)  # so that the counting library's own children end with it
+    task(writing.send)
+
+
+def _end(reading: Connection, child: Any) -> None:
+    """Ends a child and the children it started."""
+    reading.close()
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:  # it has ended, or was not yet a group of its own
+        child.kill()
+    child.join()

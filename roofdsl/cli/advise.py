@@ -1,0 +1,124 @@
+"""`roofdsl advise`: changes of a kernel, ranked by the time they are predicted to save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import click
+
+from roofdsl.advise.advise import EFFORT_S, Advised, advise
+from roofdsl.advise.program import advise_program
+from roofdsl.cli.advise_text import describe, to_json, where_time_goes
+from roofdsl.cli.options import (
+    choose,
+    json_option,
+    kernels_of,
+    machine_option,
+    set_option,
+    show_json,
+    traffic_option,
+    warn,
+)
+from roofdsl.cli.progress import progress_bar
+from roofdsl.lang.checked import CheckedKernel
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import Options
+from roofdsl.predict.program import ProgramPrediction
+
+
+@click.command("advise")
+@click.argument("file")
+@machine_option
+@set_option
+@traffic_option
+@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="A contraction runs on matrix units now.")
+@click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code is under now.")
+@click.option("--keep-rounding", is_flag=True, help="No change that rounds differently.")
+@click.option("--all", "show_all", is_flag=True, help="Also what was tried and gains nothing.")
+@click.option("--apply", "apply_number", type=click.IntRange(1), metavar="N", help="Print the kernel changed as in N.")
+@click.option(
+    "--effort",
+    type=click.FloatRange(0.1, 600),
+    default=EFFORT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="For the exact time of one change.",
+)
+@json_option
+def command(
+    *,
+    file: str,
+    machine_name: str,
+    settings: dict[str, int],
+    traffic: Traffic | None,
+    unit: str | None,
+    ceilings: tuple[str, ...],
+    keep_rounding: bool,
+    show_all: bool,
+    apply_number: int | None,
+    effort: float,
+    as_json: bool,
+) -> None:
+    """Rank changes of the kernels of FILE by what they are predicted to gain on a machine.
+
+    Each change is a kernel of its own, which dependences are proven to allow: tiles, other orders of loops, blocks of
+    results in registers, threads, narrower types, matrix units, stores past the caches, reciprocals, layouts.
+    """
+    machine = load_machine(machine_name)
+    chosen = choose(file)
+    options = Options(traffic, unit, ceilings)
+    if apply_number is not None and len(chosen.kernels) + len(chosen.programs) != 1:
+        raise CommandError(
+            "--apply needs one kernel", f"pick one, such as {file}:{(*chosen.kernels, *chosen.programs)[0]}"
+        )
+    how = partial(advise, machine=machine, options=options, keep_rounding=keep_rounding, effort_s=effort)
+    found = [_with_bar(how, chosen.checked.kernels[k.name], k, own) for k, own in kernels_of(chosen, settings)]
+    programs = [
+        advise_program(chosen.checked, name, settings, machine, options, keep_rounding=keep_rounding)
+        for name in chosen.programs
+    ]
+    everything = [*found, *(advised for advised, _ in programs)]
+    if apply_number is not None:
+        click.echo(_changed(everything[0], apply_number), nl=False)
+    elif as_json:
+        documents = [to_json(a) for a in everything]
+        show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.advise/1", "kernels": documents})
+    else:
+        click.echo("\n\n".join(_texts(found, programs, machine, show_all, file)))
+    for message in dict.fromkeys(w for a in everything for w in a.now.prediction.warnings):
+        warn(message)
+
+
+def _with_bar(
+    how: Callable[..., Advised], given: CheckedKernel, kernel: Kernel, parameters: Mapping[str, int]
+) -> Advised:
+    with progress_bar(f"advise {kernel.name}") as tell:
+        return how(given, kernel, parameters, progress=tell)
+
+
+def _texts(
+    found: list[Advised],
+    programs: list[tuple[Advised, ProgramPrediction]],
+    machine: Machine,
+    show_all: bool,
+    file: str,
+) -> list[str]:
+    texts = [describe(a, machine, show_all) for a in found]
+    for advised, prediction in programs:
+        texts.append(describe(advised, machine, show_all) + "\n\n" + where_time_goes(prediction, machine, file))
+    return texts
+
+
+def _changed(advised: Advised, number: int) -> str:
+    if number > len(advised.advice):
+        have = f"there are {len(advised.advice)}" if advised.advice else "there is none"
+        raise CommandError(f"there is no change number {number} for {advised.kernel}", f"{have}; run without --apply")
+    text = advised.advice[number - 1].text
+    if not text:
+        what = advised.advice[number - 1].what
+        raise CommandError(f"change {number} ({what}) leaves the text of {advised.kernel} as it is")
+    return text

@@ -1,0 +1,180 @@
+"""Advice as text and as JSON."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from roofdsl.advise.advise import Advice, Advised, Lift
+from roofdsl.advise.subject import Refused
+from roofdsl.cli.text import bold, columns
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import (
+    show_bandwidth,
+    show_bytes,
+    show_number,
+    show_rate,
+    show_time,
+)
+from roofdsl.predict.program import ProgramPrediction
+from roofdsl.predict.time import Prediction
+
+MOST_ILLEGAL = 3
+"""Illegal changes that are shown with their reasons unless all are asked for."""
+
+
+def describe(advised: Advised, machine: Machine, show_all: bool) -> str:
+    """Where the kernel stands, the changes that help, and those that dependences forbid."""
+    now = advised.now.prediction
+    at = ", ".join(f"{n} = {v}" for n, v in now.parameters)
+    title = f" ({machine.title})" if machine.title else ""
+    lines = [bold(f"{advised.kernel} on {machine.name}{title}") + (f", {at}" if at else ""), "", _now(now, machine)]
+    if advised.advice:
+        lines += ["", *_table(advised)]
+        if any(not a.estimate.exact for a in advised.advice):
+            lines += ["", "  <= and >=: the exact traffic takes too long to find; the time is no longer than this"]
+    else:
+        lines += ["", "  no change known here would make it faster"]
+    lines += _refused(advised.refused, show_all)
+    return "\n".join(lines)
+
+
+def _now(now: Prediction, machine: Machine) -> str:
+    rate = show_rate(now.rate_per_s, now.operation) if now.work else show_bandwidth(now.bytes_per_s)
+    terms = dict(now.terms)
+    levels = {level.name: level for level in now.levels}
+    because = []
+    for name in now.bounds:
+        if name in levels:
+            level = levels[name]
+            because.append(f"{show_bytes(level.bytes)} at {show_bandwidth(level.bandwidth_bytes_per_s)}")
+        elif name == "compute" and now.peak_per_s is not None:
+            because.append(f"at {show_rate(now.peak_per_s, now.operation)}")
+        else:
+            because.append(f"{now.launches} x {show_time(terms[name] / now.launches)}")
+    return f"  now: {show_time(now.expected_s)}, {rate}, bound by {now.bound} ({'; '.join(because)})"
+
+
+def _table(advised: Advised) -> list[str]:
+    rows: list[tuple[str, ...]] = [("", "change", "time", "gain", "lifts", "then bound by")]
+    notes = []
+    for number, one in enumerate(advised.advice, 1):
+        rows.append(
+            (
+                str(number),
+                _short(one, advised.advice),
+                ("" if one.estimate.exact else "<= ") + show_time(one.estimate.time_s),
+                ("" if one.estimate.exact else ">= ") + f"{_gain(one.gain)}x",
+                ", ".join(map(_lift, one.lifts)),
+                one.estimate.prediction.bound,
+            )
+        )
+        rounding = "; changes rounding" if one.rounding else ""
+        notes.append((str(number), f"{one.because}{rounding}"))
+    lines = [f"  {line}" for line in columns(rows, right=(0, 2, 3))]
+    lines += ["", "  why the results stay the same:"]
+    return lines + [f"  {line}" for line in columns(notes, right=(0,))]
+
+
+def _short(one: Advice, advice: tuple[Advice, ...]) -> str:
+    """A chain by the numbers of those of its steps that stand in the table."""
+    if len(one.steps) == 1:
+        return one.what
+    numbers = {a.what: str(k) for k, a in enumerate(advice, 1) if len(a.steps) == 1}
+    return "together: " + ", then ".join(numbers.get(step.what, step.what) for step in one.steps)
+
+
+def _gain(gain: Fraction) -> str:
+    return show_number(gain, 3)
+
+
+def _lift(lift: Lift) -> str:
+    if lift.before_bytes is not None and lift.after_bytes is not None and lift.before_bytes != lift.after_bytes:
+        most = "<= " if lift.at_most else ""
+        return f"{lift.name} {show_bytes(lift.before_bytes, 3)} -> {most}{show_bytes(lift.after_bytes, 3)}"
+    if lift.before_s == lift.after_s:
+        return f"{lift.name} stays"
+    return f"{lift.name} {show_time(lift.before_s, 3)} -> {show_time(lift.after_s, 3)}"
+
+
+def _refused(refused: tuple[Refused, ...], show_all: bool) -> list[str]:
+    lines: list[str] = []
+    illegal = [r for r in refused if r.illegal]
+    if illegal:
+        shown = illegal if show_all else illegal[:MOST_ILLEGAL]
+        lines += ["", "  not legal:", *(f"    {_sentence(r)}" for r in shown)]
+        if len(shown) < len(illegal):
+            lines.append(f"    and {len(illegal) - len(shown)} more (--all)")
+    others = [r for r in refused if not r.illegal]
+    if show_all and others:
+        lines += ["", "  tried, and no advice:", *(f"    {_sentence(r)}" for r in others)]
+    return lines
+
+
+def _sentence(refused: Refused) -> str:
+    """A dependence names the change itself."""
+    return refused.why if refused.why.startswith(f"`{refused.what}`") else f"{refused.what}: {refused.why}"
+
+
+def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) -> str:
+    """The kernels of a program by their share of the time, and how to ask about each."""
+    path = file.split(":", maxsplit=1)[0]
+    lines = ["  where the time goes:"]
+    rows = []
+    for row in prediction.by_kernel:
+        largest = max((p for p in prediction.parts if p.kernel == row.total.kernel), key=lambda p: p.expected_s)
+        given = ",".join(f"{n}={v}" for n, v in largest.parameters)
+        name = f"{path}:{row.total.kernel}" if Path(path).suffix else row.total.kernel
+        rows.append(
+            (
+                f"{show_number(100 * row.share, 3)} %",
+                row.total.kernel,
+                f"bound by {row.bounds[0]}",
+                f"roofdsl advise {name} --machine {machine.name}" + (f" --set {given}" if given else ""),
+            )
+        )
+    return "\n".join([*lines, *(f"    {line}" for line in columns(rows, right=(0,)))])
+
+
+def to_json(advised: Advised) -> dict[str, Any]:
+    """The document `roofdsl.advise/1`."""
+    now = advised.now.prediction
+    return {
+        "schema": "roofdsl.advise/1",
+        "kernel": advised.kernel,
+        "machine": now.machine,
+        "parameters": dict(now.parameters),
+        "now": _times(now),
+        "advice": [
+            {
+                "rank": rank,
+                "kind": one.kind,
+                "change": one.what,
+                "steps": [step.what for step in one.steps],
+                **_times(one.estimate.prediction),
+                "exact": one.estimate.exact,
+                "gain": float(one.gain),
+                "lifts": [
+                    {
+                        "name": lift.name,
+                        "before_s": float(lift.before_s),
+                        "after_s": float(lift.after_s),
+                        "before_bytes": lift.before_bytes,
+                        "after_bytes": lift.after_bytes,
+                        "at_most": lift.at_most,
+                    }
+                    for lift in one.lifts
+                ],
+                "because": one.because,
+                "changes_rounding": one.rounding,
+                "text": one.text or None,
+            }
+            for rank, one in enumerate(advised.advice, 1)
+        ],
+        "refused": [{"kind": r.kind, "change": r.what, "why": r.why, "illegal": r.illegal} for r in advised.refused],
+    }
+
+
+def _times(p: Prediction) -> dict[str, Any]:
+    return {"time_s": float(p.expected_s), "flops_per_s": float(p.rate_per_s), "bound": p.bound}
