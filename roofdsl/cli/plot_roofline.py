@@ -12,7 +12,8 @@ from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
-from roofdsl.plot.content import Point, explained_point, roofs_of
+from roofdsl.plot.content import MachineRoofs, Point, explained_point, roofs_of, with_launches
+from roofdsl.plot.labels import joined
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_program
@@ -34,6 +35,7 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @click.option("--measured", multiple=True, metavar="LABEL=I@RATE", help='A measured point, "mine=0.25@200 GFLOP/s".')
 @click.option("--measured-file", "measured_files", multiple=True, metavar="POINTS.json", help="From `import ncu`.")
 @click.option("--level", default=None, metavar="NAME", help="Level whose bytes place these points; else the memory.")
+@click.option("--launches", is_flag=True, help="Draw W over the launches' time as ceilings.")
 @click.option("--title", help="By default the machine's title.")
 def roofline(
     *,
@@ -48,6 +50,7 @@ def roofline(
     measured: tuple[str, ...],
     measured_files: tuple[str, ...],
     level: str | None,
+    launches: bool,
     title: str | None,
 ) -> None:
     """Draw kernels (FILEs, FILE:KERNELs, shipped names) under the roofs of machines."""
@@ -67,9 +70,18 @@ def roofline(
     shown_types = types or tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
     units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
     roofs = [roofs_of(m, shown_types, units) for m in machines]
+    if launches:
+        roofs = [_with_launches(r, [p for p in predictions if p.machine == r.name]) for r in roofs]
     points = [explained_point(p) for p in predictions] + [_measured(text) for text in measured]
     points += [p for name in measured_files for p in _profiled(name, level or machines[0].main_memory.name)]
     save_roofline(Path(output), roofs, points, title)
+
+
+def _with_launches(roofs: MachineRoofs, predictions: list[Prediction]) -> MachineRoofs:
+    changed, above = with_launches(roofs, predictions)
+    for text in above:
+        warn(f"the ceiling of {text}")
+    return changed
 
 
 def _measured(text: str) -> Point:
@@ -90,12 +102,15 @@ def _measured(text: str) -> Point:
 
 def _profiled(name: str, level: str) -> list[Point]:
     """The points of a document that have a time, and operations and bytes at `level`; warns of the others."""
-    found = []
+    found, bare = [], []
     for p in points_named(name).points:
         intensity, rate = p.intensity(level), p.flops_per_s
         moved = next((x.bytes for x in p.levels if x.name == level), None)
         if intensity is None or rate is None or moved is None or not p.time_s:
-            warn(f"{p.label} of {name} is left out: it has no time, no operations or no bytes at {level}")
+            bare.append(p.label)
         else:
             found.append(Point(p.label, intensity or None, rate, "measured", bytes_per_s=moved / p.time_s))
+    if bare:
+        known = "" if found else f"; `plot trajectory --points {name}` draws rate over work where these are known"
+        warn(f"{joined(bare)} of {name} left out: no time, no operations or no bytes at {level} are known{known}")
     return found

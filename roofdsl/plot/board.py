@@ -50,10 +50,11 @@ class Board:
     figure: Any
     axes: Any
     window: Window
+    rectangle: tuple[float, float, float, float] = AXES
 
     def __post_init__(self) -> None:
         width, height = (n * DPI for n in SIZE_IN)
-        left, bottom, w, h = AXES
+        left, bottom, w, h = self.rectangle
         self.frame = Box(left * width, bottom * height, (left + w) * width, (bottom + h) * height)
         self.points: list[tuple[float, float]] = []
         self.taken: list[Box] = []
@@ -96,6 +97,21 @@ class Board:
         veil = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
         self.axes.text(x, y, text, fontsize=points, bbox=veil, zorder=3.5, **style)
 
+    def arrow(self, start: tuple[float, float], end: tuple[float, float], color: str, **style: Any) -> None:
+        """From symbol to symbol, in data, where they are not one on the other; remembered as `line` does."""
+        (ax, ay), (bx, by) = self.pixel(*start), self.pixel(*end)
+        length = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5
+        if length < 16:
+            return
+        ux, uy = (bx - ax) / length, (by - ay) / length
+        self.axes.annotate(
+            "", xy=self.data(bx - 6 * ux, by - 6 * uy), xytext=self.data(ax + 6 * ux, ay + 6 * uy), zorder=4,
+            arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.3, "shrinkA": 0, "shrinkB": 0, **style},
+        )  # fmt: skip
+        for i in range(int(length // 6)):
+            x, y = ax + 6 * i * ux, ay + 6 * i * uy
+            self.crossed.append(Box(x - 3, y - 3, x + 3, y + 3))
+
     def line(self, xs: tuple[float, float], ys: tuple[float, float], **style: Any) -> None:
         """A straight line in the log-log plane, remembered as something labels had better not cross."""
         self.axes.plot(xs, ys, solid_capstyle="round", **style)
@@ -113,7 +129,7 @@ def draw_axes(axes: Any, window: Window, title: str, integer: bool) -> None:
     axes.set_yscale("log")
     axes.set_xlim(window.x)
     axes.set_ylim(window.y)
-    for axis, (low, high), label in ((axes.xaxis, window.x, _plain), (axes.yaxis, window.y, _prefixed)):
+    for axis, (low, high), label in ((axes.xaxis, window.x, _plain), (axes.yaxis, window.y, prefixed)):
         ticks = [10.0**e for e in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_major_formatter(FixedFormatter([label(t) for t in ticks]))
@@ -133,7 +149,8 @@ def _plain(value: float) -> str:
     return f"{value:g}" if 1e-4 <= value < 1e6 else f"1e{round(log10(value))}"
 
 
-def _prefixed(value: float) -> str:
+def prefixed(value: float) -> str:
+    """`10 G`: a number at a tick, with the prefix of its unit."""
     for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= factor * 0.999:
             return f"{value / factor:g} {prefix}"

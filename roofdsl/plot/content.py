@@ -79,6 +79,31 @@ class MachineRoofs:
         return MachineRoofs(self.name, self.title, self.slopes[:1], roofs)
 
 
+def with_launches(roofs: MachineRoofs, predictions: Sequence[Prediction]) -> tuple[MachineRoofs, list[str]]:
+    """The launches of these kernels and programs as ceilings W / T_launch, and what to say of those above the roof.
+
+    Time-Based Roofline, section II.A: a further term of the minimum that the roofline is. Equal ones are one line.
+    """
+    found: dict[float, list[str]] = {}
+    above: list[str] = []
+    for p in predictions:
+        if not p.launch_s or not p.work:
+            continue
+        rate = float(p.work / p.launch_s)
+        name = f"{p.kernel}, {p.launches} launch{'es' if p.launches > 1 else ''}"
+        if rate >= roofs.top:
+            above.append(f"{name}: {show_rate(rate, p.operation)}, above the roof, and not drawn")
+        elif name not in found.setdefault(rate, []):
+            found[rate].append(name)
+    unit = "OP" if any(" OP/s" in r.label for r in roofs.roofs) else "FLOP"
+    ceilings = [
+        Roof(f"{'; '.join(names)} {show_rate(rate, unit)}", rate, rate / roofs.bandwidth, True)
+        for rate, names in found.items()
+    ]
+    lines = tuple(sorted((*roofs.roofs, *ceilings), key=lambda r: -r.rate_per_s))
+    return replace(roofs, roofs=lines), list(dict.fromkeys(above))
+
+
 BELOW = Fraction(9, 10)
 """Share of the roof above it under which a point's label says what keeps it there."""
 

@@ -83,21 +83,23 @@ def kernel_of(prediction: Prediction, label: str | None = None) -> Kernel | None
     )
 
 
-def kernels_of(predictions: Sequence[Prediction]) -> list[Kernel]:
-    """The kernels with operations, named by what tells them apart: of several sizes of one kernel what differs."""
+def labels_of(predictions: Sequence[Prediction]) -> list[str]:
+    """What tells each of them apart: of several sizes of one kernel what differs, its name where there are others."""
     found = []
     for p in predictions:
         same = [dict(o.parameters) for o in predictions if o.kernel == p.kernel]
         differing = [f"{n}={v}" for n, v in p.parameters if any(o.get(n) != v for o in same)]
         names = {o.kernel for o in predictions}
-        label = None
-        if differing:
-            label = ", ".join(differing) if len(names) == 1 else f"{p.kernel} {', '.join(differing)}"
-        elif len(same) < len(predictions):
-            label = p.kernel
-        if (kernel := kernel_of(p, label)) is not None:
-            found.append(kernel)
+        sizes = differing or ([f"{n}={v}" for n, v in p.parameters] if len(same) == len(predictions) else [])
+        label = " ".join([p.kernel, *([", ".join(sizes)] if sizes else [])])
+        found.append(", ".join(differing) if differing and len(names) == 1 else label)
     return found
+
+
+def kernels_of(predictions: Sequence[Prediction]) -> list[Kernel]:
+    """The kernels with operations, named by what tells them apart."""
+    labelled = zip(predictions, labels_of(predictions), strict=True)
+    return [kernel for p, label in labelled if (kernel := kernel_of(p, label)) is not None]
 
 
 def common_sizes(predictions: Sequence[Prediction]) -> str:

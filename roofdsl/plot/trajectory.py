@@ -114,20 +114,8 @@ def _along(path: Trajectory, level: str) -> list[tuple[Step, float]]:
 
 def _track(board: Board, points: Sequence[tuple[Step, float]], color: str, marker: str) -> None:
     """Symbols, and an arrow from each to the next where they are not one on the other."""
-    places = [board.pixel(x, s.kernel.rate_per_s) for s, x in points]
-    for (ax, ay), (bx, by) in pairwise(places):
-        length = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5
-        if length < 16:
-            continue
-        ux, uy = (bx - ax) / length, (by - ay) / length
-        start, end = board.data(ax + 6 * ux, ay + 6 * uy), board.data(bx - 6 * ux, by - 6 * uy)
-        board.axes.annotate(
-            "", xy=end, xytext=start, zorder=4,
-            arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.3, "shrinkA": 0, "shrinkB": 0},
-        )  # fmt: skip
-        for i in range(int(length // 6)):
-            x, y = ax + 6 * i * ux, ay + 6 * i * uy
-            board.crossed.append(Box(x - 3, y - 3, x + 3, y + 3))
+    for (one, x), (other, there) in pairwise(points):
+        board.arrow((x, one.kernel.rate_per_s), (there, other.kernel.rate_per_s), color)
     for step, x in points:
         face = color if step.kernel.origin == "predicted" else PAPER
         board.axes.plot(
@@ -175,6 +163,8 @@ def _across(board: Board, roof: Roof) -> None:
     board.line(board.window.x, (roof.rate_per_s, roof.rate_per_s), color=INK, zorder=3, **style)
     px, py = board.frame.x1 - 4, board.pixel(board.window.x[1], roof.rate_per_s)[1] + 3
     width, height = board.size(roof.label, SMALL)
+    while (in_the_way := [b for b in board.taken if b.overlap(Box(px - width, py, px, py + height))]) and px > width:
+        px = min(b.x0 for b in in_the_way) - 12
     board.text(px, py, roof.label, SMALL, color=INK, ha="right", va="bottom")
     board.taken.append(Box(px - width, py, px, py + height))
 

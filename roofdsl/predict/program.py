@@ -96,8 +96,7 @@ def predict_launches(
 
     Expected times add, and so do W, Q, launches and each term of the time. `options.unit` holds for the launches that
     can take it, contractions in a type for which the machine has it; the assumptions name the others. Raises
-    CommandError for a parameter that is missing or unknown, where no launch can take the unit, and what `predict`
-    raises.
+    CommandError for a parameter that is missing or unknown, and what `predict` raises.
     """
     from roofdsl.loops.programs import program
 
@@ -123,7 +122,9 @@ def predict_launches(
     )
     given = tuple((n, v) for n, v in settings.items() if n not in sizes)  # numbers of `const` parameters
     total = replace(_summed(parts), kernel=name, parameters=(*sizes.items(), *given))
-    return ProgramPrediction(replace(total, assumptions=(*units.notes(), *total.assumptions)), parts)
+    notes, warnings = units.notes(), units.warnings(name)
+    total = replace(total, assumptions=(*notes, *total.assumptions), warnings=(*warnings, *total.warnings))
+    return ProgramPrediction(total, parts)
 
 
 def program_sizes(
@@ -177,8 +178,9 @@ class Units:
         return None
 
     def notes(self) -> tuple[str, ...]:
-        """What stays on the ordinary pipes and why. Raises CommandError where everything does."""
-        if self.left and not self.taken:
-            why = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in self.left.items())
-            raise CommandError(f"no launch of this program runs on {self.unit} units", why)
+        """What stays on the ordinary pipes, and why."""
         return tuple(f"not on {self.unit} units: {', '.join(names)} ({reason})" for reason, names in self.left.items())
+
+    def warnings(self, program: str) -> tuple[str, ...]:
+        """That nothing runs on the unit, where that is so."""
+        return (f"no launch of {program} runs on {self.unit} units",) if self.left and not self.taken else ()

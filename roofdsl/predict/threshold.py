@@ -143,7 +143,6 @@ def program_bounds(
 
             times = add(found[key].times, times)
         found[key] = _Launch(launch.kernel, arguments, times, units.of(launch.kernel))
-    units.notes()
     launches = list(found.values())
     allowed = _admissible(launches)
     whole = _bounds(launches, machine, question, name, allowed)

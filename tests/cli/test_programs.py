@@ -19,7 +19,6 @@ PRINTED = {
     "program_units": "predict conv2d_housekept --machine v100_time_paper --unit tensor",
 }
 FAILS = {
-    "program_no_units": ("predict conv2d_winograd --machine v100_time_paper --unit tensor", 2),
     "program_unknown_parameter": ("predict lstm_forward --machine v100_time_paper --set bach=3", 2),
     "program_zero_argument": ("predict conv2d_im2col --machine v100_time_paper --set h=2", 2),
     "threshold_const": ("threshold conv2d --machine v100_time_paper --over s", 2),

@@ -1,0 +1,127 @@
+"""`roofdsl plot complexity`, `plot time` and `plot complexity-time`: the planes of the time-based roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from roofdsl.cli.options import choose_all, kernels_of, machine_option, set_option, traffic_option, warn
+from roofdsl.cli.plot_hierarchy import check_types, predicted
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Traffic
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
+from roofdsl.plot.board import check_format
+from roofdsl.plot.levels_content import common_sizes
+from roofdsl.plot.planes import Kind, save_plane
+from roofdsl.plot.planes_content import Series, compared_series, plane_of, points_series, predicted_series
+from roofdsl.predict.kernel import Options
+from roofdsl.profiler.cited import points_named
+from roofdsl.validate.compare import Comparison
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.argument("files", nargs=-1, metavar="[FILE...]"),
+    machine_option,
+    click.option(
+        "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format."
+    ),
+    set_option,
+    click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One step per size, in this order."),
+    click.option("--level", metavar="NAME", help="The level whose bytes and bandwidth count; the memory's."),
+    click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation."),
+    click.option(
+        "--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`."
+    ),
+    traffic_option,
+    click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units."),
+    click.option(
+        "--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'."
+    ),
+    click.option("--title", help="By default the machine's title."),
+)
+
+
+def _command(kind: Kind, about: str) -> click.Command:
+    def run(
+        *,
+        files: tuple[str, ...],
+        machine_name: str,
+        output: str,
+        settings: dict[str, int],
+        sizes: tuple[str, ...],
+        level: str | None,
+        points: tuple[str, ...],
+        results: tuple[str, ...],
+        traffic: Traffic | None,
+        unit: str | None,
+        types: tuple[str, ...],
+        title: str | None,
+    ) -> None:
+        check_format(Path(output))
+        check_types(types)
+        machine = load_machine(machine_name)
+        at = level or machine.main_memory.name
+        options = Options(traffic, unit, levels="all" if level else "memory")
+        found = predicted(files, machine, settings, sizes, options)
+        shown = types or tuple(dict.fromkeys(p.type for p in found if p.type is not None))
+        units = tuple(dict.fromkeys(p.unit for p in found if p.unit is not None)) or ((unit,) if unit else ())
+        plane = plane_of(machine, shown, units, level)
+        series: list[Series] = predicted_series(found, at)
+        series += compared_series(measured(files, results, machine, options, settings=settings, sizes=sizes), at)
+        for name in points:
+            more, notes = points_series(points_named(name), Path(name).stem, at, machine)
+            series += more
+            for note in notes:
+                warn(note)
+        if not any(s.spots for s in series):
+            raise CommandError("there is nothing to draw", "give FILEs, or measured points by --points")
+        if title is None:
+            title = "\n".join(filter(None, [plane.title, common_sizes(found)]))
+        save_plane(Path(output), kind, plane, series, title)
+
+    run.__doc__ = about
+    command: Any = run
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return click.command(kind)(command)
+
+
+def measured(
+    files: tuple[str, ...],
+    results: tuple[str, ...],
+    machine: Machine,
+    options: Options,
+    *,
+    settings: dict[str, int],
+    sizes: tuple[str, ...],
+) -> list[Comparison]:
+    """The measurements of RESULT files beside their predictions, of the kernels and sizes asked for.
+
+    Raises CommandError for results without the kernels they are of, and what reading them raises.
+    """
+    from roofdsl.measure.results import load
+    from roofdsl.validate.run import compare_all
+
+    if not results:
+        return []
+    stored = [m for path in results for m in load(Path(path))]
+    chosen = choose_all(files, settings, sizes)
+    kernels = list(dict.fromkeys(k for c, each in chosen for given in each for k, _ in kernels_of(c, given)))
+    if not kernels:
+        raise CommandError("measured times are of kernels, and there is none", "give their FILEs before --results")
+    found: list[Comparison] = []
+    for _, each in chosen:
+        for given in each:
+            some = compare_all(kernels, stored, machine, sizes=given, options=options)
+            found += [c for c in some if c not in found]
+    return found
+
+
+complexity = _command("complexity", "Draw work over bytes: the balance, launches as a box, lines of equal intensity.")
+time = _command("time", "Draw compute time over bandwidth time: launches as a box, lines of equal run time.")
+complexity_time = _command(
+    "complexity-time", "Draw work and bytes (closed) and run time (open) of each kernel together."
+)

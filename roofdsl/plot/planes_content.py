@@ -1,0 +1,247 @@
+"""What the planes of the time-based roofline show: work, bytes and run times of kernels, and a machine's balance.
+
+Wang et al., Time-Based Roofline for Deep Learning Performance Analysis, section II, with the errata of docs/errata.md;
+counting_and_time.md, rules 15 to 18 (docs/planes.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import log10
+from typing import Literal
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.machine.quantities import group, show_rate, show_time
+from roofdsl.plot.content import MachineRoofs, Roof, Window, roofs_of
+from roofdsl.plot.levels_content import labels_of
+from roofdsl.predict.measured import MeasuredTimes, measured_times
+from roofdsl.predict.time import Prediction
+from roofdsl.profiler.points import Points
+from roofdsl.validate.compare import Comparison
+
+Origin = Literal["predicted", "measured", "cited"]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A kernel or program: `work` in operations, `bytes` at the plane's level, `run_s` (None where not known).
+
+    launch_s: the launch time of all its launches together; low_s, high_s: the spread of a measured run time.
+    """
+
+    label: str
+    work: float
+    bytes: float
+    run_s: float | None
+    launches: int = 1
+    launch_s: float = 0.0
+    spread_s: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Spots of one colour, in order; `joined` by arrows where they are one kernel over a parameter.
+
+    beside: a series of measurements of the kernels of the series of this name, whose colour it takes.
+    """
+
+    name: str
+    spots: tuple[Spot, ...]
+    origin: Origin = "predicted"
+    joined: bool = True
+    source: str = ""
+    beside: str = ""
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where launches take longer than compute and bytes: up to `launch_s` of both."""
+
+    launches: int
+    launch_s: float
+    names: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        what = f"{group(self.launches)} launch{'es' if self.launches > 1 else ''}: {show_time(self.launch_s)}"
+        return f"{', '.join(self.names)}, {what}" if self.names else what
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A machine as the planes see it: the highest roof P, and the bandwidth of one level.
+
+    others: further roofs, whose balances are thinner lines.
+    """
+
+    title: str
+    peak: Roof
+    others: tuple[Roof, ...]
+    level: str
+    bytes_per_s: float
+    operation: str = "FLOP"
+
+    @property
+    def balance(self) -> float:
+        """P over the bandwidth, in operations per byte."""
+        return self.peak.rate_per_s / self.bytes_per_s
+
+    def times(self, spot: Spot) -> MeasuredTimes | None:
+        """The two times of the run time (rule 17), and those of the model; None where there is no run time."""
+        if not spot.run_s or not (spot.work or spot.bytes):
+            return None
+        return measured_times(spot.work, spot.bytes, spot.run_s, self.peak.rate_per_s, self.bytes_per_s)
+
+
+def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level: str | None = None) -> Plane:
+    """The plane of a machine with the roofs of `types` and `units` (all float types where empty).
+
+    Raises CommandError for a level that the machine does not have, and without a roof.
+    """
+    roofs: MachineRoofs = roofs_of(machine, types, units)
+    solid = [r for r in roofs.roofs if not r.is_ceiling]
+    if not solid:
+        raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
+    levels: list[Cache | Memory] = [*machine.caches, machine.main_memory]
+    rates = {each.name: float(each.bandwidth_bytes_per_s) for each in levels}
+    name = level or machine.main_memory.name
+    if name not in rates:
+        raise CommandError(f"machine {machine.name} has no level {name}", f"its levels are {', '.join(rates)}")
+    operation = "OP" if all(" OP/s" in r.label for r in solid) else "FLOP"
+    return Plane(machine.title or machine.name, solid[0], tuple(solid[1:]), name, rates[name], operation)
+
+
+# ---- spots ----
+
+
+def spot_of(prediction: Prediction, label: str, level: str) -> Spot:
+    """A predicted kernel or program at its expected time. Raises CommandError where the level was not counted."""
+    moved = next((found.bytes for found in prediction.levels if found.name == level), None)
+    if moved is None:
+        raise CommandError(f"the bytes of {prediction.kernel} at {level} were not found", "leave out --level")
+    return Spot(
+        label, float(prediction.work), float(moved), float(prediction.expected_s), prediction.launches,
+        float(prediction.launch_s),
+    )  # fmt: skip
+
+
+def predicted_series(predictions: Sequence[Prediction], level: str) -> list[Series]:
+    """One series for each kernel or program over its sizes."""
+    labels = labels_of(predictions)
+    found: dict[str, list[Spot]] = {}
+    for p, label in zip(predictions, labels, strict=True):
+        found.setdefault(p.kernel, []).append(spot_of(p, label, level))
+    several = len(found) > 1
+    series = []
+    for name, spots in found.items():
+        shown = [replace(s, label=s.label.removeprefix(f"{name} ")) if several and len(spots) > 1 else s for s in spots]
+        series.append(Series(name, tuple(shown)))
+    return series
+
+
+def compared_series(comparisons: Sequence[Comparison], level: str) -> list[Series]:
+    """Measured run times of kernels whose work and bytes are the predicted ones, kernel by kernel and variant."""
+    found: dict[tuple[str, str], list[Spot]] = {}
+    for c in comparisons:
+        spot = spot_of(c.prediction, "", level)
+        m = c.measurement
+        spot = replace(spot, run_s=m.median_s, spread_s=(m.low_s, m.high_s))
+        found.setdefault((m.kernel, m.variant), []).append(spot)
+    several = len({variant for _, variant in found}) > 1
+    return [
+        Series(f"{kernel}, {variant}" if several else kernel, tuple(spots), "measured", beside=kernel)
+        for (kernel, variant), spots in found.items()
+    ]
+
+
+def points_series(points: Points, name: str, level: str, machine: Machine) -> tuple[list[Series], list[str]]:
+    """The points of a document as a series, and what has to be said of those that are left out or only have a box.
+
+    A point without operations or bytes at the level shows its launches, where the machine states their time.
+    """
+    origin: Origin = "cited" if points.origin == "cited" else "measured"
+    each = float(machine.launch_s or 0)
+    spots, notes = [], []
+    for p in points.points:
+        moved = next((x.bytes for x in p.levels if x.name == level), None)
+        spot = Spot(p.label, p.work_flops or 0.0, moved or 0.0, p.time_s, p.launches, p.launches * each)
+        if p.work_flops is None or moved is None:
+            lacking = "operations" if p.work_flops is None else f"bytes at {level}"
+            if spot.launch_s:
+                notes.append(f"{p.label} of {name} has no {lacking}: only its launches are drawn")
+                spots.append(replace(spot, work=0.0, bytes=0.0))
+            else:
+                notes.append(f"{p.label} of {name} has no {lacking}, and is left out")
+            continue
+        spots.append(spot)
+    return [Series(name, tuple(spots), origin, False, points.source if origin == "cited" else "")], notes
+
+
+# ---- boxes, lines, windows ----
+
+
+def boxes_of(series: Sequence[Series]) -> list[Box]:
+    """The overhead boxes, the largest first; named where they are not all the same."""
+    found: dict[float, tuple[int, dict[str, None]]] = {}
+    for s in series:
+        for spot in s.spots:
+            if spot.launch_s:
+                names = found.setdefault(spot.launch_s, (spot.launches, {}))[1]
+                names[_box_name(s, spot)] = None
+    boxes = [Box(n, launch_s, tuple(names)) for launch_s, (n, names) in found.items()]
+    if len(boxes) == 1:
+        boxes = [replace(boxes[0], names=())]
+    return sorted(boxes, key=lambda b: -b.launch_s)
+
+
+def _box_name(series: Series, spot: Spot) -> str:
+    differ = len({s.launch_s for s in series.spots}) > 1
+    name = spot.label if differ and spot.label else series.beside or series.name
+    return f"{name} (cited)" if series.origin == "cited" else name
+
+
+def peak_name(roof: Roof, operation: str) -> str:
+    """`f16 tensor`: the roof's name without its rate."""
+    return roof.label.removesuffix(f" {show_rate(roof.rate_per_s, operation)}")
+
+
+def complexity_window(plane: Plane, series: Sequence[Series], with_times: bool = False) -> Window:
+    """Limits in bytes (x) and operations (y) that show every spot and box, with its run time scaled where asked."""
+    xs, ys = [], []
+    for s in series:
+        for spot in s.spots:
+            times = plane.times(spot) if with_times else None
+            scale = times.lost if times is not None else 1.0
+            xs += [spot.bytes, spot.bytes * scale]
+            ys += [spot.work, spot.work * scale]
+    for box in boxes_of(series):
+        xs.append(box.launch_s * plane.bytes_per_s)
+        ys.append(box.launch_s * plane.peak.rate_per_s)
+    return Window(_limits(xs, "bytes"), _limits(ys, "operations"))
+
+
+def time_window(plane: Plane, series: Sequence[Series]) -> Window:
+    """Limits in seconds of bandwidth time (x) and compute time (y)."""
+    xs, ys = [], []
+    for s in series:
+        for spot in s.spots:
+            times = plane.times(spot)
+            if times is not None:
+                xs += [times.bandwidth_s, times.model_bandwidth_s]
+                ys += [times.compute_s, times.model_compute_s]
+    for box in boxes_of(series):
+        xs.append(box.launch_s)
+        ys.append(box.launch_s)
+    return Window(_limits(xs, "run time"), _limits(ys, "run time"))
+
+
+def _limits(values: Sequence[float], what: str) -> tuple[float, float]:
+    """Half a decade around positive values, and two decades at least."""
+    positive = [v for v in values if v > 0]
+    if not positive:
+        raise CommandError(f"there is no {what} to draw", "give a kernel that computes and moves something")
+    low, high = log10(min(positive)) - 0.45, log10(max(positive)) + 0.45
+    room = max(0.0, 2 - (high - low)) / 2
+    return 10 ** (low - room), 10 ** (high + room)
