@@ -90,11 +90,11 @@ class Browser:
 
     def open(self, path: Path, fragment: str = "") -> None:
         """Opens a file as a new document, and waits until it is loaded."""
-        self.call("Page.navigate", url="about:blank")
-        before = self.loaded
-        self.call("Page.navigate", url=path.as_uri() + (f"#{fragment}" if fragment else ""))
-        while self.loaded <= before:
-            self._note(self._next())
+        for url in ("about:blank", path.as_uri() + (f"#{fragment}" if fragment else "")):
+            before = self.loaded
+            self.call("Page.navigate", url=url)
+            while self.loaded <= before:
+                self._note(self._next())
 
     def run(self, script: str) -> Any:
         """The value of a JavaScript expression in the page."""

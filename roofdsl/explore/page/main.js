@@ -122,6 +122,9 @@ function signOf(moved) {
 function notesOf(state) {
   const machine = machineOf(state);
   const out = [];
+  if (state.unit === "tensor_sparse") {
+    out.push("the sparse peak of matrix units is a data sheet's: only products with matrices of which half is zero reach it");
+  }
   if (machine.source) out.push(`${machine.title}: ${machine.source}`);
   for (const k of shownKernels(state)) {
     const kernel = DATA.kernels[k];

@@ -106,6 +106,11 @@ function yOf(point, x, y) {
   return y.clamped(point.intensity === null ? point.found.bytesPerSecond * x.low : point.rate);
 }
 
+/** Whether there is room for more than names: not on a phone. */
+function hasRoom(x) {
+  return x(x.high) - x(x.low) > 400;
+}
+
 function covers(a, b, x, y) {
   return Math.hypot(xOf(a, x) - xOf(b, x), yOf(a, x, y) - yOf(b, x, y)) < 8;
 }
@@ -160,13 +165,15 @@ function roofsIn(lines, size, x, y, beta, labels) {
     const start = x.clamped(roof.rate / beta);
     const group = shape("g", { class: roof.ceiling ? "ceiling" : "roof" },
       shape("line", { x1: start, x2: size.right, y1: height, y2: height }));
-    const line = roof.ceiling ? height + 14 : height - 6;
     const width = roof.label.length * LETTER;
-    const box = [size.right - 6 - width, line - 10, size.right - 6, line + 2];
+    const boxOf = (line) => [size.right - 6 - width, line - 10, size.right - 6, line + 2];
+    const lines = roof.ceiling ? [height + 14] : [height - 6, height - 20, height - 34];
+    const line = lines.find((at) => labels.isFree(boxOf(at)));
     labels.block(start, height - 1, size.right - start, 2);
-    if (!roof.ceiling || labels.isFree(box)) {
-      labels.block(box[0], box[1], width, 12);
-      group.append(shape("text", { x: size.right - 6, y: line, "text-anchor": "end" }, roof.label));
+    if (!roof.ceiling || line !== undefined) {
+      const at = line ?? lines[0];
+      labels.block(boxOf(at)[0], boxOf(at)[1], width, 12);
+      group.append(shape("text", { x: size.right - 6, y: at, "text-anchor": "end" }, roof.label));
     }
     return group;
   });
@@ -218,7 +225,7 @@ function pointMark(state, point, x, y, labels, main, beta) {
     if (py - roof > 14) group.append(shape("line", { class: "drop", x1: px, x2: px, y1: roof, y2: py - 8 }));
   }
   group.append(marker(k, px, py, point.radius + (k === state.focus ? 1.5 : 0), { class: found.moved.how === "least" ? "point open" : "point" }));
-  const values = x(x.high) - x(x.low) > 400 ? sizesText(DATA.kernels[k], state.sizes[k]) : ""; // a phone has no room
+  const values = hasRoom(x) ? sizesText(DATA.kernels[k], state.sizes[k]) : "";
   const text = point.intensity === null
     ? `${DATA.kernels[k].name}: ${showBandwidth(found.bytesPerSecond, 3)}`
     : `${DATA.kernels[k].name}${values ? `, ${values}` : ""}`;
@@ -232,7 +239,8 @@ function measuredMark(point, x, y, labels) {
   const group = shape("g", { class: `measured kernel${point.k % 6}` },
     shape("line", { x1: px, x2: px, y1: at(point.low), y2: at(point.high) }),
     marker(point.k, px, at(point.rate), 6, { class: "point open" }));
-  group.append(labels.place(`measured ${point.row.label}, ${point.at}`, px, at(point.rate), { class: "name small" }));
+  const text = hasRoom(x) ? `measured ${point.row.label}, ${point.at}` : "measured";
+  group.append(labels.place(text, px, at(point.rate), { class: "name small" }));
   return group;
 }
 
