@@ -23,6 +23,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.plot.board import check_format
 from roofdsl.plot.cited import measured_steps
 from roofdsl.plot.hierarchy import save_hierarchy
+from roofdsl.plot.labels import joined
 from roofdsl.plot.levels_content import Kernel, common_sizes, level_roofs
 from roofdsl.plot.levels_content import kernels_of as kernels_of_predictions
 from roofdsl.predict.kernel import Options, predict
@@ -82,9 +83,11 @@ def hierarchy(
     kernels = with_work(predictions)
     for name in points:
         measured = [step.kernel for step in measured_steps(points_named(name))]
-        for kernel in measured:
-            if not kernel.intensities:
-                warn(f"{kernel.label} of {name} has no bytes of any level, and so no intensity to draw it at")
+        if bare := [kernel.label for kernel in measured if not kernel.intensities]:
+            warn(
+                f"{joined(bare)} of {name} left out: no bytes of any level are known, and so no intensity; "
+                f"`plot trajectory --points {name}` draws rate over work"
+            )
         kernels += [kernel for kernel in measured if kernel.intensities]
     save_hierarchy(Path(output), level_roofs(machine, shown, units, tuple(latency)), kernels, title)
 

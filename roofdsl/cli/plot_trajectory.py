@@ -10,6 +10,7 @@ import click
 from roofdsl.cli.options import machine_option, set_option, traffic_option
 from roofdsl.cli.plot_hierarchy import check_types, predicted
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.board import check_format
@@ -51,13 +52,15 @@ def trajectory(
     check_format(Path(output))
     check_types(types)
     machine = load_machine(machine_name)
-    cited = [measured_trajectory(points_named(name), Path(name).stem) for name in points]
+    documents = {name: points_named(name) for name in points}
+    cited = [measured_trajectory(document, Path(name).stem) for name, document in documents.items()]
     known = [*(c.name for c in machine.caches), machine.main_memory.name]
     wrong = next((name for name in levels if name not in known), None)
     if wrong is not None:
         raise CommandError(f"machine {machine.name} has no level {wrong}", f"its levels are {', '.join(known)}")
     found = predicted(files, machine, settings, sizes, Options(traffic, unit))
-    shown = types or tuple(dict.fromkeys(p.type for p in found if p.type is not None))
+    own = [p.type for p in found] + [w.type for d in documents.values() for p in d.points for w in p.work or ()]
+    shown = types or tuple(dict.fromkeys(t for t in own if t in TYPES))
     units = tuple(dict.fromkeys(p.unit for p in found if p.unit is not None))
     if title is None:
         title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(found)]))

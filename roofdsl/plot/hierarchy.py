@@ -23,7 +23,7 @@ from roofdsl.plot.board import (
     draw_axes,
     save_figure,
 )
-from roofdsl.plot.labels import Box, place
+from roofdsl.plot.labels import Box, joined, place, shared, stack
 from roofdsl.plot.levels_content import Kernel, LevelRoofs, LevelSlope, window_over, with_mixes
 
 MARKERS = ("o", "s", "^", "D", "v", "P")  # by level, nearest first
@@ -86,31 +86,49 @@ def roofs_board(roofs: LevelRoofs, kernels: Sequence[Kernel], title: str) -> Boa
 
 
 def _name_slope(board: Board, roofs: LevelRoofs, slope: LevelSlope) -> None:
-    """The level's name along its line, above it, low down where lines are far apart and kernels rare."""
+    """The level's name along its line, above it, low down where lines are far apart and kernels rare; those of the
+    ceilings below it, one under the other."""
+    across = board.per_decade_y * cos(board.angle)  # pixels between lines a decade of bandwidth apart
+    depths = [log10(slope.bytes_per_s / c.bytes_per_s) * across for c in slope.ceilings]
+    below = [max(o for o in depths if o < d + 13.5) + 12.5 for d in depths]  # below lines that are close, too
+    names = [(slope.bytes_per_s, slope.label, 5.0)]
+    for ceiling, depth, offset in zip(slope.ceilings, depths, stack(below, 13.5), strict=True):
+        names.append((ceiling.bytes_per_s, ceiling.label, depth - offset))
+    for rate, label, lift in names:
+        _name_line(board, roofs, rate, label, lift)
+
+
+def _name_line(board: Board, roofs: LevelRoofs, rate: float, label: str, lift: float) -> None:
+    """A name `lift` pixels above a line of bandwidth."""
     along = (cos(board.angle), sin(board.angle))
-    lines = [(slope.bytes_per_s, slope.label, 5.0)] + [(c.bytes_per_s, c.label, -12.5) for c in slope.ceilings]
-    for rate, label, lift in lines:
-        width, _ = board.size(label, SMALL)
-        start = board.pixel(*_entry(board, rate))
-        stop = board.pixel(roofs.top / rate, roofs.top)
-        length = (stop[0] - start[0]) / along[0]
-        spots = []
-        for i in range(33):
-            at = 10 + width / 2 + (length - width - 30) * i / 32
-            px = start[0] + at * along[0] - lift * along[1]
-            py = start[1] + at * along[1] + lift * along[0]
-            steps = [(px + along[0] * width * j / 10, py + along[1] * width * j / 10) for j in range(-5, 6)]
-            spots.append((px, py, [Box(x - 10, y - 5, x + 10, y + 15) for x, y in steps]))
-        px, py, boxes = min(spots, key=lambda s: (board.hides_point(s[2]), _covered(board, s[2])))
-        board.text(
-            px, py, label, SMALL, color=INK, rotation=degrees(board.angle), rotation_mode="anchor", ha="center",
-            va="baseline",
-        )  # fmt: skip
-        board.taken += boxes
+    width, _ = board.size(label, SMALL)
+    start = board.pixel(*_entry(board, rate))
+    stop = board.pixel(roofs.top / rate, roofs.top)
+    length = (stop[0] - start[0]) / along[0]
+    spots = []
+    for i in range(33):
+        at = 10 + width / 2 + (length - width - 30) * i / 32
+        px = start[0] + at * along[0] - lift * along[1]
+        py = start[1] + at * along[1] + lift * along[0]
+        steps = [(px + along[0] * width * j / 10, py + along[1] * width * j / 10) for j in range(-5, 6)]
+        # no taller than a name, so that names of neighbouring lines may stand one under the other
+        spots.append((px, py, [Box(x - 8, y - 1, x + 8, y + 10) for x, y in steps]))
+    costs = [(board.hides_point(bs), _covered(board, bs), _beside_points(board, bs)) for _, _, bs in spots]
+    px, py, boxes = spots[costs.index(min(costs))]
+    board.text(
+        px, py, label, SMALL, color=INK, rotation=degrees(board.angle), rotation_mode="anchor", ha="center",
+        va="baseline",
+    )  # fmt: skip
+    board.taken += boxes
 
 
 def _covered(board: Board, boxes: Sequence[Box]) -> float:
     return sum(b.overlap(t) for b in boxes for t in board.taken)
+
+
+def _beside_points(board: Board, boxes: Sequence[Box]) -> int:
+    """How many points would have their names pushed away."""
+    return board.hides_point([Box(b.x0 - 15, b.y0 - 15, b.x1 + 15, b.y1 + 15) for b in boxes])
 
 
 def _entry(board: Board, rate: float) -> tuple[float, float]:
@@ -171,7 +189,13 @@ def draw_symbols(board: Board, roofs: LevelRoofs, kernel: Kernel, color: str) ->
 def name_points(
     board: Board, anchors: Sequence[tuple[float, float]], texts: Sequence[str], colors: Sequence[str]
 ) -> None:
-    """Names near their anchors (in pixels), off symbols, lines and other names; with a leader where far away."""
+    """Names near their anchors (in pixels), off symbols, lines and other names; with a leader where far away.
+
+    Symbols of one colour that stand at one place have one name.
+    """
+    groups = shared(anchors, colors)
+    anchors, colors = [anchors[g[0]] for g in groups], [colors[g[0]] for g in groups]
+    texts = [joined([texts[k] for k in g]) for g in groups]
     sizes = [board.size(t, NORMAL) for t in texts]
     hard = [*board.taken, *(Box(x - 11, y - 11, x + 11, y + 11) for x, y in board.points)]
     for (ax, ay), text, color, placed in zip(

@@ -85,3 +85,40 @@ def stack(positions: Sequence[float], height: float) -> list[float]:
         offsets.append(offset)
         free = offset + height
     return offsets
+
+
+_SAME = 4.0  # pixels between symbols that hide one another
+
+
+def hidden_under(anchors: Sequence[tuple[float, float]], colors: Sequence[str]) -> list[int]:
+    """How many symbols of other colours are drawn on each one, which has to be that much larger to be seen."""
+    later = [list(zip(anchors, colors, strict=True))[k + 1 :] for k in range(len(anchors))]
+    return [
+        len({c for other, c in above if c != color and _near(anchor, other)})
+        for anchor, color, above in zip(anchors, colors, later, strict=True)
+    ]
+
+
+def shared(anchors: Sequence[tuple[float, float]], keys: Sequence[object]) -> list[list[int]]:
+    """Which labels are to be one: those of symbols on one another with the same key (colour), in their order."""
+    groups: list[list[int]] = []
+    for k, anchor in enumerate(anchors):
+        same = next((g for g in groups if keys[g[0]] == keys[k] and _near(anchors[g[0]], anchor)), None)
+        if same is None:
+            groups.append([k])
+        else:
+            same.append(k)
+    return groups
+
+
+def joined(texts: Sequence[str]) -> str:
+    """`n=1, n=2, n=3`; of names with the same end `gemv, matmul n=8`; of many the first and the last."""
+    texts = list(dict.fromkeys(texts))
+    ends = {t.partition(" ")[2] for t in texts}
+    if len(texts) > 1 and len(ends) == 1 and ends != {""}:
+        return f"{joined([t.partition(' ')[0] for t in texts])} {ends.pop()}"
+    return ", ".join(texts) if len(texts) < 5 else f"{texts[0]} to {texts[-1]}"
+
+
+def _near(a: tuple[float, float], b: tuple[float, float]) -> bool:
+    return abs(a[0] - b[0]) < _SAME and abs(a[1] - b[1]) < _SAME

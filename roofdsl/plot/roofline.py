@@ -25,7 +25,7 @@ from roofdsl.plot.board import (
     save_figure,
 )
 from roofdsl.plot.content import MachineRoofs, Point, Window, ridge_label, window_of
-from roofdsl.plot.labels import Box, place, stack
+from roofdsl.plot.labels import Box, hidden_under, joined, place, shared, stack
 
 
 def save_roofline(
@@ -58,8 +58,13 @@ def draw_roofline(machines: Sequence[MachineRoofs], points: Sequence[Point] = ()
     board = Board(figure, axes, window)
     colors = {m.name: INK if len(machines) == 1 else OKABE_ITO[i % 6] for i, m in enumerate(machines)}
     board.points = [board.pixel(*_place_of(p, machines, window)) for p in points]
-    for machine in machines:
-        _lines(board, machine if len(machines) == 1 else machine.without_ceilings(), colors[machine.name])
+    drawn = [m if len(machines) == 1 else m.without_ceilings() for m in machines]
+    for machine in drawn:
+        _lines(board, machine, colors[machine.name])
+    for machine in drawn:
+        _name_slopes(board, machine, colors[machine.name])
+    for machine in drawn:
+        name_roofs(board, machine, colors[machine.name])
     handles = _legend(machines, points, colors)
     if handles:
         axes.legend(handles=handles, loc="lower right", frameon=False, fontsize=SMALL)
@@ -83,8 +88,6 @@ def _lines(board: Board, machine: MachineRoofs, color: str) -> None:
     for roof in machine.roofs:
         style = {"linestyle": (0, (4, 3)), "linewidth": 1.0} if roof.is_ceiling else {"linewidth": 2.0}
         board.line((roof.ridge, right), (roof.rate_per_s, roof.rate_per_s), color=color, zorder=3, **style)
-    _name_slopes(board, machine, color)
-    name_roofs(board, machine, color)
     ridges = [r for r in machine.roofs if not r.is_ceiling]
     board.axes.plot(
         [r.ridge for r in ridges], [r.rate_per_s for r in ridges], "o", color=PAPER, markeredgecolor=color,
@@ -93,7 +96,10 @@ def _lines(board: Board, machine: MachineRoofs, color: str) -> None:
 
 
 def _name_slopes(board: Board, machine: MachineRoofs, color: str) -> None:
-    """The memory's name above its line, those of ceilings below, one under the other where lines are close."""
+    """The memory's name above its line, those of ceilings below, one under the other where lines are close.
+
+    Where other machines' lines or names are in the way, the memory's too goes below.
+    """
     height = SMALL * 1.3 * DPI / 72
     along = (cos(board.angle), sin(board.angle))
     across = board.per_decade_y * along[0]  # pixels between lines a decade of bandwidth apart
@@ -102,9 +108,10 @@ def _name_slopes(board: Board, machine: MachineRoofs, color: str) -> None:
     length = hypot(stop[0] - start[0], stop[1] - start[1])
     widths = [board.size(s.label, SMALL)[0] for s in machine.slopes]
     below = [log10(machine.bandwidth / s.bytes_per_s) * across + 3 for s in machine.slopes[1:]]
-    shifts = [-height * 0.35, *(o + height * 0.75 for o in stack(below, height))]
+    above = [-height * 0.35, *(o + height * 0.75 for o in stack(below, height))]
+    under = [height * 0.75, *(o + height * 1.75 for o in stack(below, height))]
 
-    def spots(part: float) -> list[tuple[float, float, list[Box]]]:
+    def spots(part: float, shifts: Sequence[float]) -> list[tuple[float, float, list[Box]]]:
         """Where each name goes, with its middle `part` of the line's length up, and what it covers."""
         found = []
         for width, shift in zip(widths, shifts, strict=True):
@@ -116,7 +123,8 @@ def _name_slopes(board: Board, machine: MachineRoofs, color: str) -> None:
 
     margin = min(0.5, (max(widths) / 2 + 12) / length)
     parts = sorted((margin + (1 - 2 * margin) * i / 16 for i in range(17)), key=lambda p: abs(p - 0.42))
-    best = min((spots(p) for p in parts), key=lambda found: board.hides_point([b for *_, bs in found for b in bs]))
+    found = [spots(p, shifts) for shifts in (above, under) for p in parts]
+    best = min(found, key=lambda spots: cover(board, [b for *_, boxes in spots for b in boxes]))
     for slope, (px, py, boxes) in zip(machine.slopes, best, strict=True):
         board.text(
             px, py, slope.label, SMALL, color=color, rotation=degrees(board.angle), rotation_mode="anchor",
@@ -126,18 +134,29 @@ def _name_slopes(board: Board, machine: MachineRoofs, color: str) -> None:
 
 
 def name_roofs(board: Board, machine: MachineRoofs, color: str) -> None:
-    """Names above the lines, pushed up where two are close, at the right end or as far left as points ask for."""
+    """Names above the lines, pushed up where two are close, at the right end or as far left as points ask for.
+
+    Where another machine's line or name is in the way, below the line.
+    """
     height = SMALL * 1.45 * DPI / 72
     roofs = machine.roofs[::-1]
     lines = [board.pixel(board.window.x[1], r.rate_per_s)[1] for r in roofs]
-    for roof, y in zip(roofs, stack([p + 3 for p in lines], height), strict=True):
+    for roof, line, y in zip(roofs, lines, stack([p + 3 for p in lines], height), strict=True):
         width, _ = board.size(roof.label, SMALL)
         ridge = board.pixel(roof.ridge, roof.rate_per_s)[0]
         ends = [board.frame.x1 - 4 - 12 * i for i in range(100)]
         room = [px for px in ends if px - width > ridge + 8] or ends[:1]
-        px = min(room, key=lambda e: board.hides_point([Box(e - width, y, e, y + height)]))
-        board.text(px, y, roof.label, SMALL, color=color, ha="right", va="bottom")
-        board.taken.append(Box(px - width, y, px, y + height))
+        spots = [Box(px - width, low, px, low + height) for low in (y, line - height) for px in room]
+        best = min(spots, key=lambda box: cover(board, [box]))
+        board.text(best.x1, best.y0, roof.label, SMALL, color=color, ha="right", va="bottom")
+        board.taken.append(best)
+
+
+def cover(board: Board, boxes: Sequence[Box]) -> tuple[int, float]:
+    """How many points these rectangles hide, and how much of names and lines, a hundredth of which is nothing."""
+    names = sum(b.overlap(t) for b in boxes for t in board.taken)
+    lines = sum(b.overlap(t) for b in boxes for t in board.crossed)
+    return board.hides_point(boxes), round(3 * names + lines, -2)
 
 
 def _place_of(point: Point, machines: Sequence[MachineRoofs], window: Window) -> tuple[float, float]:
@@ -155,11 +174,13 @@ def _place_of(point: Point, machines: Sequence[MachineRoofs], window: Window) ->
 def _points(board: Board, points: Sequence[Point], machines: Sequence[MachineRoofs], colors: dict[str, str]) -> None:
     """Filled symbols for predictions, open ones with their spread for measurements; names where there is room."""
     anchors, texts, tints = [], [], []
+    places = [board.pixel(*_place_of(p, machines, board.window)) for p in points]
     labels = list(dict.fromkeys(p.label for p in points))
     predicted = {(p.label, p.machine): _place_of(p, machines, board.window) for p in points if p.kind == "predicted"}
     for point in points:
         several = len(machines) > 1 and point.machine in colors
-        tint = colors[point.machine] if several else OKABE_ITO[labels.index(point.label) % 6]
+        tints.append(colors[point.machine] if several else OKABE_ITO[labels.index(point.label) % 6])
+    for point, tint, over in zip(points, tints, hidden_under(places, tints), strict=True):
         x, y = _place_of(point, machines, board.window)
         if point.beside:
             marker, text = "o" if point.intensity is not None else ">", point.beside
@@ -175,12 +196,14 @@ def _points(board: Board, points: Sequence[Point], machines: Sequence[MachineRoo
         if point.error is not None and (point.intensity is not None or point.flops_per_s):
             board.axes.plot([x, x], point.error, color=tint, linewidth=1.3, zorder=4)
         board.axes.plot(
-            [x], [y], marker, color=face, markeredgecolor=tint, markersize=7.5, markeredgewidth=1.6, zorder=5,
-            clip_on=False,
+            [x], [y], marker, color=face, markeredgecolor=tint, markersize=7.5 + 4.5 * min(over, 4),
+            markeredgewidth=1.6, zorder=5, clip_on=False,
         )  # fmt: skip
         anchors.append(board.pixel(x, y))
         texts.append((text, SMALL if point.beside else NORMAL))
-        tints.append(tint)
+    groups = shared(anchors, [(tint, size) for tint, (_, size) in zip(tints, texts, strict=True)])
+    anchors, tints = [anchors[g[0]] for g in groups], [tints[g[0]] for g in groups]
+    texts = [(joined([texts[k][0] for k in g]), texts[g[0]][1]) for g in groups]
     if len(machines) == 1:
         for roof in machines[0].roofs:
             if not roof.is_ceiling:

@@ -54,7 +54,7 @@ def test_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cited = ["gemv", "--set", "n=64", "--machine", "v100", "--points", "gpp_deck", "-o", out]
     assert run(["plot", "trajectory", *cited]) == 0
     assert run(["plot", "hierarchy", *cited]) == 0
-    assert "v9.block of gpp_deck has no bytes of any level" in capsys.readouterr().err
+    assert "v1.collapse3 to v9.block of gpp_deck left out: no bytes of any level" in capsys.readouterr().err
     capsys.readouterr()
 
 

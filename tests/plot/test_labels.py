@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.plot.labels import Box, place, stack
+from roofdsl.plot.labels import Box, hidden_under, joined, place, shared, stack
 
 FRAME = Box(0, 0, 800, 500)
 
@@ -43,3 +43,18 @@ def test_placement_is_the_same_every_time() -> None:
 def test_stacked_labels_keep_their_distance() -> None:
     assert stack([0, 100, 104, 300], 12) == [0, 100, 112, 300]
     assert stack([], 12) == []
+
+
+def test_symbols_on_one_another() -> None:
+    places = [(10.0, 10.0), (200.0, 10.0), (11.0, 12.0), (12.0, 9.0)]
+    assert hidden_under(places, ["red", "red", "blue", "green"]) == [2, 0, 1, 0]
+    assert hidden_under(places, ["red"] * 4) == [0, 0, 0, 0]  # nothing to tell apart
+    assert shared(places, ["red", "red", "red", "blue"]) == [[0, 2], [1], [3]]
+
+
+def test_names_that_share_a_symbol() -> None:
+    assert joined(["gemv n=8", "matmul n=8"]) == "gemv, matmul n=8"
+    assert joined(["n=1", "n=2", "n=1"]) == "n=1, n=2"
+    assert joined(["a n=1", "b n=2"]) == "a n=1, b n=2"
+    assert joined([f"n={k}" for k in range(7)]) == "n=0 to n=6"
+    assert joined(["v1"]) == "v1"

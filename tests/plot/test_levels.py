@@ -175,4 +175,16 @@ def test_the_nine_versions_are_the_decks() -> None:
     assert {s.kernel.origin for s in found.steps} == {"cited"}
     assert "GPP deck" in found.source
     figure = draw_trajectory(level_roofs(load_machine("v100_hierarchical"), ["f64"]), [found])
-    assert {s.kernel.label for s in found.steps} <= set(texts(figure))
+    shown = texts(figure)
+    assert {s.kernel.label for s in found.steps} <= {name for text in shown for name in text.split(", ")}
+    assert "v4.iwoutside, v5.swapindices" in shown  # 3.00 and 3.03 TFLOP/s at the same work: one symbol on the other
+
+
+def test_names_of_close_ceilings_stand_one_under_the_other() -> None:
+    """Those of a V100's memory, whose lines are a pixel or two apart."""
+    steps = [Step(kernel_of(predicted("gemv", n=n), f"n={n}"), 1.0) for n in (1000, 4000)]  # type: ignore[arg-type]
+    figure = draw_trajectory(level_roofs(V100, ["f64"]), [Trajectory("gemv", tuple(steps))])
+    named = {t.get_text().split(",")[0]: t.get_position() for t in figure.axes[0].texts}
+    (_, read), (_, triad) = named["read"], named["triad"]
+    assert read > triad * 1.05
+    assert "n=1000, n=4000" in texts(figure)  # both at 1/4 FLOP a byte under the memory's roof

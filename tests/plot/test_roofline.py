@@ -98,3 +98,12 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
         save_roofline(tmp_path / "a.svg", [roofs_of(load_machine("v100_deck"), ["f16"])])
     with pytest.raises(CommandError, match="cannot be written"):
         save_roofline(tmp_path / "no/a.svg", [DECK])
+
+
+def test_names_of_two_machines_lie_on_neither_s_roof() -> None:
+    """Over five decades the f64 roofs of V100 and A100 are 8 pixels apart: the lower one's name stands below it."""
+    shown = [roofs_of(load_machine(name), ["f64"]) for name in ("v100", "a100_40")]
+    figure = draw_roofline(shown, [Point("low", 0.1, 1e9)])
+    names = {t.get_text(): t.get_position()[1] for t in figure.axes[0].texts if "FMA" in t.get_text()}
+    assert names["f64 FMA 9.7 TFLOP/s"] > 9.7e12
+    assert names["f64 FMA 7.8 TFLOP/s"] < 7.8e12 * 0.95
