@@ -108,7 +108,11 @@ class _Collector:
             "name": machine.name,
             "title": machine.title or machine.name,
             "source": machine.source,
-            "memory": {"name": memory.name, "bandwidth": float(memory.bandwidth_bytes_per_s)},
+            "memory": {
+                "name": memory.name,
+                "bandwidth": float(memory.bandwidth_bytes_per_s),
+                "duplex": memory.duplex,
+            },
             "cache": None if cache is None else {"name": cache.name, "size": cache.size_bytes},
             "caches": [{"name": c.name, "size": c.size_bytes} for c in machine.caches],
             "launch": float(machine.launch_s or 0),
@@ -247,6 +251,8 @@ class _Collector:
             out["for"] = ", ".join(map(str, of.needs))
         if of.words:
             out["words"] = ", ".join(of.words)
+        if of.loads is not None and any(m.main_memory.duplex for m in self.asked.machines):
+            out["loads"] = self.number(function(of.loads))
         return out
 
     def traffic(self, of: TrafficForms) -> Json:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.analysis.at import QUICK_OPERATIONS
-from roofdsl.analysis.closed import CACHE, ClosedForms, NoClosedForm
-from roofdsl.analysis.derived import Derivation, Quantity
+from roofdsl.analysis.closed import CACHE, Bytes, ClosedForms, NoClosedForm
+from roofdsl.analysis.derived import Derivation, Quantity, Traffics
 from roofdsl.analysis.operations import StatementOperations
 from roofdsl.analysis.results import OPERATION_CLASSES
 from roofdsl.lang.record import Record
@@ -22,11 +22,15 @@ _MULTIPLE = re.compile(rf"{CACHE} a multiple of (\d+)")
 
 
 class Held(Record):
-    """A closed form, the conditions on sizes under which it is stated, and those that no sizes decide, in words."""
+    """A closed form, the conditions on sizes under which it is stated, and those that no sizes decide, in words.
+
+    loads: of a traffic, what of it is loaded, where the convention tells and a form of it is found.
+    """
 
     form: Cases
     needs: tuple[Condition, ...] = ()
     words: tuple[str, ...] = ()
+    loads: Cases | None = None
 
 
 class PlateauForm(Record):
@@ -59,23 +63,19 @@ class TrafficForms(Record):
         if self.line_bytes is not None:
             raise ValueError("lines of a size of their own do not scale with the elements")
 
-        def held(of: Held | None) -> Held | None:
-            return None if of is None else Held(_scaled(of.form, ratio), of.needs, of.words)
+        def scaled(of: Held) -> Held:
+            loads = None if of.loads is None else _scaled(of.loads, ratio)
+            return Held(_scaled(of.form, ratio), of.needs, of.words, loads)
 
         return TrafficForms(
             None,
             self.convention,
-            held(self.any_cache),
+            None if self.any_cache is None else scaled(self.any_cache),
             int(self.grain * ratio),
             int(self.least_bytes * ratio),
-            held(self.compulsory),
-            tuple(Held(_scaled(h.form, ratio), h.needs, h.words) for h in self.lines),
-            tuple(
-                PlateauForm(
-                    p.start * ratio, Held(_scaled(p.whole.form, ratio), p.whole.needs, p.whole.words), p.leading * ratio
-                )
-                for p in self.plateaus
-            ),
+            None if self.compulsory is None else scaled(self.compulsory),
+            tuple(map(scaled, self.lines)),
+            tuple(PlateauForm(p.start * ratio, scaled(p.whole), p.leading * ratio) for p in self.plateaus),
             self.note,
         )
 
@@ -96,7 +96,7 @@ def _scaled(form: Cases, ratio: Fraction) -> Cases:
 # ---- where forms come from ----
 
 
-def held(form: Cases, given: Mapping[str, int] | None = None) -> Held:
+def held(form: Cases, given: Mapping[str, int] | None = None, loads: Cases | None = None) -> Held:
     """A form with what it assumes taken apart; `given`: sizes that stand in it as numbers."""
     needs: list[Condition] = [Compare("==", Sym(n), Const(v)) for n, v in (given or {}).items()]
     words = []
@@ -110,7 +110,14 @@ def held(form: Cases, given: Mapping[str, int] | None = None) -> Held:
         bound = Const(int(number)) if factor is None else Product((Const(int(number)), Sym(factor)))
         if name != CACHE:
             needs.append(Compare("==" if relation == "=" else ">=", Sym(name), bound))
-    return Held(form, tuple(needs), tuple(words))
+    return Held(form, tuple(needs), tuple(words), loads)
+
+
+def _moved(of: Traffics | None) -> Held | None:
+    """A traffic with its loads; None where it has no form."""
+    if of is None or of.bytes.form is None:
+        return None
+    return held(of.bytes.form, loads=None if of.loads is None else of.loads.form)
 
 
 def of_derivation(d: Derivation) -> TrafficForms:
@@ -131,10 +138,10 @@ def of_derivation(d: Derivation) -> TrafficForms:
     return TrafficForms(
         None,
         d.convention,
-        None if total is None or total.form is None else held(total.form),
+        _moved(d.any_cache),
         _grain(total),
         max(sizes, default=1),
-        None if d.compulsory.bytes.form is None else held(d.compulsory.bytes.form),
+        _moved(d.compulsory),
         tuple(held(q.form) for q in d.by_array.values() if q.form is not None)
         if all(q.form is not None for q in d.by_array.values())
         else (),
@@ -163,18 +170,18 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
     forms = ClosedForms(kernel, {}, line_bytes, QUICK_OPERATIONS)
     moved = forms if moved_bytes == line_bytes else ClosedForms(kernel, {}, moved_bytes, QUICK_OPERATIONS)
     notes = []
-    any_cache: Cases | None = None
-    compulsory: Cases | None = None
+    any_cache: Bytes | None = None
+    compulsory: Bytes | None = None
     plateaus: list[PlateauForm] = []
     lines: tuple[Held, ...] = ()
     try:
-        compulsory = moved.compulsory(convention).total
+        compulsory = moved.compulsory(convention)
         lines = tuple(map(held, forms.by_array().values()))
     except NoClosedForm as error:
         notes.append(str(error))
     if moved_bytes == line_bytes:
         try:
-            any_cache = forms.at_any_cache(convention).total
+            any_cache = forms.at_any_cache(convention)
         except NoClosedForm as error:
             notes.append(str(error))
         try:
@@ -186,10 +193,10 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
     return TrafficForms(
         line_bytes,
         convention,
-        None if any_cache is None else held(any_cache),
+        None if any_cache is None else held(any_cache.total, loads=any_cache.loads),
         line_bytes,
         line_bytes,
-        None if compulsory is None else held(compulsory),
+        None if compulsory is None else held(compulsory.total, loads=compulsory.loads),
         lines,
         tuple(plateaus),
         notes[0] if notes else "",

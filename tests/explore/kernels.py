@@ -86,6 +86,12 @@ machine pipes "two pipes":
     pipes separate add mul
     memory DRAM 16 GiB, 21 GB/s
 
+machine duplex "both directions at once":
+    peak f64 fma 100 GFLOP/s
+    peak f32 fma 200 GFLOP/s
+    cache L1 1 KiB, 400 GB/s
+    memory DRAM 16 GiB, 20 GB/s, duplex
+
 machine matrix "matrix units":
     peak f64 fma 10 TFLOP/s
     peak f64 tensor 20 TFLOP/s
@@ -93,7 +99,7 @@ machine matrix "matrix units":
     peak f32 tensor 160 TFLOP/s
     memory HBM 80 GB, 2 TB/s
 """
-MACHINES = ("plain", "cached", "lined", "pipes", "matrix")
+MACHINES = ("plain", "cached", "lined", "pipes", "duplex", "matrix")
 
 
 @cache

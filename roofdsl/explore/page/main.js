@@ -131,6 +131,9 @@ function notesOf(state) {
     const found = predicted(state, k);
     if (found.problem) continue;
     out.push(`${kernel.name}: Q is ${howText(found.moved)}`);
+    if (machine.memory.duplex) {
+      out.push(`${machine.memory.name}: ${found.moved.loads ? "loads and stores cross at the same time" : `loads and stores of ${kernel.name} are not told apart here, and take turns`}`);
+    }
     for (const text of [...found.entry.notes, ...found.rates.notes]) out.push(text);
     if (kernel.blocks.includes(machine.name)) {
       out.push(`${kernel.name}: counted in the order of its loops; \`roofdsl predict\` counts by thread blocks on this machine`);

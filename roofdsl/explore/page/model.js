@@ -1,7 +1,8 @@
 // What the engine's expressions say at given sizes, and the times that follow on a machine.
 //
-// A form is {f, needs, for, words}: the number of its function, that of the condition under which it is stated, both in
-// words, and what no sizes decide. Sizes are BigInts by parameter, with Z for the cache.
+// A form is {f, needs, for, words, loads}: the number of its function, that of the condition under which it is stated and
+// this in words, what no sizes decide, and the function of what is loaded. Sizes are BigInts by parameter, with Z for the
+// cache.
 
 /** An object without a prototype, so that a parameter of any name is only a name. */
 function sizesOf(values, cache = null) {
@@ -24,14 +25,13 @@ function allowed(kernel, values) {
 
 // ---- traffic ----
 
-/** The last plateau that a cache reaches, with its place in the list; null where none is stated. */
+/** Q on the last plateau that a cache reaches; null where none is stated. */
 function plateauAt(forms, values, cache) {
   const sizes = sizesOf(values);
   for (let k = forms.plateaus.length - 1; k >= 0; k -= 1) {
     const plateau = forms.plateaus[k];
     if (!holds(cache, FUNCTIONS[plateau.start](sizes))) continue;
-    const bytes = valueOf(plateau.whole, sizes);
-    return bytes === null ? null : { bytes, form: plateau.whole, plateau, place: k };
+    return movedBy(plateau.whole, sizes, "plateau");
   }
   return null;
 }
@@ -43,18 +43,23 @@ function footprint(forms, values) {
   return parts.length === 0 || parts.includes(null) ? null : sumOf(parts);
 }
 
+/** Bytes by a form, and what of them is loaded where it tells; null where it is not stated for the sizes. */
+function movedBy(form, sizes, how) {
+  const bytes = valueOf(form, sizes);
+  if (bytes === null) return null;
+  return { bytes, loads: form.loads === undefined ? null : FUNCTIONS[form.loads](sizes), how, form };
+}
+
 /** Q by one set of forms at a cache (BigInt, null without bound); null where they do not say. */
 function trafficBy(forms, values, cache) {
   const everything = footprint(forms, values);
   if (cache === null || (everything !== null && holds(cache, everything))) {
-    const bytes = valueOf(forms.compulsory, sizesOf(values));
-    return bytes && { bytes, how: cache === null ? "compulsory" : "fits", form: forms.compulsory };
+    return movedBy(forms.compulsory, sizesOf(values), cache === null ? "compulsory" : "fits");
   }
   const grain = BigInt(forms.grain);
-  const bytes = valueOf(forms.exact, sizesOf(values, (cache / grain) * grain));
-  if (bytes !== null) return { bytes, how: "exact", form: forms.exact };
-  const found = plateauAt(forms, values, cache);
-  return found && { ...found, how: "plateau" };
+  const exact = movedBy(forms.exact, sizesOf(values, (cache / grain) * grain), "exact");
+  if (exact) return exact;
+  return plateauAt(forms, values, cache);
 }
 
 /** Q of a kernel on a machine: in the machine's lines where they have a form, else in single elements. */
@@ -66,8 +71,8 @@ function trafficAt(entry, values, cache) {
     if (found) return { ...found, forms, elements: forms !== entry.forms[0] };
   }
   for (const forms of entry.forms) {
-    const bytes = valueOf(forms.compulsory, sizesOf(values));
-    if (bytes) return { bytes, how: "least", form: forms.compulsory, forms, elements: forms !== entry.forms[0] };
+    const found = movedBy(forms.compulsory, sizesOf(values), "least");
+    if (found) return { ...found, forms, elements: forms !== entry.forms[0] };
   }
   return null;
 }
@@ -101,6 +106,14 @@ function computeSeconds(variant, rates, sizes) {
   return Math.max(0, ...pipes);
 }
 
+/** T of the memory in seconds: on a duplex one, loads and stores cross at the same time where they are told apart. */
+function memorySeconds(memory, moved) {
+  const bytes = toNumber(moved.bytes);
+  if (!memory.duplex || !moved.loads) return bytes / memory.bandwidth;
+  const loads = toNumber(moved.loads);
+  return Math.max(loads, bytes - loads) / memory.bandwidth;
+}
+
 function ratesOf(entry, unit) {
   const found = entry.rates[unit];
   return found.same === undefined ? found : entry.rates[found.same];
@@ -126,7 +139,7 @@ function predictionAt(kernel, type, machine, unit, values, cache) {
   const bytes = toNumber(moved.bytes);
   const terms = [
     ["compute", computeSeconds(variant, rates, sizes)],
-    [machine.memory.name, bytes / machine.memory.bandwidth],
+    [machine.memory.name, memorySeconds(machine.memory, moved)],
     ["launch", machine.launch],
   ];
   const time = Math.max(...terms.map(([, seconds]) => seconds));
