@@ -273,3 +273,9 @@ def test_files_take_their_own_parameters_of_those_given() -> None:
     assert [each for _, each in found] == [[{"n": 64}], [{"n": 64, "b": 4}, {"n": 64, "b": 8}]]
     (_, each), _ = choose_all(["gemv", "minplus"], {"n": 64, "size": 3})
     assert each == [{"n": 64, "size": 3}]  # what none of them knows stays, to be refused
+
+
+def test_the_list_of_models_fits_a_terminal(roofdsl: Run) -> None:
+    lines = roofdsl("models").stdout.splitlines()
+    assert max(map(len, lines)) <= 96
+    assert ["gemv", "n", "=", "4096"] in [line.split() for line in lines]
