@@ -11,7 +11,9 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
     parser.addoption("--kernels", type=int, default=300, help="how many random kernels are compared with brute force")
+    parser.addoption("--sweep-points", type=int, default=1, help="points of each shipped kernel compared with predict")
     parser.addoption("--fuzz", type=int, default=3000, help="how many inputs the fuzz test tries")
+    parser.addoption("--bound-sizes", type=int, default=2, help="sizes at which I/O bounds meet optimal replacement")
     parser.addoption("--fuzz-seed", default="2026", help="other inputs for the fuzz test")
 
 

@@ -113,7 +113,7 @@ def sweep(
                 tell=lambda done, total: move(done / max(1, total), f"{done:,} of {total:,}"),
             )  # fmt: skip
     except KeyboardInterrupt:
-        if journal is not None and (done := len(journal.rows)):
+        if journal is not None and (done := len(journal.rows) + journal.written):
             warn(f"{done:,} points counted are in {journal.path}; the same command goes on from there")
         raise
     finally:

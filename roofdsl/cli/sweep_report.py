@@ -142,8 +142,10 @@ _ALWAYS = ("time_s", "flops_per_s", "bytes_per_s", "bound")
 
 
 def _varies(table: Table, name: str) -> bool:
+    """Whether a column has different values, or only some points have one."""
     column = table.columns[name]
-    return bool((column != column[0]).any())
+    there = column == column  # noqa: PLR0124 - nan is not
+    return bool(there.any() and ((column[there] != column[there][0]).any() or not there.all()))
 
 
 def _head(name: str) -> str:

@@ -237,7 +237,7 @@ def _ceilings(
     for name in names:
         found = [c for c in machine.ceilings if c.name == name]
         if not found:
-            raise _no_ceiling(machine, name)
+            raise no_ceiling(machine, name)
         caps = [c for c in found if isinstance(c, ComputeCeiling) and work.by_type.get(c.type)]
         levels = [c for c in found if isinstance(c, BandwidthCeiling) and c.level in shown]
         if not caps and not levels:
@@ -247,7 +247,8 @@ def _ceilings(
     return tuple(compute), tuple(bandwidth), tuple(warnings)
 
 
-def _no_ceiling(machine: Machine, name: str) -> CommandError:
+def no_ceiling(machine: Machine, name: str) -> CommandError:
+    """What to say of a ceiling that the machine does not name."""
     known = list(dict.fromkeys(c.name for c in machine.ceilings))
     close = closest(name, known, 0.5)
     if close is not None:

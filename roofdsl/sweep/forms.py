@@ -23,8 +23,8 @@ from roofdsl.sweep.numeric import Form, Points
 T = TypeVar("T")
 Part = Literal["total", "loads", "stores"]
 
-QUICK = 500_000
-"""Integer-set operations for one form of Q(Z): what takes longer is counted point by point."""
+WORK, QUICK = 2_000_000, 500_000
+"""Integer-set operations for one form, and for one of Q(Z): what takes longer is counted point by point."""
 
 
 class Known:
@@ -39,17 +39,18 @@ class KernelForms:
 
     def __init__(self, kernel: Kernel, given: Mapping[str, int]) -> None:
         self.kernel, self.given = kernel, dict(given)
-        self._closed: dict[int | None, ClosedForms | None] = {}
+        self._closed: dict[tuple[int | None, int], ClosedForms | None] = {}
         self._bytes: dict[tuple[object, ...], Bytes | None] = {}
         self._known: dict[tuple[object, ...], Known | None] = {}
 
-    def _forms(self, line_bytes: int | None) -> ClosedForms | None:
-        if line_bytes not in self._closed:
+    def _forms(self, line_bytes: int | None, operations: int = WORK) -> ClosedForms | None:
+        key = line_bytes, operations
+        if key not in self._closed:
             try:
-                self._closed[line_bytes] = ClosedForms(self.kernel, self.given, line_bytes, QUICK)
+                self._closed[key] = ClosedForms(self.kernel, self.given, line_bytes, operations)
             except (NoClosedForm, NotAffine):
-                self._closed[line_bytes] = None
-        return self._closed[line_bytes]
+                self._closed[key] = None
+        return self._closed[key]
 
     def operations(self) -> tuple[StatementOperations, ...]:
         """What each statement costs, in the order of the text."""
@@ -112,14 +113,15 @@ class KernelForms:
     ) -> Known | None:
         where = (*key, line_bytes)
         if where not in self._bytes:
-            self._bytes[where] = self._tried(line_bytes, find)
+            operations = QUICK if key[0] == "cache" else WORK
+            self._bytes[where] = self._tried(line_bytes, find, operations)
         if (*where, part) not in self._known:
             found = self._bytes[where]
             self._known[*where, part] = self._ready(None if found is None else getattr(found, part), line_bytes)
         return self._known[*where, part]
 
-    def _tried(self, line_bytes: int | None, find: Callable[[ClosedForms], T]) -> T | None:
-        forms = self._forms(line_bytes)
+    def _tried(self, line_bytes: int | None, find: Callable[[ClosedForms], T], operations: int = WORK) -> T | None:
+        forms = self._forms(line_bytes, operations)
         try:
             return None if forms is None else find(forms)
         except (NoClosedForm, TooHard):

@@ -30,10 +30,13 @@ def meaning_of(task: Task) -> str:
 
 
 class Journal:
-    """The file at `path`. `damaged`: lines that were left out. Raises CommandError where it is something else."""
+    """The file at `path`. Raises CommandError where that is something else.
+
+    rows: what it had, by meaning; damaged: lines that were left out; written: points added since.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.damaged = path, 0
+        self.path, self.damaged, self.written = path, 0, 0
         self.rows: dict[str, dict[str, Any]] = {}
         self._file: IO[bytes] | None = None
         if path.exists():
@@ -63,6 +66,7 @@ class Journal:
                 self._file = self._opened()
             self._file.write(_line({"point": meaning, "row": row}))
             self._file.flush()
+            self.written += 1
         except OSError as error:
             raise CommandError(f"`{self.path}` cannot be written: {error.strerror or error}") from None
 

@@ -21,7 +21,7 @@ from roofdsl.machine.model import BandwidthCeiling, Cache, ComputeCeiling, Machi
 from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
 from roofdsl.predict.compute import ComputePart, busy_pipes, check_unit, compute_time, is_under
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.kernel import Options, no_ceiling
 from roofdsl.predict.levels import is_first_level
 from roofdsl.sweep.forms import KernelForms, Known, LevelForms, Part
 from roofdsl.sweep.numeric import Points, TooLarge, combined, full
@@ -251,7 +251,10 @@ class Plan:
 
 
 def _asked(machine: Machine, names: Sequence[str]) -> list[ComputeCeiling | BandwidthCeiling]:
-    """The ceilings of these names; that all are there, `predict` says."""
+    """The ceilings of these names. Raises CommandError for one that there is not."""
+    for name in names:
+        if all(c.name != name for c in machine.ceilings):
+            raise no_ceiling(machine, name)
     return [c for c in machine.ceilings if c.name in names]
 
 

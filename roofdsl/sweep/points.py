@@ -6,6 +6,7 @@ A point that fails because its worker died is tried again; what the analyses ref
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -20,6 +21,9 @@ TRIES = 3
 
 FEW = 4
 """Points that are not worth other processes."""
+
+ANSWER_S = 5
+"""Seconds in which a scheduler has to answer."""
 
 Row = dict[str, Any]
 """Column -> number or word; a column that is not there has no value."""
@@ -137,6 +141,19 @@ def _deaf_to_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+_one_at_a_time = Lock()
+"""The integer-set library is not for several threads, which a worker of a cluster may have."""
+
+
+def _on_worker(task: Task) -> Outcome:
+    """As `solve`; what may go well another time is raised, so that the scheduler tries again."""
+    with _one_at_a_time:
+        outcome = solve(task)
+    if outcome.row is None and not outcome.final:
+        raise RuntimeError(outcome.failure)
+    return outcome
+
+
 def on_cluster(address: str) -> Runner:
     """Spread over the workers of a dask.distributed scheduler. Raises CommandError where there is none."""
 
@@ -148,13 +165,13 @@ def on_cluster(address: str) -> Runner:
                 "--scheduler needs dask's distributed", "install it: pip install 'roofdsl[cluster]'"
             ) from None
         try:
-            client = Client(address, timeout=10, set_as_default=False)
+            client = Client(address, timeout=ANSWER_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             raise CommandError(f"no scheduler answers at `{address}`", str(error).split("\n")[0]) from None
         with client:
-            futures = [client.submit(solve, task, pure=False, retries=TRIES - 1) for task in tasks]
+            futures = [client.submit(_on_worker, task, pure=False, retries=TRIES - 1) for task in tasks]
             keys = {future.key: task.index for future, task in zip(futures, tasks, strict=True)}
-            for future in as_completed(futures):
+            for future in as_completed(futures, loop=client.loop):
                 if future.status == "finished":
                     yield future.result()
                 else:

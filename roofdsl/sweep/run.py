@@ -31,8 +31,8 @@ MOST_POINTS = 50_000_000
 MOST_GROUPS = 256
 """Combinations of tile sizes for which closed forms are looked for one by one, at most."""
 
-WORTH_IT = 32
-"""Points from which a closed form of Q(Z) is looked for."""
+WORTH_IT, WORTH_OWN = 32, 4
+"""Points from which a closed form of Q(Z) is looked for, and from which forms of one tile size are."""
 
 HOW = ("closed form", "counted")
 
@@ -220,7 +220,7 @@ class _Block:
             return
         for k in range(values.shape[1]):
             places = np.flatnonzero(which == k)
-            if len(places) >= WORTH_IT:
+            if len(places) >= WORTH_OWN:
                 yield {n: int(v) for n, v in zip(tiles, values[:, k], strict=True)}, places
 
     def _fill(self, plan: Plan, places: Any, *, try_cache: bool) -> None:
@@ -255,12 +255,18 @@ class _Block:
         """Numbers of the words in `bounds`, new ones added."""
         import numpy as np
 
-        each, which = np.unique(codes, return_inverse=True)
+        most = int(codes.max())
+        each = np.flatnonzero(np.bincount(codes)) if most < CHUNK else np.unique(codes)
         own = [self.bounds.setdefault(plan.bound(int(c)), len(self.bounds)) for c in each]
-        return np.array(own, dtype=np.int64)[which.reshape(-1)]
+        if most >= CHUNK:
+            return np.array(own, dtype=np.int16)[np.searchsorted(each, codes)]
+        numbers = np.zeros(most + 1, dtype=np.int16)
+        numbers[each] = own
+        return numbers[codes]
 
     def _put(self, name: str, target: Any, values: Any, *, whole: bool) -> None:
-        self.found[name] = put(self.found.get(name), self.count, target, values, whole=whole)
+        small = name == "bound"
+        self.found[name] = put(self.found.get(name), self.count, target, values, whole=whole, small=small)
 
     # ---- points one by one ----
 
@@ -288,12 +294,17 @@ def _offsets(blocks: Sequence[_Block]) -> Iterator[tuple[_Block, int]]:
         offset += block.count
 
 
-def put(column: Any, count: int, target: Any, values: Any, *, whole: bool) -> Any:
+def put(column: Any, count: int, target: Any, values: Any, *, whole: bool, small: bool = False) -> Any:
     """`column` (made where it is None, without values) with `values` at `target`; Python integers where int64 ends."""
     import numpy as np
 
     if column is None:
-        column = np.full(count, -1, dtype=np.int64) if whole else np.full(count, np.nan)
+        kind: Any = np.float64 if not whole else np.int16 if small else np.int64
+        if isinstance(target, slice) and target.start == 0:  # what comes in order is written once
+            column = np.empty(count, dtype=kind)
+            column[target.stop :] = -1 if whole else np.nan
+        else:
+            column = np.full(count, -1 if whole else np.nan, dtype=kind)
     if whole and column.dtype != object and np.size(values) and abs(np.asarray(values).max()) >= 2**63:
         column = column.astype(object)
     column[target] = values
@@ -317,7 +328,9 @@ def _assembled(
     bounds = tuple(dict.fromkeys(word for b in blocks for word in b.bounds))
     measured = ["work_flops", *(f"{n}_bytes" for n in levels), "compute_s", "time_s", "time_no_overlap_s"]
     measured += [n for n in ("flops_per_s", "bytes_per_s") if any(n in b.found for b in blocks)] + ["intensity"]
-    columns: dict[str, Any] = {"machine": [np.full(b.count, machines.index(b.machine.name)) for b in blocks]}
+    columns: dict[str, Any] = {
+        "machine": [np.full(b.count, machines.index(b.machine.name), dtype=np.int16) for b in blocks]
+    }
     if cached:
         columns["cache_bytes"] = [np.full(b.count, b.cache_bytes, dtype=np.int64) for b in blocks]
     for name in dict.fromkeys(n for b in blocks for n in b.variant.constants):
@@ -328,7 +341,7 @@ def _assembled(
         whole = name.endswith(("_bytes", "_flops"))
         columns[name] = [b.found.get(name, put(None, b.count, slice(0), [], whole=whole)) for b in blocks]
     columns["bound"] = [_translated(b, bounds) for b in blocks]
-    columns["how"] = [np.where(b.known, 0, 1) for b in blocks]
+    columns["how"] = [(~b.known).astype(np.int8) for b in blocks]
     return Table(
         {n: parts[0] if len(parts) == 1 else np.concatenate(parts) for n, parts in columns.items()},
         {"machine": machines, "bound": bounds, "how": HOW},
@@ -339,7 +352,7 @@ def _translated(block: _Block, bounds: Sequence[str]) -> Any:
     import numpy as np
 
     own = block.found.get("bound", np.full(block.count, -1))
-    table = np.array([bounds.index(word) for word in block.bounds] + [-1])
+    table = np.array([bounds.index(word) for word in block.bounds] + [-1], dtype=np.int16)
     return table[own]
 
 

@@ -1,0 +1,111 @@
+"""`roofdsl sweep` as people run it: its tables and files, an interrupt in the middle, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from roofdsl.cli.main import run
+from tests.cli.conftest import ROOT, Run, roofdsl
+
+GOLDEN = Path(__file__).parent / "golden"
+GEMV = ("sweep", "gemv", "--machine", "v100_textbook")
+
+__all__ = ["roofdsl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    {
+        "rows": (*GEMV, "--machine", "v100_deck", "--set", "n=64..512:*2"),
+        "tiles": ("sweep", "matmul_tiled", "--machine", "v100_textbook", "--set", "n=60..480:*2,b=7,12,20", "--per=n"),
+        "caches": ("sweep", "transpose", "--machine", "v100_deck", "--set", "n=64", "--cache", "16KiB..64KiB:*2"),
+    }.items(),
+)  # fmt: skip
+def test_golden(name: str, arguments: tuple[str, ...], roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
+    done = roofdsl(*arguments, "--jobs", "1")
+    assert done.returncode == 0
+    golden(GOLDEN / f"{name}.txt", done.stdout + "".join(f"! {line}\n" for line in done.stderr.splitlines()))
+
+
+def test_files_hold_the_same(tmp_path: Path, roofdsl: Run) -> None:
+    arguments = (*GEMV, "--set", "n=8..64:*2", "--json")
+    done = roofdsl(*arguments, "-o", str(tmp_path / "t.csv"), "--plot", str(tmp_path / "t.svg"))
+    document = json.loads(done.stdout)
+    assert document["schema"] == "roofdsl.sweep/1" and document["points"] == 4
+    columns = document["columns"]
+    rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
+    assert list(rows[0]) == list(columns)
+    for name, values in columns.items():
+        assert [r[name] for r in rows] == [repr(v) if isinstance(v, float) else str(v) for v in values]
+    roofdsl(*arguments, "-o", str(tmp_path / "t.json"))
+    assert json.loads((tmp_path / "t.json").read_text())["columns"] == columns
+    assert document["best"] == [{n: v[3] for n, v in columns.items()}]
+    assert (tmp_path / "t.svg").read_text().startswith("<?xml")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["t.csv", "t.json", "t.svg"]
+    one = json.loads(roofdsl("predict", "gemv", "--machine", "v100_textbook", "--set", "n=32", "--json").stdout)
+    assert [columns[n][2] for n in ("time_s", "flops_per_s", "bound")] == [
+        one[n] for n in ("time_s", "flops_per_s", "bound")
+    ]
+
+
+def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
+    """Ctrl-C in the middle leaves a journal and no table; the same command then counts only what is left."""
+    out, journal = tmp_path / "t.csv", tmp_path / "t.csv.journal"
+    arguments = ["sweep", "gemv", "--machine", "v100_deck", "--set", "n=901..1051:+6", "--jobs", "1", "-o", str(out)]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "roofdsl", *arguments], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not journal.exists() or journal.read_bytes().count(b"\n") < 4):
+        time.sleep(0.02)
+    os.kill(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130 and "goes on from there" in said
+    assert [p.name for p in tmp_path.iterdir()] == [journal.name]
+    kept = journal.read_bytes().count(b"\n") - 1
+    assert 3 <= kept < 26
+    done = roofdsl(*arguments)
+    assert done.returncode == 0 and not journal.exists()
+    fresh = tmp_path / "fresh.csv"
+    roofdsl(*arguments[:-1], str(fresh))
+    assert out.read_text() == fresh.read_text() and out.read_text().count("\n") == 27
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*GEMV, "--set", "n=8..4"), "ends before it begins"),
+        ((*GEMV, "--set", "m=8"), "no parameter m"),
+        ((*GEMV, "--set", "n=8", "--ceiling", "fast"), "no ceiling named"),
+        ((*GEMV, "--set", "n=8", "--cache", "1MiB"), "has no cache"),
+        ((*GEMV, "--set", "n=8", "--cache", "1"), "a size has a unit"),
+        ((*GEMV, "--set", "n=8", "--machine", "v100_txtbook"), "no shipped machine"),
+        ((*GEMV, "--set", "n=8", "-o", "t.xlsx"), "no csv, json or parquet"),
+        ((*GEMV, "--set", "n=8", "-o", "/nowhere/t.csv"), "no directory"),
+        ((*GEMV, "--set", "n=8,16", "--best", "speed"), "no column of numbers named `speed`"),
+        ((*GEMV, "--set", "n=8,16", "--pareto", "time_s"), "not two columns"),
+        ((*GEMV, "--set", "n=8", "--plot", "t.gif"), "is no svg"),
+        (("sweep", "lstm_add_bias", "--machine", "v100_deck", "--set", "batch=4"), "needs a number for hidden"),
+        (("sweep", "gemv", "--machine", "v100_deck", "--set", "n=1..1000000", "--cache", "1MiB..70MiB:+1MiB"),
+         "70,000,000 points"),
+        (("sweep", "matmul", "--machine", "skylake_gold_6148", "--set", "n=1000..2000", "--most-counted", "10"),
+         "no closed form"),
+        (("sweep", "models/kernels/stream.roof", "--machine", "v100_deck", "--set", "n=8"), "several kernels"),
+        (("sweep", "matmul_tiled", "--machine", "v100_deck", "--set", "n=7,b=3"), "no point of the sweep keeps"),
+        ((*GEMV, "--set", "n=8", "--scheduler", "tcp://x:1", "--jobs", "2"), "take one"),
+    ],
+)  # fmt: skip
+def test_refused(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(list(arguments)) == 2
+    told = capsys.readouterr().err
+    assert message in told and "Traceback" not in told

@@ -1,0 +1,122 @@
+"""A sweep's rows are those of `predict`, number for number: random points of all shipped kernels."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import shipped_names
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.sweep.points import Outcome, Task, row_of
+from roofdsl.sweep.run import Sweep, Variant, sweep
+from roofdsl.sweep.table import Table
+from tests.models.shipped import kernel_names
+from tests.sweep.machines import machine
+
+CEILINGS = Options(ceilings=("slow", "slow memory"))
+"""Of the machine `both_ways`."""
+
+SLOW = ("gsrb_branch", "gsrb_stride2")
+"""Derived in seconds; they are left to a run with more points."""
+
+
+def written(name: str) -> Kernel:
+    """A shipped kernel as it is written."""
+    return kernel(load_file(shipped_names("kernels")[name]), name)
+
+
+def not_counted(tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """A runner that leaves out what has no closed form."""
+    return (Outcome(task.index, None, "left out") for task in tasks)
+
+
+def ranges_of(k: Kernel, rng: random.Random, largest: int) -> dict[str, tuple[int, ...]]:
+    """A few values of every parameter: any, multiples of 8, powers of 2."""
+    count = {1: 12, 2: 8, 3: 6}.get(len(k.parameters), 4)
+
+    def value() -> int:
+        any_, eights, power = rng.randint(1, largest), 8 * rng.randint(1, largest // 8), 2 ** rng.randint(0, 9)
+        return rng.choice((any_, eights, power))
+
+    return {p.name: tuple(sorted({value() for _ in range(count)})) for p in k.parameters}
+
+
+def known_places(table: Table) -> list[int]:
+    return [int(k) for k in np.flatnonzero(table.columns["how"] == 0)]
+
+
+def assert_equal(k: Kernel, table: Table, place: int, on: Machine, options: Options = Options()) -> None:  # noqa: B008
+    values: Mapping[str, int] = {p.name: int(table.columns[p.name][place]) for p in k.parameters}
+    exact = row_of(predict(k, values, on, options), moves_only="bytes_per_s" in table.names)
+    keys = ("machine", "cache_bytes", "how", *values)
+    row: dict[str, Any] = {n: v for n, v in table.row(place).items() if n not in keys and v is not None}
+    assert row == exact, values
+
+
+def swept(k: Kernel, on: Machine, ranges: Mapping[str, tuple[int, ...]], options: Options = Options()) -> Sweep:  # noqa: B008
+    return sweep([Variant(k, {})], ranges, [on], options, runner=not_counted, most_counted=10**8)
+
+
+@pytest.mark.parametrize("name", sorted(kernel_names()))
+def test_without_caches(name: str, request: pytest.FixtureRequest) -> None:
+    """Every shipped kernel has closed forms of W and compulsory traffic, at every legal point."""
+    count = request.config.getoption("--sweep-points")
+    if name in SLOW and count == 1:
+        pytest.skip("with --sweep-points 2")
+    k = written(name)
+    rng = random.Random(name)
+    try:
+        found = swept(k, machine("bare"), ranges_of(k, rng, 3000))
+    except CommandError as error:
+        assert "no point of the sweep keeps" in str(error)  # of a dozen sizes none is a multiple of another
+        return
+    places = known_places(found.table)
+    assert len(places) == len(found.table)
+    for place in rng.sample(places, min(len(places), count)):
+        assert_equal(k, found.table, place, machine("bare"))
+
+
+CACHED = ("gemv", "lstm_add_bias", "triad", "transpose", "trsv", "rms_norm", "dot_bf16", "matmul_blocked")
+
+
+@pytest.mark.parametrize("name", CACHED)
+@pytest.mark.parametrize("on", ["three", "both_ways", "two_pipes"])
+def test_behind_caches(name: str, on: str) -> None:
+    """Points whose data fit, and those beyond for which Q(Z) has a closed form."""
+    k = written(name)
+    rng = random.Random(f"{name} {on}")
+    options = CEILINGS if on == "both_ways" else Options()
+    ranges = {p.name: tuple(range(8, 8 * 41, 8)) for p in k.parameters}
+    if name == "matmul_blocked":
+        ranges = {"n": (16, 32, 48, 64), "b": (2, 4, 8, 16)}
+    found = swept(k, machine(on), ranges, options)
+    places = known_places(found.table)
+    assert len(places) >= 4
+    for place in rng.sample(places, 2):
+        assert_equal(k, found.table, place, machine(on), options)
+
+
+def test_some_points_beyond_the_cache_are_known() -> None:
+    k = written("gemv")
+    found = swept(k, machine("three"), {"n": tuple(range(8, 4001, 8))})
+    assert found.counted == 0
+    assert_equal(k, found.table, 499, machine("three"))
+
+
+def test_beyond_the_integers_of_floats() -> None:
+    """Counts above 2**53, and above 2**63."""
+    k = written("matmul")
+    found = swept(k, machine("bare"), {"n": (1000, 2**18 + 1, 2**21, 3 * 2**20 + 1, 2**31)})
+    assert found.counted == 0
+    for place in range(5):
+        assert_equal(k, found.table, place, machine("bare"))
+    assert found.table.cell("work_flops", 4) == 2**94
+    assert "5 points" not in "".join(found.warnings) and "touch more than bare's HBM holds" in found.warnings[0]
