@@ -96,9 +96,8 @@ def _terms(
 
 def _break_even(terms: Terms, over: str, values: Mapping[str, int], machine: Machine) -> BreakEven:
     memory = machine.main_memory
-    return break_even(
-        memory.name, terms.compute_s, terms.memory_bytes * (1 / memory.bandwidth_bytes_per_s), over, values
-    )
+    both = (terms.compute_s, terms.memory_bytes * (1 / memory.bandwidth_bytes_per_s))
+    return break_even(memory.name, both, over, values, within=terms.within)
 
 
 Found = tuple[Terms, BreakEven]

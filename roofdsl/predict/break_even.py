@@ -6,7 +6,7 @@ parameter. Where it is linear in it (after common powers), its solution is a quo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -54,11 +54,20 @@ class BreakEven(Record):
 
 
 def break_even(
-    term: str, compute_s: Quasi, other_s: Quasi, parameter: str, values: Mapping[str, int] | None = None
+    term: str,
+    terms: tuple[Quasi, Quasi],
+    parameter: str,
+    values: Mapping[str, int] | None = None,
+    *,
+    within: Iterable[Quasi] = (),
 ) -> BreakEven:
-    """Where compute_s >= other_s, both seconds and polynomials in `parameter` and others, which may have `values`."""
+    """Where the first of `terms`, compute, is at least the other: polynomials in `parameter` and others, in seconds.
+
+    values: numbers of the others. within: what is not negative at the sizes that count; an interval that ends where
+    those do is given without end, one that begins where they do from 1.
+    """
     given = {n: Quasi.constant(v) for n, v in (values or {}).items() if n != parameter}
-    excess = _reduced(compute_s - other_s, parameter)
+    excess = _reduced(terms[0] - terms[1], parameter)
     powers = _powers(excess, parameter)
     form = limit = None
     slope = powers.get(1, Quasi.constant(0))
@@ -67,7 +76,10 @@ def break_even(
         limit = _limit(-powers[0], powers[1])
     elif not powers.keys() - {0}:
         slope = powers.get(0, Quasi.constant(0))
-    return BreakEven(term, parameter, form, slope, limit, _intervals(excess.substitute(given), parameter))
+    sizes = _intervals(excess.substitute(given), parameter)
+    if sizes is not None:
+        sizes = _counting(sizes, [_intervals(q.substitute(given), parameter) for q in within])
+    return BreakEven(term, parameter, form, slope, limit, sizes)
 
 
 def _powers(value: Quasi, parameter: str) -> dict[int, Quasi]:
@@ -112,3 +124,18 @@ def _intervals(excess: Quasi, parameter: str) -> tuple[Interval, ...] | None:
     coefficients = [int(exact.get(k, 0) * scale) for k in range(max(exact, default=0) + 1)]
     coefficients[0] += 1  # of integers, p >= 0 is p + 1 > 0
     return tuple(positive_intervals(coefficients, 1))
+
+
+def _counting(sizes: tuple[Interval, ...], limits: Iterable[tuple[Interval, ...] | None]) -> tuple[Interval, ...]:
+    """`sizes` among those that every one of `limits` allows; limits of several intervals are not looked at."""
+    low, high = 1, None
+    for limit in limits:
+        if limit is not None and len(limit) == 1:
+            low = max(low, limit[0][0])
+            high = min((h for h in (high, limit[0][1]) if h is not None), default=None)
+    found: list[Interval] = []
+    for first, last in sizes:
+        if (last is None or last >= low) and (high is None or first <= high):
+            ends = last is not None and (high is None or last < high)
+            found.append((1 if first <= low else first, last if ends else None))
+    return tuple(found)

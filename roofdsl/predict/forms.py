@@ -17,7 +17,7 @@ from roofdsl.analysis.settled import NoClosedForm
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Product, Sum, Sym
+from roofdsl.loops.integers import Compare, Const, FloorDiv, IntExpr, Product, Sum, Sym
 from roofdsl.loops.model import Kernel, Parameter
 from roofdsl.machine.model import Machine
 from roofdsl.polyhedral.cases import Cases
@@ -34,18 +34,21 @@ if TYPE_CHECKING:
 class Terms(Record):
     """T_comp in seconds and Q at the memory's boundary in bytes, of one or more launches; exact, for all sizes.
 
-    label: the kernel with its arguments, as a program writes them.
+    label: the kernel with its arguments, as a program writes them. within: what is not negative at sizes that the
+    kernel's assumptions allow (assumptions of other forms are not looked at).
     """
 
     label: str
     compute_s: Quasi
     memory_bytes: Quasi
+    within: frozenset[Quasi] = frozenset()
 
 
 def summed(terms: Sequence[Terms]) -> Terms:
     """All of them together."""
     zero = Quasi.constant(0)
-    return Terms("", sum((t.compute_s for t in terms), zero), sum((t.memory_bytes for t in terms), zero))
+    within = frozenset().union(*(t.within for t in terms))
+    return Terms("", sum((t.compute_s for t in terms), zero), sum((t.memory_bytes for t in terms), zero), within)
 
 
 def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> Terms:
@@ -57,11 +60,17 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
     unit = options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     if machine.pipes_separate and unit is None:
-        raise CommandError(f"{machine.name} has separate pipes, so that its compute time is no sum of closed forms")
+        what = f"{machine.name} has separate pipes, so that its compute time is no sum of closed forms"
+        raise CommandError(what, "`threshold` finds the sizes by predictions")
+    if machine.main_memory.duplex:
+        message = (
+            f"{machine.main_memory.name} of {machine.name} loads and stores at a time, so that the larger one counts"
+        )
+        raise CommandError(message, "`threshold` finds the sizes by predictions")
     at = memory_boundary(kernel, machine, options.traffic)
     if at.cache_bytes is not None:
         what = f"{machine.name} has caches, behind which traffic has no one closed form for all sizes"
-        raise CommandError(what, "a machine without them, as textbooks have it, moves every datum once")
+        raise CommandError(what, "`threshold` finds the sizes by predictions; a machine without caches has a form")
     forms = ClosedForms(kernel, {})
     costs = {name: Fraction(value) for name, value in kernel.costs}
     try:
@@ -71,13 +80,26 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
             if each:
                 weights = [int(k == place) for k in range(len(forms.operations))]
                 seconds = seconds + _one(forms.weighted(weights)) * each
-        return Terms(kernel.name, seconds, _one(forms.compulsory(at.convention).total))
+        return Terms(kernel.name, seconds, _one(forms.compulsory(at.convention).total), _within(kernel))
     except NoClosedForm as error:
         raise CommandError(f"{kernel.name} has no one closed form for all sizes: {error}") from None
 
 
 def _work(statement: StatementOperations) -> WorkAt:
     return WorkAt(statement.operations, statement.fused_pairs, statement.cmp, statement.casts)
+
+
+def _within(kernel: Kernel) -> frozenset[Quasi]:
+    """a - b for every assumption `a >= b` and the like."""
+    found = set()
+    for assumed in kernel.assumptions:
+        if isinstance(assumed, Compare) and assumed.op in (">=", ">", "<=", "<"):
+            try:
+                excess = quasi(assumed.left) - quasi(assumed.right)
+            except CommandError:
+                continue
+            found.add((excess if assumed.op[0] == ">" else -excess) - int("=" not in assumed.op))
+    return frozenset(found)
 
 
 def _one(form: Cases) -> Quasi:
@@ -122,22 +144,25 @@ def program_terms(
     are to have as a symbol; one that a kernel takes as `const` is refused. Raises what `terms_of` raises.
     """
     from roofdsl.loops.programs import program
+    from roofdsl.predict.program import Units
 
     lowered = program(checked, name, settings)
     if over is not None:
         _check_free(checked, name, settings, lowered, over)
+    units = Units(machine, options.unit)
     known: dict[tuple[str, tuple[tuple[str, int], ...]], Terms] = {}
     found: dict[str, Terms] = {}
     for launch in lowered.launches:
         kernel = launch.kernel
         key = (kernel.name, kernel.constants)
         if key not in known:
-            known[key] = terms_of(kernel, machine, replace(options, unit=_unit(kernel, machine, options.unit)))
+            known[key] = terms_of(kernel, machine, replace(options, unit=units.of(kernel)))
         values, times = {n: quasi(e) for n, e in launch.arguments}, quasi(launch.times)
         label = f"{kernel.name}({', '.join(str(e) for _, e in launch.arguments)})"
-        compute, moved = (form.substitute(values) * times for form in (known[key].compute_s, known[key].memory_bytes))
-        before = [found[label]] if label in found else []
-        found[label] = replace(summed([Terms(label, compute, moved), *before]), label=label)
+        one = known[key]
+        compute, moved = (form.substitute(values) * times for form in (one.compute_s, one.memory_bytes))
+        terms = Terms(label, compute, moved, frozenset(q.substitute(values) for q in one.within))
+        found[label] = replace(summed([terms, found[label]]), label=label) if label in found else terms
     constants = {p.name.text for p in checked.programs[name].tree.parameters if p.const}
     return _values(name, lowered.parameters, settings, constants), tuple(found.values())
 
@@ -164,14 +189,6 @@ def _values(
     if unknown:
         raise CommandError(f"{name} has no parameter `{unknown[0]}`", f"it has {', '.join(known)}")
     return known
-
-
-def _unit(kernel: Kernel, machine: Machine, unit: str | None) -> str | None:
-    """The matrix unit where the kernel is a contraction in types for which the machine has it."""
-    if unit is None or not is_contraction(kernel):
-        return None
-    types = {t for s in ClosedForms(kernel, {}).operations for t, _ in s.operations}
-    return unit if all(machine.stated(t, unit) is not None for t in types) else None
 
 
 def quasi(e: IntExpr) -> Quasi:

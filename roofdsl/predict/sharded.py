@@ -290,4 +290,4 @@ def _break_evens(
                 size = size * quasi(d)
             seconds = seconds + size * (share / network.bandwidth_bytes_per_s) + steps * network.latency_s
         others.append((network.link, seconds))
-    return tuple(break_even(name, compute, other, parameter, values) for name, other in others)
+    return tuple(break_even(name, (compute, other), parameter, values, within=terms.within) for name, other in others)

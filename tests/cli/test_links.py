@@ -19,7 +19,7 @@ PRINTED = {
     "shard_sums": f"shard matmul_bdf --split D --devices 2 --over D {TPU}",
     "shard_gather": f"shard matmul_bdf --split F --devices 4 --gather X --result parts --topology two-way-ring {TPU}",
     "break_even": f"break-even matmul_i8 --over B {TPU}",
-    "break_even_program": "break-even layer_decode --over batch --set old=128 --machine h100_sxm --unit tensor",
+    "break_even_program": "break-even layer_decode --over batch --set context=128 --machine h100_sxm --unit tensor",
 }
 
 

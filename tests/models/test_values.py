@@ -154,9 +154,27 @@ def test_attention() -> None:
     np.testing.assert_allclose(after["O"], p @ before["V"])
 
 
+def test_causal_attention_in_tiles() -> None:
+    for n, bq, bk in ((6, 2, 3), (6, 3, 2), (8, 4, 2)):
+        before, after = ran("flash_attention_causal", n=n, dh=3, bq=bq, bk=bk)
+        scores = np.where(np.tri(n, dtype=bool), before["scale"] * before["Q"] @ before["K"].T, -np.inf)
+        np.testing.assert_allclose(after["O"], softmax(scores) @ before["V"])
+
+
+def test_the_products_of_fused_attention() -> None:
+    """Without its exponentials: the scores themselves weight the values."""
+    b, new, context = 2, 3, 5
+    for name in ("attention_products", "attention_products_f8"):
+        before, after = ran(name, batch=b, new=new, context=context, kv=2, group=2, dh=3)
+        for t in range(new):
+            seen = context - new + t + 1
+            s = np.einsum("bhgk,buhk->bhgu", before["Q"][:, t], before["K"][:, :seen])
+            np.testing.assert_allclose(after["O"][:, t], np.einsum("bhgu,buhk->bhgk", s, before["V"][:, :seen]))
+
+
 def test_causal_attention_with_grouped_queries() -> None:
     b, new, old, kv, dh, group = 2, 3, 2, 2, 3, 2
-    sizes = {"batch": b, "new": new, "old": old, "kv": kv, "group": group}
+    sizes = {"batch": b, "new": new, "context": old + new, "kv": kv, "group": group}
     first, scores = ran("attention_scores", **sizes, dh=dh)
     second, weights = ran("attention_softmax", {"S": scores["S"]}, **sizes)
     third, values = ran("attention_values", {"P": weights["P"]}, **sizes, dh=dh)

@@ -8,6 +8,7 @@ import pytest
 
 from roofdsl.analysis.writing import text
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.machine.model import Machine
@@ -18,6 +19,7 @@ from roofdsl.predict.forms import kernel_terms, program_terms, summed, terms_of
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_program
 from roofdsl.predict.sharded import predict_sharded, shard
+from roofdsl.predict.threshold import Question, program_bounds
 from tests.predict.machines import kernel_of, machine
 
 TPU = load_machine("tpu_v5e")
@@ -29,9 +31,8 @@ def of_kernel(name: str, over: str, on: Machine = TPU, options: Options = TENSOR
     checked = load_file(shipped_names("kernels")[name])
     known, (terms,) = kernel_terms(checked, name, on, values, options)
     given = {n: v for n, v in known.items() if v is not None}
-    return break_even(
-        "HBM", terms.compute_s, terms.memory_bytes * (1 / on.main_memory.bandwidth_bytes_per_s), over, given
-    )
+    both = (terms.compute_s, terms.memory_bytes * (1 / on.main_memory.bandwidth_bytes_per_s))
+    return break_even("HBM", both, over, given)
 
 
 # ---- the course's problems (How to Scale Your Model, "All About Rooflines" and "How to Think About TPUs") ----
@@ -71,7 +72,7 @@ def test_a_ragged_product_of_8_bits() -> None:
     """D = 4096, F = 16384: the course's 271 is this with its numbers rounded to two digits on the way."""
     assert of_kernel("matmul_i8", "B", D=4096, F=16384).first == 263
     rounded = break_even(
-        "HBM", x * Fraction(13 * 10**7, 394 * 10**12), (x * 20000 + 67 * 10**6) * Fraction(1, 81 * 10**10), "x"
+        "HBM", (x * Fraction(13 * 10**7, 394 * 10**12), (x * 20000 + 67 * 10**6) * Fraction(1, 81 * 10**10)), "x"
     )
     assert rounded.first == 271
 
@@ -119,9 +120,9 @@ def test_predictions_change_where_the_form_says(name: str, over: str, values: di
 def test_terms_are_the_predictions() -> None:
     """Compute seconds and bytes, with mixed classes and types, at sizes of no special form."""
     h100 = load_machine("h100_sxm")
-    for name in ("attention_softmax", "rms_norm", "swiglu", "linear_f8"):
+    for name in ("attention_exponentials", "rms_norm", "swiglu", "linear_f8"):
         own = kernel(load_file(shipped_names("kernels")[name]), name, {})
-        sizes = {p.name: 3 + k for k, p in enumerate(own.parameters)}
+        sizes = {p.name: 3 + k for k, p in enumerate(own.parameters)}  # new before context
         options = Options(unit="tensor") if name == "linear_f8" else Options()
         terms, p = terms_of(own, h100, options), predict(own, sizes, h100, options)
         assert terms.compute_s.evaluate(sizes) == p.compute_s
@@ -129,7 +130,7 @@ def test_terms_are_the_predictions() -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [{"batch": 3, "old": 50}, {"batch": 700, "old": 30, "d": 512, "kv": 2, "dh": 64, "ffn": 900}]
+    "sizes", [{"batch": 3, "context": 50}, {"batch": 700, "context": 30, "d": 512, "kv": 2, "dh": 64, "ffn": 900}]
 )
 def test_terms_of_programs_are_the_predictions(sizes: dict[str, int]) -> None:
     h100 = load_machine("h100_sxm")
@@ -154,9 +155,32 @@ def test_separate_pipes_have_no_sum() -> None:
 
 
 def test_a_const_parameter_does_not_grow() -> None:
+    text = (
+        "kernel k(n, const s = 2):\n    inout A: f64[n]\n    for i in range(n):\n        A[i] += A[i] * A[i]\n"
+        "program p(n = 9, s = 2):\n    run k(n * s, s)\n"
+    )
+    file = load_file(Source("k.roof", text))
+    one = machine("peak f64 fma 1 TFLOP/s")
+    values, _ = program_terms(file, "p", one, {}, over="n")
+    assert values == {"n": 9, "s": 2}
+    with pytest.raises(CommandError, match="gives s to k as a `const` parameter"):
+        program_terms(file, "p", one, {}, over="s")
+
+
+@pytest.mark.parametrize("sizes", [{"context": 2048}, {"context": 64}, {"context": 64, "d": 512, "ffn": 700, "kv": 2}])
+def test_numbers_agree_with_those_found_over_all_integers(sizes: dict[str, int]) -> None:
+    """`threshold` finds the same sizes another way: by intervals in which each term is the largest."""
+    h100 = load_machine("h100_sxm")
     file = load_file(shipped_names("kernels")["layer_decode"])
-    with pytest.raises(CommandError, match="gives group to attention_scores as a `const` parameter"):
-        program_terms(file, "layer_decode", load_machine("h100_sxm"), {}, TENSOR, over="group")
+    values, terms = program_terms(file, "layer_decode", h100, sizes, TENSOR)
+    given = {n: v for n, v in values.items() if v is not None}
+    question = Question("batch", TENSOR, terms=("compute", "HBM"))
+    whole, parts = program_bounds(file, "layer_decode", sizes, h100, question)
+    for t, bounds in zip([*terms, summed(terms)], [*parts, whole], strict=True):
+        both = (t.compute_s, t.memory_bytes * (1 / h100.main_memory.bandwidth_bytes_per_s))
+        found = break_even("HBM", both, "batch", given)
+        theirs = [(i.first, i.last) for i in bounds.intervals if i.names == ("compute",)]
+        assert list(found.intervals or ()) == theirs, t.label
 
 
 # ---- shapes of the inequality ----
@@ -175,7 +199,7 @@ def test_a_const_parameter_does_not_grow() -> None:
     ],
 )
 def test_intervals(compute: Quasi, other: Quasi, intervals: tuple[object, ...]) -> None:
-    found = break_even("t", compute, other, "x")
+    found = break_even("t", (compute, other), "x")
     assert found.intervals == intervals
     for size in range(1, 40):
         inside = any(a <= size and (b is None or size <= b) for a, b in found.intervals or ())
@@ -183,7 +207,16 @@ def test_intervals(compute: Quasi, other: Quasi, intervals: tuple[object, ...]) 
 
 
 def test_other_parameters_stay_symbols() -> None:
-    found = break_even("t", x * y * 6, x * 2 + y * 4, "x")
+    found = break_even("t", (x * y * 6, x * 2 + y * 4), "x")
     assert (str(found.form), found.limit, found.intervals) == ("2*y/(3*y - 1)", Fraction(2, 3), None)
-    known = break_even("t", x * y * 6, x * 2 + y * 4, "x", {"y": 5})
+    known = break_even("t", (x * y * 6, x * 2 + y * 4), "x", {"y": 5})
     assert known.intervals == ((1, None),)
+
+
+def test_only_sizes_that_are_allowed_count() -> None:
+    wave = (x * 20, x * x + 51)  # from 3 to 17
+    for least, most, intervals in [(1, 17, ((3, None),)), (5, 99, ((1, 17),)), (1, 2, ()), (18, 30, ())]:
+        found = break_even("t", wave, "x", within=[x - least, most - x])
+        assert found.intervals == intervals
+    with_names = break_even("t", (x * 3, x * 2 + 5), "x", {"y": 9}, within=[y - x])
+    assert with_names.intervals == ((5, None),)
