@@ -1,0 +1,153 @@
+"""The lower bound of a kernel: the largest of what its arguments give, each of which holds at every size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sympy
+
+from roofdsl.analysis.expressions import expression, parameter, polynomial
+from roofdsl.bounds.bottleneck import Bottleneck, bottleneck
+from roofdsl.bounds.counting import count, far, top_terms
+from roofdsl.bounds.flow import Flow, NotExact, flow
+from roofdsl.bounds.partition import Partition, partition
+from roofdsl.bounds.stencil import Stencil, stencil
+from roofdsl.bounds.untile import untiled
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.transform import apply
+from roofdsl.polyhedral.library import LibraryFailure, TooHard, limited
+
+T = TypeVar("T")
+OPERATIONS = 3_000_000
+"""Integer-set operations (a second or two) for each argument; one that needs more is left out."""
+
+FEW_OPERATIONS = 500_000
+"""As OPERATIONS, for the search for bottlenecks, which most kernels do not have."""
+
+
+@dataclass(frozen=True)
+class Compulsory:
+    """Elements that are there before and are read: each is loaded once at least. In sympy, also by array."""
+
+    loads: Any
+    by_array: tuple[tuple[str, Any], ...]
+    leading: Any
+
+
+@dataclass(frozen=True)
+class Bound:
+    """loads >= max of the arguments, in elements, for every legal order, all sizes the kernel allows and all S >= 1.
+
+    size: the symbol of S, elements of fast memory. untiled: the kernel was bounded without its tile loops.
+    notes: arguments that said nothing, and why.
+    """
+
+    kernel: Kernel
+    size: Any
+    compulsory: Compulsory
+    partition: Partition | None
+    stencil: Stencil | None
+    bottleneck: Bottleneck | None
+    registers: int
+    untiled: bool
+    notes: tuple[str, ...]
+    flow: Flow | None
+
+    @property
+    def arguments(self) -> list[tuple[str, Any]]:
+        """(name, value) of every argument there is."""
+        found = [("compulsory", self.compulsory.loads)]
+        for name in ("partition", "stencil", "bottleneck"):
+            part = getattr(self, name)
+            if part is not None:
+                found.append((name, part.value))
+        return found
+
+    @property
+    def loads(self) -> Any:
+        """The bound as one sympy expression in the parameters and S."""
+        values = [v for _, v in self.arguments]
+        return values[0] if len(values) == 1 else sympy.Max(*values, evaluate=False)
+
+    def leading(self) -> list[Any]:
+        """The leading terms of all arguments."""
+        parts = [self.compulsory, self.partition, self.stencil, self.bottleneck]
+        return [p.leading for p in parts if p is not None]
+
+    def at(self, params: Mapping[str, int], elements: int) -> tuple[int, str]:
+        """(the bound as a whole number of loads, the argument that gives it) at sizes and S = `elements`."""
+        values = {parameter(n): v for n, v in params.items()} | {self.size: elements}
+        best = (0, "compulsory")
+        for name, value in self.arguments:
+            # one digit more than needed, and down a little: a bound may be too low, never too high
+            number = sympy.ceiling(sympy.N(value.subs(values), 30) - sympy.Rational(1, 10**9))
+            if int(number) > best[0]:
+                best = (int(number), name)
+        return best
+
+
+def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
+    """The lower bound of `kernel`, with some parameters as `numbers`. Raises nothing but for illegal directives."""
+    plain = apply(kernel)
+    simple = untiled(plain)
+    size = sympy.Symbol("S" if all(p.name != "S" for p in kernel.parameters) else "S_fast", integer=True, positive=True)
+    notes: list[str] = []
+    given = {n: v for n, v in (numbers or {}).items() if any(p.name == n for p in simple.parameters)}
+    found = _guarded("the flow of values", lambda: flow(simple, given), notes)
+    if found is None:
+        return Bound(kernel, size, _touched(plain, given), None, None, None, 0, False, tuple(notes), None)
+    partitioned = _guarded("the partition argument", lambda: partition(found, size), notes)
+    waves = _guarded("the stencil argument", lambda: stencil(found, size), notes)
+    narrow = None
+    if waves is None:
+        narrow = _guarded("the bottleneck argument", lambda: bottleneck(found, size), notes, FEW_OPERATIONS)
+    return Bound(
+        kernel, size, _compulsory(found), partitioned, waves, narrow, found.registers, simple is not plain,
+        tuple(notes), found,
+    )  # fmt: skip
+
+
+def _guarded(what: str, compute: Callable[[], T], notes: list[str], operations: int = OPERATIONS) -> T | None:
+    """What `compute` gives, or None with a note of why not."""
+    try:
+        with limited(what, operations):
+            return compute()
+    except NotExact as error:
+        notes.append(f"{what} has no exact form: {error}")
+    except (TooHard, LibraryFailure):
+        notes.append(f"{what} needs more integer-set operations than it is given")
+    return None
+
+
+def _compulsory(found: Flow) -> Compulsory:
+    counts = [(name, count(found, values)) for name, values in sorted(found.inputs().items())]
+    by_array = tuple((name, expression(c)) for name, c in counts)
+    total = sum((e for _, e in by_array), sympy.Integer(0))
+    main = sum((polynomial(far(found, c)) for _, c in counts), sympy.Integer(0))
+    return Compulsory(total, by_array, top_terms(main) if main else main)
+
+
+def _touched(kernel: Kernel, numbers: Mapping[str, int]) -> Compulsory:
+    """The compulsory loads by the engine's own counting, where the flow of values has no exact form."""
+    from roofdsl.polyhedral.cases import closed_form
+    from roofdsl.polyhedral.compulsory import compulsory
+    from roofdsl.polyhedral.count import count_symbolic
+    from roofdsl.polyhedral.misses import CannotCount
+    from roofdsl.polyhedral.reuse import NotCertified
+    from roofdsl.polyhedral.sizes import NotAffine
+    from roofdsl.polyhedral.stream import build
+
+    try:
+        with limited("compulsory loads"):
+            stream = build(kernel, numbers, None)
+            by_array = []
+            for residencies in compulsory(stream):
+                number = count_symbolic([residencies.begun_by_read])
+                form = closed_form(number, stream.context, stream.sizes.meaning())
+                by_array.append((residencies.array, expression(form)))
+            total = sum((e for _, e in by_array), sympy.Integer(0))
+            return Compulsory(total, tuple(by_array), total)
+    except (NotAffine, NotCertified, CannotCount, LibraryFailure, TooHard):
+        return Compulsory(sympy.Integer(0), (), sympy.Integer(0))

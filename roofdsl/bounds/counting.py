@@ -1,0 +1,45 @@
+"""Sizes of parametric sets as closed forms, and which of them grow faster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import islpy as isl
+import sympy
+
+from roofdsl.bounds.flow import Flow, sets
+from roofdsl.polyhedral.cases import Case, Cases, closed_form
+from roofdsl.polyhedral.library import cardinality
+from roofdsl.polyhedral.quasi import Quasi
+
+FAR = 1 << 20
+"""A size at which the case of large sizes holds."""
+
+
+def count(flow: Flow, union: Any) -> Cases:
+    """The number of points of an isl.UnionSet (or isl.Set), in the kernel's parameters. Raises TooHard."""
+    total: Any = None
+    for part in [union] if isinstance(union, isl.Set) else sets(union):
+        number = cardinality(part.intersect_params(flow.context).make_disjoint().coalesce())
+        total = number if total is None else total.add(number)
+    return Cases(()) if total is None else closed_form(total, flow.context, flow.meaning)
+
+
+def far(flow: Flow, cases: Cases) -> Quasi:
+    """The value for large sizes, all parameters of one order."""
+    env = {name: FAR for q in flow.meaning.values() for name in q.names()}
+    found: Case | None = next((c for c in cases.cases if c.holds(env)), None)
+    return Quasi.constant(0) if found is None else found.value
+
+
+def degree(flow: Flow, cases: Cases) -> int:
+    """The total degree for large sizes; -1 for nothing."""
+    value = far(flow, cases)
+    return value.degree(value.names()) if value else -1
+
+
+def top_terms(value: Any) -> Any:
+    """The terms of the highest total degree of a polynomial in the parameters."""
+    terms = sympy.Add.make_args(sympy.expand(value))
+    degrees = [sympy.Poly(t, *t.free_symbols).total_degree() if t.free_symbols else 0 for t in terms]
+    return sympy.Add(*(t for t, d in zip(terms, degrees, strict=True) if d == max(degrees)))

@@ -1,0 +1,233 @@
+"""Which value each read reads: the exact flow of values of a kernel, in integer sets, with its loop variables.
+
+An execution of the k-th assignment is a point `S<k>[loop variables]` and stands for the value it makes; a value that
+is there before is `IN_<array>[subscripts]`. A `let` is taken together with the assignments of its own block that use
+it. Scalars that are assigned to are values like elements; `in` scalars cost nothing and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.analysis.dependences import Use, uses
+from roofdsl.lang.record import replace
+from roofdsl.loops.accesses import PlacedStatement, operands, statements
+from roofdsl.loops.integers import IntExpr
+from roofdsl.loops.model import (
+    Array,
+    Assign,
+    Binary,
+    Call,
+    DataCompare,
+    Expr,
+    Kernel,
+    Let,
+    LetRef,
+    Select,
+    Unary,
+)
+from roofdsl.polyhedral.instances import Encoder, variable
+from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.sizes import NotAffine
+
+
+class NotExact(Exception):
+    """The kernel's executions have no exact form as integer sets; the message says what is in the way."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """One place in the text that is read. values: isl.UnionMap from executions to the values they read there."""
+
+    array: Array
+    subscripts: tuple[IntExpr, ...]
+    values: Any
+
+    @property
+    def text(self) -> str:
+        """As it may be written."""
+        return f"{self.array.name}[{', '.join(map(str, self.subscripts))}]" if self.subscripts else self.array.name
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An assignment: its executions (isl.Set of S<k>), and the distinct places it reads."""
+
+    name: str
+    placed: PlacedStatement
+    domain: Any
+    reads: tuple[Read, ...]
+    array: Array
+    target: tuple[IntExpr, ...]
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """The names of the loop variables, outermost first."""
+        return tuple(loop.var for loop in self.placed.loops)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """All assignments of a kernel with what they read.
+
+    context: isl parameter set. registers: values that may be outside fast memory while it runs: operands of the
+    statement under way, `let`s and scalars.
+    """
+
+    kernel: Kernel
+    statements: tuple[Statement, ...]
+    context: Any
+    meaning: Mapping[str, Quasi]
+    registers: int
+
+    def inputs(self) -> dict[str, Any]:
+        """isl.Set of the elements of each array whose values from before are read."""
+        found: dict[str, Any] = {}
+        for statement in self.statements:
+            for read in statement.reads:
+                for values in sets(read.values.range()):
+                    if values.get_tuple_name() == f"IN_{read.array.name}" and read.array.dims:
+                        old = found.get(read.array.name)
+                        found[read.array.name] = values if old is None else old.union(values)
+        return {name: values.coalesce() for name, values in found.items()}
+
+
+def flow(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Flow:
+    """The flow of values of a kernel without directives. Raises NotExact."""
+    encoder = Encoder(kernel, numbers)
+    placed = list(_inlined(kernel))
+    try:
+        parts = [_Part(encoder, kernel, f"S{k}", p) for k, p in enumerate(placed)]
+    except NotAffine as error:
+        raise NotExact(f"{error} is not affine in loop variables and parameters") from None
+    if not encoder.exact:
+        names = ", ".join(sorted(encoder.hard)) or "its loops"
+        raise NotExact(f"its executions are not affine in {names}")
+    context = encoder.make([], []).params()
+    written: dict[str, Any] = {}
+    for part in parts:
+        name = part.target.array.name
+        old = written.get(name, isl.UnionMap("{ }"))
+        written[name] = old.union(isl.UnionMap.from_map(part.place(part.target)))
+    schedule = isl.UnionMap("{ }")
+    width = max((2 * len(p.placed.loops) + 2 for p in parts), default=2)
+    for part in parts:
+        schedule = schedule.union(isl.UnionMap.from_map(part.moment(width, "", 1)))
+        schedule = schedule.union(isl.UnionMap.from_map(part.moment(width, "R_", 0)))
+    found = tuple(part.statement(written, schedule) for part in parts)
+    counts = [len(s.reads) for s in found]
+    scalars = sum(1 for a in kernel.arrays if a.is_scalar and a.intent != "in")
+    lets = len({p.statement.name for p in statements(kernel.body) if isinstance(p.statement, Let)})
+    meaning = {f"p_{n}": Quasi.symbol(n) for n in encoder.names}
+    return Flow(kernel, found, context, meaning, max(counts, default=0) + scalars + lets)
+
+
+def sets(union: Any) -> list[Any]:
+    """The isl.Sets (or isl.Maps) of a union."""
+    found: list[Any] = []
+    if isinstance(union, isl.UnionMap):
+        union.foreach_map(found.append)
+    else:
+        union.foreach_set(found.append)
+    return found
+
+
+class _Part:
+    """One assignment on its way to a Statement."""
+
+    def __init__(self, encoder: Encoder, kernel: Kernel, name: str, placed: PlacedStatement) -> None:
+        self.encoder, self.name, self.placed = encoder, name, placed
+        self.names = {loop.var: variable("x", loop.var) for loop in placed.loops}
+        self.variables = list(self.names.values())
+        self.domain = encoder.make(self.variables, encoder.domain(placed, "x")).set_tuple_name(name)
+        assert isinstance(placed.statement, Assign)
+        every = uses(placed.statement)
+        self.target = every[-1]
+        self.read: dict[object, Use] = {}
+        for use in every[:-1]:
+            if use.array.dims or use.array.intent != "in":
+                self.read.setdefault(use.place, use)
+
+    def place(self, use: Use) -> Any:
+        """isl.Map from executions to the element."""
+        where = [self.encoder.expression(s, self.names) for s in use.subscripts]
+        parameters = ", ".join(f"p_{n}" for n in self.encoder.names)
+        executions, element = f"{self.name}[{', '.join(self.variables)}]", f"E_{use.array.name}[{', '.join(where)}]"
+        return isl.Map(f"[{parameters}] -> {{ {executions} -> {element} }}").intersect_domain(self.domain)
+
+    def moment(self, width: int, prefix: str, last: int) -> Any:
+        """isl.Map from executions (their tuple's name prefixed) to the time at which they happen."""
+        position = self.placed.position
+        time = [str(position[0])]
+        for loop, place in zip(self.variables, position[1:], strict=True):
+            time += [loop, str(place)]
+        time += ["0"] * (width - 1 - len(time)) + [str(last)]
+        parameters = ", ".join(f"p_{n}" for n in self.encoder.names)
+        head = f"{prefix}{self.name}[{', '.join(self.variables)}]"
+        return isl.Map(f"[{parameters}] -> {{ {head} -> [{', '.join(time)}] }}")
+
+    def statement(self, written: Mapping[str, Any], schedule: Any) -> Statement:
+        reads = tuple(Read(u.array, u.subscripts, self._values(u, written, schedule)) for u in self.read.values())
+        return Statement(self.name, self.placed, self.domain, reads, self.target.array, self.target.subscripts)
+
+    def _values(self, use: Use, written: Mapping[str, Any], schedule: Any) -> Any:
+        place = self.place(use)
+        name = use.array.name
+        if name not in written:
+            return isl.UnionMap.from_map(place.set_tuple_name(isl.dim_type.out, f"IN_{name}"))
+        sink = place.set_tuple_name(isl.dim_type.in_, f"R_{self.name}")
+        info = isl.UnionAccessInfo.from_sink(isl.UnionMap.from_map(sink))
+        info = info.set_must_source(written[name]).set_schedule_map(schedule)
+        answer = info.compute_flow()
+        values = isl.UnionMap("{ }")
+        for each in sets(answer.get_must_dependence().reverse()):
+            values = values.union(isl.UnionMap.from_map(each.set_tuple_name(isl.dim_type.in_, self.name)))
+        for each in sets(answer.get_must_no_source()):
+            named = each.set_tuple_name(isl.dim_type.in_, self.name).set_tuple_name(isl.dim_type.out, f"IN_{name}")
+            values = values.union(isl.UnionMap.from_map(named))
+        return values.coalesce()
+
+
+# ---- lets ----
+
+
+def _inlined(kernel: Kernel) -> Iterator[PlacedStatement]:
+    """The assignments, with the `let`s of their own block put into them where nothing between changes what they read.
+
+    A `let` used in an inner block, or after a change of what it reads, is left out: it is a value in a register.
+    """
+    known: dict[str, tuple[tuple[int, ...], Expr]] = {}
+    for placed in statements(kernel.body):
+        block = placed.position[:-1]
+        known = {n: (b, e) for n, (b, e) in known.items() if b == block[: len(b)]}
+        here = {n: e for n, (b, e) in known.items() if b == block}
+        statement = placed.statement
+        if isinstance(statement, Let):
+            known[statement.name] = (block, _with_lets(statement.value, here))
+        elif isinstance(statement, Assign):
+            yield replace(placed, statement=replace(statement, value=_with_lets(statement.value, here)))
+            changed = statement.target.array.name
+            known = {n: (b, e) for n, (b, e) in known.items() if all(o.array.name != changed for o in operands(e))}
+
+
+def _with_lets(e: Expr, lets: Mapping[str, Expr]) -> Expr:
+    match e:
+        case LetRef(name):
+            return lets.get(name, e)
+        case Unary():
+            return replace(e, operand=_with_lets(e.operand, lets))
+        case Binary():
+            return replace(e, left=_with_lets(e.left, lets), right=_with_lets(e.right, lets))
+        case Call():
+            return replace(e, args=tuple(_with_lets(a, lets) for a in e.args))
+        case Select():
+            c: DataCompare = e.condition
+            condition = replace(c, left=_with_lets(c.left, lets), right=_with_lets(c.right, lets))
+            yes, no = _with_lets(e.if_true, lets), _with_lets(e.if_false, lets)
+            return replace(e, condition=condition, if_true=yes, if_false=no)
+        case _:
+            return e

@@ -1,0 +1,60 @@
+"""How much a finite set A of lattice points grows when a neighbourhood K is added: |A + K| >= |A| + c |A|^((m-1)/m).
+
+Three arguments, each for every finite A in Z^m; the largest c that one of them gives counts.
+
+- Lines: where K holds l_j + 1 points in a row in each of m independent directions, |A + K| - |A| >= l_j |A along j|
+  (every line that meets A gains l_j points), and the m shadows multiply to at least |A|^(m-1) (Loomis, Whitney 1949):
+  c = (l_1 ... l_m)^(1/m).
+- Boxes: where K holds a box of (a_1 + 1) x ... x (a_m + 1) points, unit cubes about the points and the inequality of
+  Brunn and Minkowski give c = m (a_1 ... a_m)^(1/m).
+- The cross in the plane (a point and its four neighbours): |A + K| >= |A| + sqrt(8 |A| - 4) + 2, attained by diamonds
+  (Wang, Wang 1977, SIAM J. Appl. Math. 33): c = 2 sqrt(2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+from typing import Any
+
+import sympy
+
+from roofdsl.bounds.exponents import echelon
+
+Point = tuple[int, ...]
+
+
+def growth(points: frozenset[Point], dimensions: int) -> Any:
+    """c, a sympy number; 0 where none of the arguments applies."""
+    return max([sympy.Integer(0), *_by_lines(points, dimensions), *_by_boxes(points, dimensions), *_by_cross(points)])
+
+
+def _by_lines(points: frozenset[Point], m: int) -> Iterator[Any]:
+    longest: dict[Point, int] = {}
+    for a, b in product(points, points):
+        step = tuple(y - x for x, y in zip(a, b, strict=True))
+        if any(step) and next(s for s in step if s) > 0:
+            length, at = 1, tuple(y + s for y, s in zip(b, step, strict=True))
+            while at in points:
+                length, at = length + 1, tuple(y + s for y, s in zip(at, step, strict=True))
+            longest[step] = max(length, longest.get(step, 0))
+    for steps in combinations(sorted(longest, key=lambda s: -longest[s])[:8], m):
+        if len(echelon(steps)) == m:
+            yield sympy.root(sympy.prod([longest[s] for s in steps]), m)
+
+
+def _by_boxes(points: frozenset[Point], m: int) -> Iterator[Any]:
+    most = [max(p[i] for p in points) - min(p[i] for p in points) for i in range(m)]
+    for sides in product(*(range(1, side + 1) for side in most)):
+        cells = list(product(*(range(side + 1) for side in sides)))
+        for corner in points:
+            if all(tuple(c + d for c, d in zip(corner, cell, strict=True)) in points for cell in cells):
+                yield m * sympy.root(sympy.prod(sides), m)
+                break
+
+
+def _by_cross(points: frozenset[Point]) -> Iterator[Any]:
+    for p in points:
+        if len(p) == 2 and {(p[0] + a, p[1] + b) for a, b in ((1, 0), (-1, 0), (0, 1), (0, -1))} <= points:
+            yield 2 * sympy.sqrt(2)
+            return

@@ -1,0 +1,137 @@
+"""The partition argument: what S elements of fast memory and T arrivals allow to be computed.
+
+Cut any run into stretches of T arrivals each (an arrival is a load, or an object made on chip). What a stretch uses
+was in fast memory at its begin (S elements, and the operands under way) or arrives in it: X = S + T objects at most.
+A piece computes at most H(X) = c X^s executions from them, so there are at least |V| / H(X) - 1 whole stretches, and
+
+    loads >= T (|V| / H(S + T) - 1) - made,    T = S / (s - 1) is best.
+
+Hong and Kung 1981 (the partition); Irony, Toledo, Tiskin 2004 (segments of T loads with Loomis-Whitney); Smith, Lowery,
+Langou, van de Geijn 2019 (T = 2S for matrix products: 2 n^3 / sqrt(S)); Christ et al. 2013 (exponents for any
+subscripts); Olivry et al., PLDI 2020, and Kwasniewski et al., SPAA 2021 (several statements, constants).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from roofdsl.analysis.expressions import expression, polynomial
+from roofdsl.bounds.counting import far, top_terms
+from roofdsl.bounds.exponents import averages, exponents
+from roofdsl.bounds.flow import Flow
+from roofdsl.bounds.pieces import Piece, pieces, together
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """H(X) = constant * X^power for one piece: the exponents s_j of its slots, and each class's share of X."""
+
+    piece: Piece
+    exponents: tuple[Fraction, ...]
+    constant: Any
+    power: Fraction
+
+
+@dataclass(frozen=True)
+class Partition:
+    """loads >= value (sympy, in the parameters and S), by stretches of `stretch` arrivals; leading: its main term."""
+
+    parts: tuple[Allowed, ...]
+    registers: int
+    stretch: Any
+    value: Any
+    leading: Any
+
+
+def rational(value: Fraction) -> Any:
+    """A fraction as a sympy number."""
+    return sympy.Rational(value.numerator, value.denominator)
+
+
+def allowed(piece: Piece) -> Allowed | None:
+    """H(X) of a piece with the exponents that allow least; None where no exponents bound it.
+
+    |E| <= prod_j (f_j x_j)^s_j, and x_j <= x_c for the class c of slot j with sum_c x_c <= X, is largest at
+    x_c = X s_c / s (inequality of weighted means), where s_c sums the exponents of the class and s all of them.
+    """
+    kernels = sorted({s.lost for s in piece.slots})
+    found = exponents(kernels, len(piece.loops)) if kernels else []
+    best: Allowed | None = None
+    for point in averages(found):
+        shares = []
+        for slot in piece.slots:
+            alike = sum(other.lost == slot.lost for other in piece.slots)
+            shares.append(point[kernels.index(slot.lost)] / alike)
+        total = sum(shares, Fraction(0))
+        constant = sympy.Rational(1, 2) if piece.halves else sympy.Integer(1)
+        for slot, share in zip(piece.slots, shares, strict=True):
+            constant *= sympy.Integer(slot.factor) ** rational(share)
+        for group in sorted({s.group for s in piece.slots}):
+            own = sum((e for s, e in zip(piece.slots, shares, strict=True) if s.group == group), Fraction(0))
+            if own:
+                constant *= rational(own / total) ** rational(own)
+        if best is None or constant.evalf() < best.constant.evalf():
+            best = Allowed(piece, tuple(shares), constant, total)
+    return best
+
+
+def partition(flow: Flow, size: Any) -> Partition | None:
+    """The best partition bound that is found; `size` is the symbol of S. None where no piece has one."""
+    single = pieces(flow)
+    every = list(single)
+    for k, first in enumerate(single):
+        for second in single[k:]:
+            every += together(flow, first, second)
+    candidates = [a for p in every if (a := allowed(p)) is not None and a.power > 1]
+    if not candidates:
+        return None
+    candidates.sort(key=lambda a: -_weight(flow, a))
+    best: Partition | None = None
+    for main in candidates[:4]:
+        chosen = [main]
+        for other in candidates:
+            if other.power == main.power and all(_apart(other.piece, c.piece) for c in chosen):
+                chosen.append(other)
+        made = _bound(flow, chosen, size)
+        if best is None or _far(flow, made.leading) > _far(flow, best.leading):
+            best = made
+    return best
+
+
+def _apart(first: Piece, second: Piece) -> bool:
+    """Whether the pieces share no statement and no object."""
+    if set(first.names) & set(second.names):
+        return False
+    return all(a.is_disjoint(b) for a in first.objects.values() for b in second.objects.values())
+
+
+def _weight(flow: Flow, a: Allowed) -> float:
+    """The leading number of stretches at large sizes, to compare with."""
+    value = far(flow, a.piece.size)
+    names = dict.fromkeys(value.names(), 1 << 30)
+    size = 1 << 20
+    return float(value.evaluate(names)) / float(a.constant.evalf()) / float(size) ** float(a.power - 1)
+
+
+def _far(flow: Flow, value: Any) -> float:
+    return float(value.subs({s: (1 << 20 if s.name.startswith("S") else 1 << 30) for s in value.free_symbols}))
+
+
+def _bound(flow: Flow, chosen: Sequence[Allowed], size: Any) -> Partition:
+    """Several pieces without common objects share the X of a stretch: as H is convex, sum_p |E_p| / H_p(X) <= 1."""
+    power = rational(chosen[0].power)
+    room = size + flow.registers
+    stretch = room / (power - 1)
+    if not (1 / (power - 1)).is_integer:
+        stretch = sympy.ceiling(stretch)
+    held = room + stretch
+    stretches = sum(expression(a.piece.size) / (a.constant * held**power) for a in chosen)
+    made = sum(expression(m) for a in chosen for m in a.piece.made)
+    main = sum(polynomial(far(flow, a.piece.size)) / a.constant for a in chosen)
+    top = top_terms(main) * (size / (power - 1)) / (size * power / (power - 1)) ** power
+    return Partition(tuple(chosen), flow.registers, stretch, stretch * (stretches - 1) - made, sympy.powsimp(top))

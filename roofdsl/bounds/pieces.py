@@ -1,0 +1,288 @@
+"""Statements as pieces of a partition argument: executions, and the projections that fast memory limits.
+
+A *slot* is a projection of the executions of a piece whose image in any stretch of the run is held by that stretch:
+every point of the image needs an object of its own in fast memory. Objects are values that are read (one for every
+value), and running values: a chain of updates of one place, each made from the one before, is one object, as it
+changes where it is. An object gets into fast memory by a load, or by being made there: how many are made there at
+most, over the whole run, is counted (`made`) and taken off the bound. Objects of different classes are different;
+projections whose objects may coincide (two reads of one array, `A[i, k] * A[j, k]`) share a class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.bounds.counting import count, degree
+from roofdsl.bounds.exponents import Space, echelon, kernel
+from roofdsl.bounds.flow import Flow, Read, Statement, sets
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import IntExpr
+from roofdsl.polyhedral.cases import Cases
+
+Coordinates = tuple[tuple[tuple[int, ...], str], ...]
+"""The image's coordinates: coefficients of the loops by position, and the text of the rest."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One projection: the directions it loses, its coordinates, its class of objects, and how its images are counted.
+
+    factor: the image has at most so many times as many points as there are objects (2 where two placements of the
+    same objects are taken together).
+    """
+
+    text: str
+    lost: Space
+    coordinates: Coordinates
+    group: int
+    running: bool
+    factor: int = 1
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Executions (isl.Set without a name, dimensions by position) with their slots.
+
+    objects: isl.UnionSet of the values each class stands for, by class; made: objects made on chip, at most.
+    halves: the executions are counted twice by the inequality (a set and its mirror image).
+    """
+
+    names: tuple[str, ...]
+    loops: tuple[str, ...]
+    executions: Any
+    size: Cases
+    slots: tuple[Slot, ...]
+    objects: dict[int, Any]
+    made: tuple[Cases, ...]
+    halves: bool = False
+
+
+def pieces(flow: Flow) -> list[Piece]:
+    """A piece for every statement that a partition argument may say something about."""
+    found = (_piece(flow, statement) for statement in flow.statements)
+    return [p for p in found if p is not None]
+
+
+@dataclass
+class _Candidate:
+    read: Read
+    lost: Space
+    coordinates: Coordinates
+    running: bool
+
+
+def _piece(flow: Flow, statement: Statement) -> Piece | None:
+    n = len(statement.loops)
+    if n < 2:
+        return None
+    whole = statement.domain
+    top = degree(flow, count(flow, whole))
+    if top < n:
+        return None  # executions on a face: nothing of the full order to bound
+    candidates = [c for read in statement.reads if (c := _candidate(statement, read)) is not None]
+    candidates = [c for c in candidates if c.running or degree(flow, count(flow, _made(c.read.values.range()))) < top]
+    domain, classes = _classes(flow, candidates, whole, top)
+    slots: list[Slot] = []
+    for candidate, group in zip(candidates, classes, strict=True):
+        if not any(s.group == group and s.lost == candidate.lost for s in slots):
+            text = candidate.read.text
+            slots.append(Slot(text, candidate.lost, candidate.coordinates, group, candidate.running))
+    objects: dict[int, Any] = {}
+    made: list[Cases] = []
+    inside = isl.UnionSet.from_set(domain)
+    for candidate, group in zip(candidates, classes, strict=True):
+        values = candidate.read.values.intersect_domain(inside).range()
+        objects[group] = objects[group].union(values) if group in objects else values
+        born = _made(values.subtract(inside) if candidate.running else values)
+        made.append(count(flow, born.coalesce()))
+    plain = domain.reset_tuple_id()
+    return Piece((statement.name,), statement.loops, plain, count(flow, plain), tuple(slots), objects, tuple(made))
+
+
+def _made(values: Any) -> Any:
+    """Those of a union of values that statements make."""
+    found = isl.UnionSet("{ }")
+    for part in sets(values):
+        if not part.get_tuple_name().startswith("IN_"):
+            found = found.union(isl.UnionSet.from_set(part))
+    return found
+
+
+def _candidate(statement: Statement, read: Read) -> _Candidate | None:
+    n = len(statement.loops)
+    step = _step(statement, read)
+    if step is not None:
+        rows = kernel([step], n)  # coordinates that do not change along the chain
+        return _Candidate(read, kernel(rows, n), _coordinates(statement, read.subscripts), True)
+    found = _coordinates(statement, read.subscripts)
+    if found is None:
+        return None
+    lost = kernel([c for c, _ in found], n)
+    return _Candidate(read, lost, found, False) if lost else None
+
+
+def _step(statement: Statement, read: Read) -> tuple[int, ...] | None:
+    """The distance between updates of one running value, where `read` is that of the place the statement writes."""
+    if read.array.name != statement.array.name or read.subscripts != statement.target:
+        return None
+    for relation in sets(read.values):
+        if relation.get_tuple_name(isl.dim_type.out) == statement.name:
+            distances = relation.reverse().set_tuple_name(isl.dim_type.in_, "").set_tuple_name(isl.dim_type.out, "")
+            apart = distances.deltas()
+            point = [apart.plain_get_val_if_fixed(isl.dim_type.set, i) for i in range(apart.dim(isl.dim_type.set))]
+            return None if any(p.is_nan() for p in point) else tuple(p.to_python() for p in point)
+    return None
+
+
+def _coordinates(statement: Statement, subscripts: tuple[IntExpr, ...]) -> Any:
+    """The subscripts by the coefficients of the loops, or None where they are not affine."""
+    found = []
+    for subscript in subscripts:
+        form = affine(subscript)
+        if form.hidden() & set(statement.loops):
+            return None
+        by = form.coefficients()
+        rest = sorted((str(t), c) for t, c in form.terms if str(t) not in statement.loops)
+        found.append((tuple(by.get(v, 0) for v in statement.loops), f"{form.constant} {rest}"))
+    return tuple(found)
+
+
+def _classes(flow: Flow, candidates: list[_Candidate], domain: Any, top: int) -> tuple[Any, list[int]]:
+    """(the executions that are left, the class of each candidate).
+
+    Executions are left out where that keeps the objects of two projections apart, if they are few.
+    """
+    groups = list(range(len(candidates)))
+    for b, second in enumerate(candidates):
+        for a, first in enumerate(candidates[:b]):
+            inside = isl.UnionSet.from_set(domain)
+            sides = [c.read.values.intersect_domain(inside) for c in (first, second)]
+            common = sides[0].range().intersect(sides[1].range())
+            if common.is_empty():
+                continue
+            best: Any = None
+            for side in sides if groups[a] != groups[b] else ():
+                left_out = side.intersect_range(common).domain()
+                less = degree(flow, count(flow, left_out))
+                if less < top and (best is None or less < best[0]):
+                    best = (less, left_out)
+            if best is None:
+                old, new = groups[b], groups[a]
+                groups = [new if g == old else g for g in groups]
+                continue
+            for part in sets(best[1]):
+                domain = domain.subtract(part)
+            domain = domain.coalesce()
+    return domain, groups
+
+
+# ---- pieces together ----
+
+
+def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
+    """Two pieces as one in the same lattice, in all ways to place the second beside the first without overlap.
+
+    Their projections must pair off. A pair of one class with equal coordinates has the same objects (an object counts
+    once); one with other coordinates counts each object twice at most; objects of different classes add up.
+    A piece beside its own mirror image (`first is second`) counts each execution twice: |E| <= H / 2. For
+    A[i, k] * A[j, k], i > j, that is the argument of Beaumont, Eyraud-Dubois, Verite, Langou (SPAA 2022).
+    """
+    n = len(first.loops)
+    mirror = first is second
+    if len(second.loops) != n or len(first.slots) != len(second.slots):
+        return []
+    found = []
+    for order in permutations(range(n)):
+        if mirror and order == tuple(range(n)):
+            continue
+        placed = _placed(second.executions, order)
+        executions = first.executions
+        common = executions.intersect(placed)
+        if not common.is_empty():
+            if not mirror or degree(flow, count(flow, common)) >= degree(flow, first.size):
+                continue
+            executions, placed = executions.subtract(common), placed.subtract(common)
+        moved = [_moved(s, order) for s in second.slots]
+        slots, groups = _paired(first, second, moved)
+        if slots is None:
+            continue
+        objects: dict[int, Any] = {}
+        for piece, rename in ((first, groups[0]), (second, groups[1])):
+            for group, values in piece.objects.items():
+                new = rename[group]
+                objects[new] = objects[new].union(values) if new in objects else values
+        size = count(flow, executions if mirror else executions.union(placed).coalesce())
+        names = first.names if mirror else first.names + second.names
+        made = first.made if mirror else first.made + second.made
+        if mirror and not common.is_empty():  # each execution left out may begin a running value anew
+            made = (*made, count(flow, common))
+        both = executions if mirror else executions.union(placed)
+        found.append(Piece(names, first.loops, both, size, tuple(slots), objects, made, mirror))
+    return found
+
+
+def _placed(executions: Any, order: tuple[int, ...]) -> Any:
+    """The executions with dimension `order[i]` in place i."""
+    names = [f"d{i}" for i in range(len(order))]
+    change = isl.Map(f"{{ [{', '.join(names)}] -> [{', '.join(names[o] for o in order)}] }}")
+    return executions.apply(change)
+
+
+def _moved(slot: Slot, order: tuple[int, ...]) -> Slot:
+    lost = echelon([[v[o] for o in order] for v in slot.lost])
+    coordinates = tuple((tuple(c[o] for o in order), rest) for c, rest in slot.coordinates)
+    return replace(slot, lost=lost, coordinates=coordinates)
+
+
+def _paired(first: Piece, second: Piece, moved: list[Slot]) -> tuple[list[Slot] | None, list[dict[int, int]]]:
+    """Slots of both, each with the other's that loses the same directions; and what the classes are called now."""
+    left = list(moved)
+    names: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def root(key: tuple[int, int]) -> tuple[int, int]:
+        while key in names:
+            key = names[key]
+        return key
+
+    def join(a: tuple[int, int], b: tuple[int, int]) -> None:
+        if root(a) != root(b):
+            names[root(b)] = root(a)
+
+    shared = {
+        (g, h)
+        for g, values in first.objects.items()
+        for h, others in second.objects.items()
+        if first is not second and not values.is_disjoint(others)
+    }
+    if first is second:
+        shared = {(g, g) for g in first.objects}
+    for g, h in shared:
+        join((0, g), (1, h))
+    slots: list[Slot] = []
+    for slot in first.slots:
+        fits = [s for s in left if s.lost == slot.lost]
+        if not fits:
+            return None, []
+
+        def same(s: Slot, slot: Slot = slot) -> bool:
+            return (slot.group, s.group) in shared and not s.running and s.coordinates == slot.coordinates
+
+        other = next((s for s in fits if same(s)), None) or fits[0]
+        left.remove(other)
+        factor = 1
+        if not same(other) and root((0, slot.group)) == root((1, other.group)):
+            factor = 2
+        join((0, slot.group), (1, other.group))
+        slots.append(replace(slot, factor=factor * max(slot.factor, other.factor)))
+    number: dict[tuple[int, int], int] = {}
+
+    def called(key: tuple[int, int]) -> int:
+        return number.setdefault(root(key), len(number))
+
+    slots = [replace(s, group=called((0, s.group))) for s in slots]
+    renames = [{g: called((k, g)) for g in p.objects} for k, p in enumerate((first, second))]
+    return slots, renames

@@ -1,0 +1,198 @@
+"""Lower bounds for stencils in a time loop, by how far what a slice needs reaches beyond the slice.
+
+The executions of one time step make a slice of Z^m; slice u reads of slice u - 1 at its own points moved by the
+offsets K1, and of itself at offsets K0. Let E be what a stretch of the run computes, e_u the size of its slice u.
+Everything read and not computed in the stretch is in fast memory at its begin or arrives: at most X = S + T values.
+
+- Without K0: sum over u of (|E_u + K1| - e_(u-1)) <= X. With |A + K1| >= |A| + c |A|^((m-1)/m) (`growth`) the potential
+  k z^((m+1)/m), k = m / (c (m+1)), of z = e_u + what may still arrive falls by e_u at least from slice to slice:
+  |E| <= k X^((m+1)/m). For three points in a row: |E| <= X^2 / 4, and loads >= |V| / S.
+- With K0, both growing by c: slice u needs max(|E_u + K0|, |E_(u+1) + K1|) - e_u values of its own. That is the rise to
+  the next slice, if any, and c e_u^((m-1)/m): X >= u + c |E| / u^(1/m) where u is the largest e, so that
+  |E| <= m (X / (m+1))^((m+1)/m) / c.
+
+Where slices are linked through values of other statements (fdtd: a magnetic field by way of the electric ones), each
+of those stands for at most `shared` points of the slice before, and c is divided by that.
+Reads at the edge (of what no step computes) count as arrivals that cost nothing; there are `made` of them.
+Compare Elango et al. 2015, Olivry et al. PLDI 2020 (chains of dependences; smaller constants) and Kwasniewski et al.
+SPAA 2021 (larger constants, for computations that are boxes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import islpy as isl
+import sympy
+
+from roofdsl.analysis.expressions import expression, polynomial
+from roofdsl.bounds.counting import count, degree, far, top_terms
+from roofdsl.bounds.flow import Flow, Statement, sets
+from roofdsl.bounds.growth import Point, growth
+from roofdsl.loops.integers import Const
+from roofdsl.polyhedral.cases import Cases
+
+Links = dict[tuple[int, Point], Any]
+"""(slices back, offset) -> isl.Set of the executions that read there."""
+
+
+@dataclass(frozen=True)
+class Stencil:
+    """loads >= value (sympy, in the parameters and S); |E| <= constant * X^power for a stretch.
+
+    growth: c; shared: how many points one value between slices stands for; inside: whether slices read themselves.
+    """
+
+    names: tuple[str, ...]
+    dimensions: int
+    offsets: tuple[Point, ...]
+    inside: tuple[Point, ...]
+    growth: Any
+    shared: int
+    executions: Any
+    edge: Any
+    constant: Any
+    power: Any
+    value: Any
+    leading: Any
+
+
+def stencil(flow: Flow, size: Any) -> Stencil | None:
+    """The best stencil bound of the statements of one time loop; `size` is the symbol of S."""
+    found = []
+    for phases in _groups(flow):
+        for links, shared in _linked(flow, phases):
+            made = _bound(flow, phases, links, shared, size)
+            if made is not None:
+                found.append(made)
+    return max(found, key=lambda s: float(s.leading.subs(dict.fromkeys(s.leading.free_symbols, 1))), default=None)
+
+
+def _groups(flow: Flow) -> Iterator[list[Statement]]:
+    """Statements of one outer loop and of full depth: all of them as phases of a step, and each on its own."""
+    by_loop: dict[int, list[Statement]] = {}
+    for s in flow.statements:
+        loops = s.placed.loops
+        if len(loops) >= 2 and loops[0].step == Const(1) and degree(flow, count(flow, s.domain)) == len(loops):
+            by_loop.setdefault(id(loops[0]), []).append(s)
+    for group in by_loop.values():
+        deepest = [s for s in group if len(s.loops) == max(len(g.loops) for g in group)]
+        if len(deepest) > 1:
+            yield deepest
+        for s in deepest:
+            yield [s]
+
+
+def _linked(flow: Flow, phases: list[Statement]) -> Iterator[tuple[list[Links], int]]:
+    """The links of each phase: direct ones; for a phase on its own also those through one other statement."""
+    direct = [_direct(s, phases) for s in phases]
+    if all(d is not None for d in direct):
+        yield [d for d in direct if d is not None], 1
+    if len(phases) == 1 and direct[0] is not None:
+        through = _through(flow, phases[0], direct[0])
+        if through is not None:
+            yield through
+
+
+def _direct(statement: Statement, phases: list[Statement]) -> Links | None:
+    """None where a link's distance is not the same everywhere."""
+    place = {s.name: k for k, s in enumerate(phases)}
+    links: Links = {}
+    for read in statement.reads:
+        for relation in sets(read.values):
+            source = relation.get_tuple_name(isl.dim_type.out)
+            if source not in place:
+                continue
+            point = _distance(relation)
+            if point is None:
+                return None
+            back = len(phases) * point[0] + place[statement.name] - place[source]
+            _add(links, (back, tuple(-x for x in point[1:])), relation.domain())
+    return links
+
+
+def _add(links: Links, key: tuple[int, Point], where: Any) -> None:
+    where = where.reset_tuple_id()
+    links[key] = links[key].union(where) if key in links else where
+
+
+def _distance(relation: Any) -> Point | None:
+    """Reader minus maker, where that is one vector."""
+    plain = relation.reverse().reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
+    if plain.dim(isl.dim_type.in_) != plain.dim(isl.dim_type.out):
+        return None
+    apart = plain.deltas()
+    values = [apart.plain_get_val_if_fixed(isl.dim_type.set, i) for i in range(apart.dim(isl.dim_type.set))]
+    return None if any(v.is_nan() for v in values) else tuple(v.to_python() for v in values)
+
+
+def _through(flow: Flow, statement: Statement, direct: Links) -> tuple[list[Links], int] | None:
+    """Links that pass one other statement. A point must also read itself one slice back, directly."""
+    m = len(statement.loops) - 1
+    if (1, (0,) * m) not in direct:
+        return None
+    links = dict(direct)
+    shared = 1
+    others = {s.name: s for s in flow.statements if s.name != statement.name}
+    for read in statement.reads:
+        for first in sets(read.values):
+            other = others.get(first.get_tuple_name(isl.dim_type.out))
+            if other is None:
+                continue
+            own = 0
+            for inner in other.reads:
+                for second in sets(inner.values):
+                    if second.get_tuple_name(isl.dim_type.out) != statement.name:
+                        continue
+                    own += 1
+                    chain = first.apply_range(second)
+                    point = None if chain.is_empty() else _distance(chain)
+                    if point is not None:
+                        _add(links, (point[0], tuple(-x for x in point[1:])), chain.domain())
+            shared = max(shared, own)
+    return [links], shared
+
+
+def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shared: int, size: Any) -> Stencil | None:
+    m = len(phases[0].loops) - 1
+    if any(back not in (0, 1) for each in links for back, _ in each) or (
+        shared > 1 and any(b == 0 for b, _ in links[0])
+    ):
+        return None
+    before = [frozenset(p for back, p in each if back == 1) for each in links]
+    within = [frozenset({(0,) * m, *(p for back, p in each if back == 0)}) for each in links]
+    if not all(before):
+        return None
+    c = min(growth(points, m) for points in before)
+    power = 1 + sympy.Rational(1, m)
+    inner = min(growth(points, m) for points in within) if all(len(w) > 1 for w in within) else sympy.Integer(0)
+    if inner:
+        c = min(c, inner)
+    if not c:
+        return None
+    c = c / shared
+    constant = m / c / (sympy.Integer(m + 1) ** power if inner else m + 1)
+    total, edge = _sizes(flow, phases, links)
+    room = size + flow.registers
+    stretch = m * room
+    value = stretch * (total / (constant * (room + stretch) ** power) - 1) - edge
+    main = sum(polynomial(far(flow, count(flow, s.domain))) for s in phases)
+    leading = top_terms(main) * m * size / (constant * ((m + 1) * size) ** power)
+    names = tuple(s.name for s in phases)
+    offsets, inside = tuple(sorted(before[0])), tuple(sorted(within[0])) if inner else ()
+    return Stencil(names, m, offsets, inside, c, shared, total, edge, constant, power, value, sympy.powsimp(leading))
+
+
+def _sizes(flow: Flow, phases: Sequence[Statement], links: Sequence[Links]) -> tuple[Any, Any]:
+    """Executions, and (execution, offset) pairs that read nothing a step computes."""
+    total: Any = sympy.Integer(0)
+    edge: Any = sympy.Integer(0)
+    for statement, each in zip(phases, links, strict=True):
+        domain = statement.domain.reset_tuple_id()
+        executions: Cases = count(flow, domain)
+        total += expression(executions)
+        for where in each.values():
+            edge += expression(count(flow, domain.subtract(where).coalesce()))
+    return total, edge

@@ -1,0 +1,75 @@
+"""A kernel without its tile loops: the same executions in another legal order, which a bound holds for as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofdsl.lang.record import replace
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import Compare, Const, IntExpr, Min, Mod, Sym, add, sub
+from roofdsl.loops.model import Assign, For, If, Kernel, Let, Node, Tile
+
+
+def untiled(kernel: Kernel) -> Kernel:
+    """`kernel` (directives applied) with `for kk in range(a, z, b), k in range(kk, kk + b)` as `for k in range(a, z)`.
+
+    Only in one perfect nest, where the extent is a multiple of the tile or cut off at z, the tile loop's variable is
+    used nowhere else, and tiling the result again is found legal. Otherwise the kernel itself.
+    """
+    if len(kernel.body) != 1 or not isinstance(kernel.body[0], For):
+        return kernel
+    nest = [kernel.body[0]]
+    while len(nest[-1].body) == 1 and isinstance(inner := nest[-1].body[0], For):
+        nest.append(inner)
+    loops = list(nest)
+    tiles: list[tuple[str, IntExpr]] = []
+    for over in nest:
+        inside = next((x for x in loops if x.start == Sym(over.var) and x is not over), None)
+        if inside is None or over.step == Const(1) or not _covers(kernel, over, inside):
+            continue
+        others = [x for x in loops if x is not over and x is not inside]
+        if any(over.var in (x.start.symbols() | x.stop.symbols()) for x in others) or _used(nest[-1].body, over.var):
+            continue
+        whole = replace(inside, start=over.start, stop=over.stop)
+        loops = [whole if x is inside else x for x in loops if x is not over]
+        tiles.append((inside.var, over.step))
+    if not tiles:
+        return kernel
+    body = nest[-1].body
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    plain = replace(kernel, body=body)
+    return plain if _legal(plain, tiles) else kernel
+
+
+def _covers(kernel: Kernel, over: For, inside: For) -> bool:
+    """Whether the tiles of `over` are whole, or cut off at its stop."""
+    end = add(Sym(over.var), over.step)
+    if isinstance(inside.stop, Min):
+        return set(inside.stop.terms) == {end, over.stop}
+    if affine(inside.stop) != affine(end) or inside.step != Const(1):
+        return False
+    extent = affine(sub(over.stop, over.start)).expression()
+    if isinstance(extent, Const) and isinstance(over.step, Const):
+        return extent.value % over.step.value == 0
+    return Compare("==", Mod(extent, over.step), Const(0)) in kernel.assumptions
+
+
+def _used(body: Sequence[Node], name: str) -> bool:
+    """Whether a variable stands in a body of plain statements; true for anything else there."""
+    from roofdsl.analysis.dependences import uses
+
+    for node in body:
+        if isinstance(node, (For, If)) or not isinstance(node, (Assign, Let)):
+            return True
+        if any(name in s.symbols() for use in uses(node) for s in use.subscripts) or f"'{name}'" in repr(node.value):
+            return True
+    return False
+
+
+def _legal(kernel: Kernel, tiles: list[tuple[str, IntExpr]]) -> bool:
+    from roofdsl.analysis.legality import find_reversal
+
+    directive = Tile(tuple(v for v, _ in tiles), tuple(b for _, b in tiles), kernel.span)
+    reversed_, unknown = find_reversal(replace(kernel, directives=(directive,)), reductions=False)
+    return reversed_ is None and unknown is None

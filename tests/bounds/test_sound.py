@@ -1,0 +1,51 @@
+"""No bound is above what some legal order loads with optimal replacement: the 30 PolyBench kernels, random sizes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from roofdsl.bounds.bound import bound
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import kernel as pick
+from roofdsl.loops.load import load_file
+from roofdsl.loops.model import Kernel
+from tests.bounds.belady import loads, random_order, tasks
+from tests.oracle.enumerate import admissible
+
+POLYBENCH = sorted((Path(__file__).parents[2] / "models" / "polybench").glob("*.roof"))
+DEEP = 4
+"""Time steps are few where they repeat a whole sweep; more would only take longer."""
+
+
+def shipped(path: Path) -> Kernel:
+    return pick(load_file(Source(path.name, path.read_text())), None, None)
+
+
+def sizes(kernel: Kernel, rng: random.Random) -> dict[str, int]:
+    """Sizes at which there are some thousand executions at most."""
+    loops = {"heat_3d": 6, "adi": 9, "seidel_2d": 10, "fdtd_2d": 9, "jacobi_2d": 9}.get(kernel.name, 13)
+    many = 40 if kernel.name in ("jacobi_1d", "durbin", "trisolv", "atax", "bicg", "mvt", "gesummv") else loops
+    while True:
+        found = {p.name: rng.randint(1, DEEP if p.name in ("tsteps", "tmax") else many) for p in kernel.parameters}
+        if admissible(kernel, found):
+            return found
+
+
+@pytest.mark.parametrize("path", POLYBENCH, ids=lambda p: p.stem)
+def test_no_order_loads_less(path: Path, pytestconfig: pytest.Config) -> None:
+    kernel = shipped(path)
+    found = bound(kernel)
+    rng = random.Random(path.stem)
+    wide = pytestconfig.getoption("--bound-sizes")
+    for _ in range(wide):
+        params = sizes(kernel, rng)
+        together = tasks(kernel, params)
+        orders = [together, *(random_order(together, rng, 1 + 12 * k) for k in range(10 if wide > 2 else 2))]
+        for size in {1, rng.randint(2, 8), rng.randint(2, 60)}:
+            value, argument = found.at(params, size)
+            for number, order in enumerate(orders):
+                least = loads(order, size)
+                assert value <= least, f"{argument}: {value} > {least} at {params}, S = {size}, order {number}"
