@@ -6,9 +6,9 @@ import argparse
 import os
 from math import inf
 
-from benchmarks import compare, derivations, layer_conditions, peers, report, simulation, startup
+from benchmarks import compare, derivations, grading, layer_conditions, peers, report, simulation, startup
 
-PARTS = ("derivations", "startup", "peers", "layers", "simulation")
+PARTS = ("derivations", "startup", "peers", "layers", "simulation", "grading")
 APART = ("validation",)
 """Parts that run only where they are named, and write a report of their own."""
 
@@ -45,6 +45,8 @@ def main() -> None:
         sections.append(simulation.section(options.repeats))
     if "layers" in parts:
         sections.append(layer_conditions.section())
+    if "grading" in parts:
+        sections.append(grading.section())
     if "peers" in parts:
         sections.append(compare.section(peers.ask_all(), options.repeats))
     if "validation" in parts:

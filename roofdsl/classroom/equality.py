@@ -123,7 +123,7 @@ def _proven_different(a: Node, b: Node, symbols: Mapping[str, Symbol], seconds: 
     names = {n: sympy.Symbol(n, integer=True, positive=True) for n in symbols}
 
     def difference() -> bool:
-        found = sympy.simplify(_sympy(a, names) - _sympy(b, names))
+        found = sympy.simplify(to_sympy(a, names) - to_sympy(b, names))
         return bool(found.is_number and found.is_zero is False)
 
     return _within(seconds, difference) or False
@@ -156,7 +156,8 @@ def _within(seconds: float, task: Any) -> Any:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def _sympy(node: Node, names: Mapping[str, Any]) -> Any:
+def to_sympy(node: Node, names: Mapping[str, Any]) -> Any:
+    """The formula as a sympy expression in these symbols, built node by node."""
     import sympy
 
     match node:
@@ -165,9 +166,9 @@ def _sympy(node: Node, names: Mapping[str, Any]) -> Any:
         case Name(text):
             return names[text]
         case Negative(operand):
-            return -_sympy(operand, names)
+            return -to_sympy(operand, names)
         case Binary(op, left, right):
-            a, b = _sympy(left, names), _sympy(right, names)
+            a, b = to_sympy(left, names), to_sympy(right, names)
             match op:
                 case "+":
                     return a + b
@@ -181,7 +182,7 @@ def _sympy(node: Node, names: Mapping[str, Any]) -> Any:
                     return sympy.floor(a / b)
             return a**b
         case Call(function, arguments):
-            values = [_sympy(x, names) for x in arguments]
+            values = [to_sympy(x, names) for x in arguments]
             if function == "log2":
                 return sympy.log(values[0]) / sympy.log(2)
             made = {"sqrt": "sqrt", "min": "Min", "max": "Max", "floor": "floor", "ceil": "ceiling"}[function]

@@ -118,8 +118,10 @@ def _start(index: int, task: Callable[[], str], limits: Limits) -> _Child:
 
 def _confine(limits: Limits) -> None:
     """Limits and a group of its own; nothing is read from or written to the terminal."""
+    import faulthandler
     import resource
 
+    faulthandler.disable()
     os.setpgid(0, 0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for handle in (0, 1, 2):

@@ -184,10 +184,10 @@ class Settled:
         """A whole number: as it stands, or of a formula in quantities and drawn numbers."""
         if isinstance(value, int):
             return value
-        found = evaluate(self.formula(self.fill(str(value))), {})
-        if not isinstance(found, Fraction) or found.denominator != 1:
+        found = self.constant(self.formula(self.fill(str(value))))
+        if not isinstance(found, Number) or found.value.denominator != 1:
             raise self.fail(f"`{value}` is no whole number")
-        return int(found)
+        return int(found.value)
 
     def bytes(self, value: Any) -> int:
         """A size: `32 KiB`, or a formula in bytes."""
@@ -225,7 +225,10 @@ class Settled:
             return node
         if names_in(node) - self.symbols.keys():
             return node
-        first, *others = [evaluate(node, env) for env in islice(points(self.symbols, whole=True), 3)]
+        try:
+            first, *others = [evaluate(node, env) for env in islice(points(self.symbols, whole=True), 3)]
+        except FormulaError as error:
+            raise self.fail(f"`{show(node)}`: {error}") from None
         is_constant = isinstance(first, Fraction) and all(same(first, v) for v in others)
         return number(first) if is_constant else node
 

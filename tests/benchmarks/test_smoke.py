@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, derivations, report
+from benchmarks import compare, derivations, grading, report
 from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import markdown, show_seconds, timed
 from benchmarks.peers import KERNELS
@@ -77,3 +77,11 @@ def test_a_report_names_machine_and_versions(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith(f"# Benchmarks, {path.stem}\n")
     assert all(word in text for word in ("processor", "cores", "islpy-barvinok", "commit", "## Derivations"))
+
+
+def test_a_small_class_is_graded() -> None:
+    table = grading.section(3, ["gemv", "summit-streams"]).split("\n\n")[1]
+    head, _, cells = _cells(table)
+    named = dict(zip(head, cells, strict=True))
+    assert named["class"].startswith("3 submissions of 2 exercises")
+    assert named["mean of the others"].endswith("of 8")

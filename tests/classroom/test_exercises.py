@@ -1,0 +1,102 @@
+"""Every shipped exercise: the engine's answer in many spellings is right, usual mistakes are told from each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from roofdsl.classroom.data import COURSE, course
+from roofdsl.classroom.judge import judge
+from roofdsl.classroom.settle import drawn, settled
+from tests.classroom.spellings import one, right_answers, versions, wrong_answers
+
+EXERCISES = course()
+DEAR = ("tile-traffic", "loop-order", "interchange", "fuse", "write-maxplus", "transpose-lines")
+"""Exercises of which one version is enough here: counting theirs takes a second."""
+
+
+def test_the_course() -> None:
+    assert len(EXERCISES) >= 40
+    assert {e.unit for e in EXERCISES.values()} == set(COURSE)
+    kinds = {p.kind for e in EXERCISES.values() for p in e.parts}
+    assert kinds == {"expression", "number", "choice", "kernel", "prediction", "measurement"}
+    assert all(p.hints for e in EXERCISES.values() for p in e.parts if p.kind != "choice")
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_right_and_wrong_answers(name: str) -> None:
+    exercise = EXERCISES[name]
+    for k, version in enumerate(versions(exercise)):
+        if k and name in DEAR:
+            break
+        assert "{" not in version.text
+        wrongs = 0
+        for part in version.parts:
+            assert part.part.kind not in ("expression", "number") or part.answer is not None
+            spellings = right_answers(part, version)
+            if spellings:
+                assert len(spellings) >= 3, (part.part.id, spellings)
+            for text in sorted(spellings) if k == 0 else sorted(spellings)[:1]:
+                found = one(version, part, text)
+                assert found.correct, (version.values, part.part.id, text, found.message)
+            for text, told in wrong_answers(part, version):
+                wrongs += 1
+                if k and part.part.kind == "kernel":
+                    continue
+                found = one(version, part, text)
+                assert not found.correct and found.score == 0, (version.values, part.part.id, text)
+                assert any(t in found.message for t in told), (version.values, part.part.id, text, found.message)
+                assert found.message != "Not right. The hints lead to it step by step."
+        assert wrongs >= 3 or name == "measure-triad", name  # that one has a test of its own below
+
+
+def test_versions_are_the_same_everywhere() -> None:
+    """Values drawn for a student are fixed by the text of exercise and student alone."""
+    names = [f"student{k}@example.org" for k in range(40)]
+    triad = [drawn(EXERCISES["stream-triad"], n)["type"] for n in names]
+    assert triad[:8] == ["f64", "f64", "f64", "f32", "f32", "f64", "f32", "f32"]
+    assert {"f64", "f32"} == set(triad)
+    orders = {tuple(o.text for o in settled(EXERCISES["summit-streams"], n).parts[0].options) for n in names}
+    assert len(orders) > 5
+
+
+def test_predict_measure_explain() -> None:
+    """A measurement of the exercise's kernel is accepted, and judges the explanation; another kernel's is not."""
+    import json
+
+    from roofdsl.classroom.engine import kernel_of
+    from roofdsl.measure.results import Measurement, Verified, source_hash
+
+    version = settled(EXERCISES["measure-triad"], "ada")
+    n = version.values["n"]
+    kernel = kernel_of(version.kernels["triad"])
+
+    def result(name: str, sha: str, size: int, seconds: float) -> str:
+        verified = Verified("numpy", 0.0, 0.0, 0.0, (("n", 100),))
+        m = Measurement(
+            name, (("n", size),), "cpu", "loops", {}, {}, "2026-11-21T12:00:00+00:00", (seconds,) * 5, 1, "cold", 1,
+            True, "numba", 2 * size, "FLOP", 24 * size, verified, "triad", sha, "0" * 64,
+        )  # fmt: skip
+        return json.dumps(m.to_json())
+
+    sha = source_hash(kernel)
+    seconds = 24 * n / 10e9
+    letters = {o.text: o.letter for o in version.parts[2].options}
+    within = next(letter for text, letter in letters.items() if "within" in text)
+    lower = next(letter for text, letter in letters.items() if "lower" in text)
+    good = {"prediction": "0.85 GFLOP/s", "result": result("triad", sha, n, seconds)}
+    found = judge(version, {**good, "why": within})
+    assert [p.correct for p in found.parts] == [True, True, True]
+    assert "833.3 MFLOP/s, predicted 850 MFLOP/s: 0.98 of the prediction" in found.parts[1].message
+    assert not judge(version, {**good, "why": lower}).parts[2].correct
+    assert judge(version, {**good, "prediction": "5 GFLOP/s", "why": lower}).parts[2].correct
+    for wrong, says in [
+        (result("triad", "1" * 64, n, seconds), "another kernel"),
+        (result("scale", sha, n, seconds), "another kernel"),
+        (result("triad", sha, n // 2, seconds), "shorter than asked"),
+        (good["result"].replace("9e", "8e").replace(f"{seconds}", "1.0", 1), ""),
+        ("{}", "schema"),
+    ]:
+        part = judge(version, {**good, "result": wrong}).parts[1]
+        assert not part.correct and says in part.message, part.message
+    alone = judge(version, {"why": within})
+    assert not alone.parts[2].correct and "measurement" in alone.parts[2].message

@@ -1,0 +1,213 @@
+"""A class graded: results and CSV, the autograder's zip run as Gradescope runs it, exercises of one's own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from benchmarks.grading import write_class
+from roofdsl.classroom.data import course, load
+from roofdsl.classroom.gradescope import write_zip
+from roofdsl.classroom.grading import Grade, grade_submission, table
+from roofdsl.classroom.settle import settled
+from roofdsl.classroom.sheet import right_answer
+from roofdsl.classroom.submissions import read
+from roofdsl.cli.main import run
+from roofdsl.lang.diagnostics import CommandError
+
+EXERCISES = course()
+NAMES = ("gemv", "ridge-point", "summit-streams", "interchange")
+CHOSEN = [EXERCISES[n] for n in NAMES]
+
+
+def test_a_class_of_twelve(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What the command writes is what each submission gets alone; right answers get all points."""
+    folder = tmp_path / "class"
+    students = [f"student{k:02}" for k in range(11)]
+    write_class(folder, students, CHOSEN, 5)
+    best = folder / "=ada@example.org"
+    best.mkdir()
+    answers = {}
+    for exercise in CHOSEN:
+        version = settled(exercise, best.name)
+        answers[exercise.id] = {
+            p.part.id: version.kernels[p.part.solution_kernel]
+            if p.part.kind == "kernel"
+            else right_answer(p).split(". ")[0]
+            if p.options
+            else right_answer(p)
+            for p in version.parts
+        }
+    (best / "answers.json").write_text(json.dumps(answers))
+    assert run(["exercise", "grade", str(folder), "--only", ",".join(NAMES), "--jobs", "2"]) == 0
+    out = capfd.readouterr().out
+    assert out.startswith("12 submissions, 4 exercises, mean ")
+    results = tmp_path / "class-results"
+    rows = list(csv.DictReader(io.StringIO((results / "grades.csv").read_text())))
+    points = sum(e.points for e in CHOSEN)
+    by_name = {r["student"]: r for r in rows}
+    assert len(rows) == 12 and by_name["'=ada@example.org"]["score"] == str(points)
+    order = [e.id for e in course().values() if e.id in NAMES]
+    for student in students:
+        alone = grade_submission(folder / student, student, [EXERCISES[n] for n in order])
+        row = by_name[student]
+        assert float(row["score"]) == alone.score and row["problem"] == alone.problem
+        assert [float(row[n]) for n in order] == [r.score for r in alone.results]
+        document = json.loads((results / student / "results.json").read_text())
+        assert document["score"] == alone.score
+        assert [t["output"] for t in document["tests"]] == [p.message for r in alone.results for p in r.parts]
+        assert sum(t["max_score"] for t in document["tests"]) == points
+    assert any(float(by_name[s]["score"]) > 0 for s in students)
+    assert any(by_name[s]["problem"] for s in students)
+
+
+def test_no_cell_is_a_formula() -> None:
+    text = table([Grade("=1+1", (), ""), Grade("@cmd", (), "-x"), Grade("a\x1b", (), "")], [])
+    assert [line.split(",")[0] for line in text.splitlines()[1:]] == ["'=1+1", "'@cmd", "a\ufffd"]
+
+
+def _autograder(root: Path, exercises: list[str]) -> subprocess.CompletedProcess[str]:
+    """Unpacks the zip and runs run_autograder as Gradescope does, in a tree of its own."""
+    write_zip(root / "autograder.zip", exercises, None)
+    with zipfile.ZipFile(root / "autograder.zip") as archive:
+        archive.extractall(root / "source")
+        for name in ("setup.sh", "run_autograder"):
+            assert archive.getinfo(name).external_attr >> 16 & 0o111
+    environment = {"AUTOGRADER_ROOT": str(root), "AUTOGRADER_PYTHON": sys.executable, "PATH": os.environ["PATH"]}
+    return subprocess.run(
+        ["bash", str(root / "source" / "run_autograder")], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def _results(root: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((root / "results" / "results.json").read_text())
+    return found
+
+
+def test_the_autograder(tmp_path: Path) -> None:
+    version = settled(EXERCISES["ridge-point"], "ada@example.org")
+    (tmp_path / "submission").mkdir()
+    answers = "".join(f'{p.part.id} = "{right_answer(p)}"\n' for p in version.parts)
+    (tmp_path / "submission" / "answers.toml").write_text(f"[ridge-point]\n{answers}")
+    users = {"users": [{"email": "Ada@Example.org", "id": 7}]}
+    (tmp_path / "submission_metadata.json").write_text(json.dumps(users))
+    done = _autograder(tmp_path, ["ridge-point"])
+    assert done.returncode == 0, done.stderr
+    document = _results(tmp_path)
+    assert document["score"] == 2 and document["visibility"] == "visible"
+    assert [t["status"] for t in document["tests"]] == ["passed", "passed"]  # type: ignore[attr-defined]
+    setup = (tmp_path / "source" / "setup.sh").read_text()
+    assert subprocess.run(["bash", "-n"], input=setup, text=True, check=False).returncode == 0
+    assert "sympy" in (tmp_path / "source" / "requirements.txt").read_text()
+
+
+def test_the_autograder_always_writes_results(tmp_path: Path) -> None:
+    """Without a submission, and without the file that says whose it is."""
+    done = _autograder(tmp_path, ["ridge-point"])
+    assert done.returncode == 0
+    document = _results(tmp_path)
+    assert document["score"] == 0 and "does not say who handed in" in str(document["output"])
+
+
+def test_setup_that_failed_still_leaves_results(tmp_path: Path) -> None:
+    write_zip(tmp_path / "a.zip", ["ridge-point"], None)
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        archive.extractall(tmp_path / "source")
+    environment = {"AUTOGRADER_ROOT": str(tmp_path), "PATH": os.environ["PATH"]}
+    command = ["bash", str(tmp_path / "source" / "run_autograder")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert _results(tmp_path)["score"] == 0
+
+
+def test_the_same_zip_for_the_same_input(tmp_path: Path) -> None:
+    counts = [write_zip(tmp_path / name, ["gemv"], None) for name in ("a.zip", "b.zip")]
+    assert counts[0] == counts[1] > 100
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+
+
+def test_answers_file_by_file(tmp_path: Path) -> None:
+    """One file for each exercise, in a folder that was packed as a whole, is the same as one file for all."""
+    own = tmp_path / "ada" / "homework"
+    own.mkdir(parents=True)
+    (own / "ridge-point.toml").write_text('ridge = "7.78"\n')
+    (own / "gemv.json").write_text('{"W": "2*n**2"}')
+    (own / "fuse.roof").write_text("kernel k(n):\n")
+    (own / "triad.json").write_text('{"schema": "roofdsl.measurement/1"}')
+    (own / "answers.toml").write_text('[ridge-point]\nattained = 225\n[fuse]\nkernel = "fuse.roof"\n')
+    found = read(tmp_path / "ada")
+    assert found.of("ridge-point", {}) == {"ridge": "7.78", "attained": 225}
+    assert found.of("gemv", {}) == {"W": "2*n**2"}
+    assert found.of("fuse", {"kernel": ".roof"}) == {"kernel": "kernel k(n):\n"}
+    assert set(found.answers) == {"ridge-point", "gemv", "fuse"}
+
+
+OWN = """
+title = "Mine"
+unit = "machines"
+[vary]
+n = [2, 3]
+[[part]]
+id = "x"
+kind = "number"
+ask = "Twice {n}?"
+answer = "2*n"
+"""
+FAULTY = [
+    ("title = ", "is no TOML"),
+    (OWN.replace("machines", "nothing"), "there is no unit `nothing`"),
+    (OWN.replace("kind", "kinds"), "has a key `kinds`"),
+    (OWN.replace('answer = "2*n"', ""), "lacks `answer`"),
+    (OWN.replace('"number"', '"riddle"'), "kind `riddle`"),
+    (OWN.replace('"Mine"', "3"), "`title` of the file is of the wrong kind"),
+    (OWN.partition("[[part]]")[0], "lacks `part`"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), FAULTY)
+def test_faulty_exercises_are_told(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(CommandError) as error:
+        load(path)
+    assert says in str(error.value)
+
+
+SETTLING = [
+    (OWN.replace("2*n", "2*k"), "`k` is not known"),
+    (OWN.replace("{n}", "{k}"), "nothing called `k`"),
+    (OWN.replace('"2*n"', '"1/(n-n)"'), "divided by zero"),
+    (OWN + '[quantities]\nQ = { ask = "taste" }\n', "`taste`"),
+    (OWN + '[quantities]\nQ = { ask = "peak", machine = "cray" }\n', "no shipped machine `cray`"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), SETTLING)
+def test_faulty_formulas_are_told(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    version = settled(load(path), "ada")
+    with pytest.raises(CommandError) as error:
+        _ = version.parts[0].value
+        for name in version.exercise.quantities:
+            version.quantity(name)
+    assert says in str(error.value)
+
+
+def test_exercises_of_ones_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.toml").write_text(OWN)
+    double = 2 * settled(load(tmp_path / "mine.toml"), "ada").values["n"]
+    arguments = ["exercise", "check", "mine", f"x={double}", "--folder", str(tmp_path), "--student", "ada"]
+    assert run(arguments) == 0
+    assert run([*arguments[:3], "x=17", *arguments[4:]]) == 1
+    capfd.readouterr()
+    assert run(["exercise", "list", "--folder", str(tmp_path)]) == 0
+    assert "1 exercises, 1 points" in capfd.readouterr().out
