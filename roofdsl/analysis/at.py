@@ -140,17 +140,24 @@ def _lines(
         try:
             return way(), name
         except TooHard as error:
-            reason = str(error)
+            reason = error.message
         except NoAnswer as error:
             reason = str(error)
-    raise CommandError(
-        f"the exact traffic of kernel {kernel.name} at these sizes is out of reach: {reason}",
-        f"{executed:,} accesses are too many to simulate (limit {LONGEST_SIMULATION:,}); use smaller sizes",
-    )
+    raise OutOfReach(kernel.name, reason, executed, LONGEST_SIMULATION)
 
 
 class NoAnswer(Exception):
     """One way to a number does not lead to it; another may."""
+
+
+class OutOfReach(CommandError):
+    """No way to the exact traffic of a kernel at its sizes is short enough."""
+
+    def __init__(self, kernel: str, reason: str, accesses: int, most: int) -> None:
+        super().__init__(
+            f"the exact traffic of kernel {kernel} at these sizes is out of reach: {reason}",
+            f"{accesses:,} accesses are too many to simulate (limit {most:,}); use smaller sizes",
+        )
 
 
 def lines_by_sets(

@@ -14,6 +14,7 @@ from roofdsl.analysis.at import (
     SHORT,
     ArrayLines,
     NoAnswer,
+    OutOfReach,
     TrafficAt,
     access_count,
     convention_totals,
@@ -149,14 +150,14 @@ def _found(
             break
         try:
             lines = _lines(kernel, values, where, operations)
-        except (NoAnswer, TooHard) as error:
+        except TooHard as error:
+            reason = error.message
+            continue
+        except NoAnswer as error:
             reason = str(error)
             continue
         return TrafficAt(*convention_totals(kernel, lines, convention), executed, "integer sets")
-    raise CommandError(
-        f"the exact traffic of kernel {kernel.name} at these sizes is out of reach: {reason}",
-        f"{executed:,} accesses are too many to simulate (limit {longest:,}); use smaller sizes",
-    )
+    raise OutOfReach(kernel.name, reason, executed, longest)
 
 
 def _lines(kernel: Kernel, values: Mapping[str, int], where: Transfers, operations: int) -> tuple[ArrayLines, ...]:

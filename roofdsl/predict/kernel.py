@@ -154,6 +154,7 @@ def _at_memory(
 
     Where the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
     """
+    from roofdsl.analysis.at import OutOfReach
     from roofdsl.analysis.sectors import Transfers, transfers_at
     from roofdsl.predict.levels import NEARER_ACCESSES
     from roofdsl.predict.orders import Orders
@@ -165,7 +166,8 @@ def _at_memory(
         try:
             return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at, orders
         except CommandError as error:
-            note = f"accesses in the order of the loops, as if one after another: {error.message}"
+            why = "by thread blocks they take too long" if isinstance(error, OutOfReach) else error.message
+            note = f"accesses in the order of the loops, as if one after another: {why}"
             orders = Orders(orders.kernel, assumptions=(note,))
     where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
     return transfers_at(orders.kernel, values, where, boundary.convention), boundary, orders

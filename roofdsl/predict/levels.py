@@ -37,6 +37,7 @@ def nearer_levels(
     warm: right after another launch of it. A level whose exact traffic takes too long is left out, with a warning.
     Raises CommandError as the analyses do.
     """
+    from roofdsl.analysis.at import OutOfReach
     from roofdsl.analysis.sectors import Transfers, transfers_at, warm_transfers_at
 
     kernel = orders.kernel
@@ -65,6 +66,9 @@ def nearer_levels(
         try:
             found = warm_transfers_at if warm else transfers_at
             moved = found(ordered, values, where, at.convention, NEARER_ACCESSES)
+        except OutOfReach:
+            warnings.append(f"{cache.name} is left out: its exact traffic at these sizes takes too long to find")
+            continue
         except CommandError as error:
             warnings.append(f"{cache.name} is left out: {error.message}")
             continue
