@@ -12,11 +12,12 @@ from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.machine.quantities import show_number
 from roofdsl.plot.content import MachineRoofs, Point, explained_point, roofs_of, with_launches
 from roofdsl.plot.labels import joined
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.program import predict_program
+from roofdsl.predict.program import ProgramPrediction, predict_launches
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
 
@@ -36,6 +37,7 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @click.option("--measured-file", "measured_files", multiple=True, metavar="POINTS.json", help="From `import ncu`.")
 @click.option("--level", default=None, metavar="NAME", help="Level whose bytes place these points; else the memory.")
 @click.option("--launches", is_flag=True, help="Draw W over the launches' time as ceilings.")
+@click.option("--by-kernel", is_flag=True, help="Draw each program's kernels, with their share of its time.")
 @click.option("--title", help="By default the machine's title.")
 def roofline(
     *,
@@ -51,6 +53,7 @@ def roofline(
     measured_files: tuple[str, ...],
     level: str | None,
     launches: bool,
+    by_kernel: bool,
     title: str | None,
 ) -> None:
     """Draw kernels (FILEs, FILE:KERNELs, shipped names) under the roofs of machines."""
@@ -60,11 +63,15 @@ def roofline(
     machines = [load_machine(name) for name in machine_names]
     options = Options(traffic, unit)
     predictions: list[Prediction] = []
+    parts: list[Point] = []
     for chosen, each in choose_all(files, settings, sizes):
         for machine in machines:
             for given in each:
                 predictions += [predict(k, own, machine, options) for k, own in kernels_of(chosen, given)]
-                predictions += [predict_program(chosen.checked, p, given, machine, options) for p in chosen.programs]
+                for name in chosen.programs:
+                    found = predict_launches(chosen.checked, name, given, machine, options)
+                    predictions.append(found.total)
+                    parts += _kernels(found) if by_kernel else []
     for message in dict.fromkeys(w for p in predictions for w in p.warnings):
         warn(message)
     shown_types = types or tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
@@ -72,9 +79,21 @@ def roofline(
     roofs = [roofs_of(m, shown_types, units) for m in machines]
     if launches:
         roofs = [_with_launches(r, [p for p in predictions if p.machine == r.name]) for r in roofs]
-    points = [explained_point(p) for p in predictions] + [_measured(text) for text in measured]
+    points = (
+        [explained_point(p, p.kernel if parts else None) for p in predictions]
+        + parts
+        + [_measured(text) for text in measured]
+    )
     points += [p for name in measured_files for p in _profiled(name, level or machines[0].main_memory.name)]
     save_roofline(Path(output), roofs, points, title)
+
+
+def _kernels(program: ProgramPrediction) -> list[Point]:
+    """The kernels of a program as points, each with its share of the time."""
+    return [
+        explained_point(row.total, f"{row.total.kernel}, {show_number(100 * row.share, 2)} %")
+        for row in program.by_kernel
+    ]
 
 
 def _with_launches(roofs: MachineRoofs, predictions: list[Prediction]) -> MachineRoofs:

@@ -108,9 +108,9 @@ BELOW = Fraction(9, 10)
 """Share of the roof above it under which a point's label says what keeps it there."""
 
 
-def explained_point(prediction: Prediction) -> Point:
+def explained_point(prediction: Prediction, label: str | None = None) -> Point:
     """The predicted point; where neither memory nor peak of the figure is its bound, the label ends in the bound."""
-    point, peak, memory = point_of(prediction), prediction.machine_peak_per_s, prediction.memory
+    point, peak, memory = point_of(prediction, label), prediction.machine_peak_per_s, prediction.memory
     intensity = prediction.intensity
     if intensity is None or peak is None:
         return point

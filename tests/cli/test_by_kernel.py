@@ -1,0 +1,59 @@
+"""`plot roofline --by-kernel`: a program's kernels as points of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofdsl.cli import plot_roofline
+from roofdsl.loops.load import load_file
+from roofdsl.machine.find import load_machine, shipped
+from roofdsl.plot.content import Point
+from roofdsl.predict.kernel import Options
+from roofdsl.predict.program import predict_launches
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
+    """The points that the command hands to the figure."""
+    points: list[Point] = []
+
+    def keep(path: Path, roofs: object, shown: list[Point], *more: Any) -> None:
+        points.extend(shown)
+
+    monkeypatch.setattr(plot_roofline, "save_roofline", keep)
+    return points
+
+
+def test_points_are_the_kernels_totals(drawn: list[Point]) -> None:
+    line = "layer_decode --machine h100_sxm --unit tensor --set batch=64 --by-kernel -o out.svg"
+    plot_roofline.roofline.main(line.split(), standalone_mode=False)
+    found = predict_launches(
+        load_file(shipped("kernels")["transformer"]), "layer_decode", {"batch": 64}, load_machine("h100_sxm"),
+        Options(unit="tensor"),
+    )  # fmt: skip
+    assert drawn[0].label == "layer_decode"
+    assert len(drawn) == 9
+    for point, row in zip(drawn[1:], found.by_kernel, strict=True):
+        name, _, share = point.label.removesuffix(" %").partition(", ")
+        assert name == row.total.kernel
+        assert float(share) == pytest.approx(100 * float(row.share), rel=0.05)
+        assert point.flops_per_s == float(row.total.rate_per_s)
+    assert drawn[1].label == "attention_products, 54 %"
+
+
+def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point]) -> None:
+    line = "attention_flash --machine h100_sxm --unit tensor -o out.svg"
+    plot_roofline.roofline.main(line.split(), standalone_mode=False)
+    assert [p.label.split(" ")[0] for p in drawn] == ["attention_flash"]
+    assert "new=2048" in drawn[0].label
+
+
+def test_it_draws(roofdsl: Run, tmp_path: Path) -> None:
+    out = tmp_path / "layer.svg"
+    line = f"plot roofline layer_naive --machine h100_sxm --unit tensor --by-kernel -o {out}"
+    assert roofdsl(*line.split()).returncode == 0
+    assert out.stat().st_size > 10_000
