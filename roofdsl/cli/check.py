@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from roofdsl.cli.options import find, json_option, set_option, show_json
+from roofdsl.cli.options import json_option, set_option, show_json
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError, render
 from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.source import Source
-from roofdsl.machine.find import Target, checked_file
+from roofdsl.machine.find import Target, checked_file, find_model
 
 
 @click.command()
@@ -27,7 +27,7 @@ def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json:
     failures: list[CommandError] = []
     for file in files:
         try:
-            found, summary = _check(find(file), deep, settings)
+            found, summary = _check(find_model(file), deep, settings)
         except CommandError as error:
             failures.append(error)
             continue

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from roofdsl.cli.options import find, json_option, show_json
+from roofdsl.cli.options import json_option, show_json
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.loops.load import read_source
-from roofdsl.machine.find import GROUPS, checked_file, shipped_models, standard_sizes
+from roofdsl.machine.find import GROUPS, checked_file, find_model, shipped_models, standard_sizes
 
 SUITE = "PolyBench 4.2, all 30 kernels (the standard sizes: `roofdsl models --json`)"
 
@@ -43,7 +43,7 @@ def models(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 def show(name: str) -> None:
     """The text of the file that defines a shipped kernel."""
-    click.echo(read_source(find(name).path).text, nl=False)
+    click.echo(read_source(find_model(name).path).text, nl=False)
 
 
 def by_file(rows: Iterable[tuple[str, str, str]]) -> str:

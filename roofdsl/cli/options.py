@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -14,7 +13,7 @@ from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import UnitError, parse_size, parse_time
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.find import GROUPS, SUFFIX, Target, checked_file, shipped_model, shipped_models, split_target
+from roofdsl.machine.find import checked_file, find_model
 
 F = TypeVar("F", bound=Callable[..., Any])
 LARGEST_PARAMETER = 2**62
@@ -121,7 +120,7 @@ def choose(text: str) -> Chosen:
     A file with programs and nothing picked stands for its programs, which run its kernels. Raises CommandError for
     a file or name that is not there, InputError for a file with errors. Warnings of the file go to standard error.
     """
-    target = find(text)
+    target = find_model(text)
     checked = checked_file(target.path)
     for warning in checked.warnings:
         click.echo(render(checked.source, warning), err=True)
@@ -142,24 +141,6 @@ def choose(text: str) -> Chosen:
     listed = f"it has {', '.join(names[:8])}" if names else "it has no kernels"
     message = f"`{checked.source.name}` has no kernel or program `{target.name}`"
     raise CommandError(message, did_you_mean(target.name, names, listed))
-
-
-def find(text: str) -> Target:
-    """The file that a command-line FILE stands for: a path, or the name of a kernel among the shipped models."""
-    target = split_target(text)
-    path = target.path
-    elsewhere = "/" in path and path.split("/")[0] not in GROUPS
-    if path == "-" or elsewhere or path.endswith(SUFFIX) or Path(path).is_file():
-        return target
-    model = shipped_model(text)
-    if model is not None:
-        return model
-    from roofdsl.lang.report import did_you_mean
-
-    if Path(path).is_dir():
-        raise CommandError(f"`{path}` is a folder", f"give its files: {path.rstrip('/')}/*{SUFFIX}")
-    help = did_you_mean(path, shipped_models(), "`roofdsl models` lists the shipped ones")
-    raise CommandError(f"there is no file and no shipped kernel `{path}`", help)
 
 
 def choose_all(

@@ -81,6 +81,25 @@ def shipped_model(text: str) -> Target | None:
     return None
 
 
+def find_model(text: str) -> Target:
+    """The file that a FILE stands for: a path, or the name of a kernel or program among the shipped models.
+
+    Raises CommandError where there is neither.
+    """
+    target = split_target(text)
+    path = target.path
+    elsewhere = "/" in path and path.split("/")[0] not in GROUPS
+    if path == "-" or elsewhere or path.endswith(SUFFIX) or Path(path).is_file():
+        return target
+    model = shipped_model(text)
+    if model is not None:
+        return model
+    if Path(path).is_dir():
+        raise CommandError(f"`{path}` is a folder", f"give its files: {path.rstrip('/')}/*{SUFFIX}")
+    help = did_you_mean(path, shipped_models(), "`roofdsl models` lists the shipped ones")
+    raise CommandError(f"there is no file and no shipped kernel `{path}`", help)
+
+
 def shipped_models() -> dict[str, Target]:
     """Every shipped kernel and program by the shortest text that `shipped_model` takes for it, group by group."""
     found: dict[str, Target] = {}

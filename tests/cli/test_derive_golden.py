@@ -17,9 +17,9 @@ from roofdsl.analysis.report.derive_json import to_json
 from roofdsl.analysis.report.derive_latex import to_latex
 from roofdsl.analysis.report.derive_text import to_text
 from roofdsl.cli.derive import derive as command
-from roofdsl.cli.options import find
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
+from roofdsl.machine.find import find_model
 
 GOLDEN = Path(__file__).parent / "golden" / "derive"
 
@@ -41,7 +41,7 @@ KERNELS = {
 @cache
 def derivation(name: str) -> Derivation:
     options = dict(KERNELS[name])
-    target = find(str(options.pop("kernel", name)))
+    target = find_model(str(options.pop("kernel", name)))
     return derive(kernel(load_file(target.path), target.name), steps=True, **options)  # type: ignore[arg-type]
 
 

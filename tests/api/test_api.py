@@ -1,0 +1,107 @@
+"""The Python interface gives what the commands give, of names, files and texts alike."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofdsl.api import (
+    CommandError,
+    InputError,
+    compare,
+    derive,
+    kernel,
+    machine,
+    measure,
+    predict,
+    roofline,
+    traffic_figure,
+)
+from roofdsl.cli.main import run
+from roofdsl.predict.kernel import Options
+
+AXPY = """
+kernel axpy(n):
+    in a: f64, x: f64[n]
+    inout y: f64[n]
+    for i in range(n):
+        y[i] += a * x[i]
+"""
+LAPTOP = """
+machine laptop "My laptop":
+    peak f64 fma 200 GFLOP/s
+    memory RAM 16 GiB, 50 GB/s
+"""
+
+
+def test_kernels_by_name_file_and_text(tmp_path: Path) -> None:
+    assert (
+        kernel("gemv").name == kernel("models/kernels/gemv.roof").name == kernel(Path("models/kernels/gemv.roof")).name
+    )
+    assert kernel("polybench/lu").name == "lu"
+    assert kernel(AXPY).name == "axpy"
+    file = tmp_path / "mine.roof"
+    file.write_text(AXPY + AXPY.replace("axpy", "again"))
+    assert kernel(f"{file}:again").name == kernel(file, "again").name == "again"
+    with pytest.raises(CommandError, match="several kernels"):
+        kernel(file)
+    with pytest.raises(CommandError, match="no shipped kernel `gmv`") as error:
+        kernel("gmv")
+    assert "gemv" in error.value.help
+    with pytest.raises(InputError, match=r"<text>:6:21: error\[name-unknown\]: `z` is not defined"):
+        kernel(AXPY.replace("a * x[i]", "a * z[i]"))
+
+
+def printed_by(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert run([*words, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_derive_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = printed_by(capsys, "derive", "gemv", "--set", "n=512", "--cache", "32KiB")
+    d = derive("gemv", cache="32 KiB", n=512)
+    assert d.work.total.value == printed["work"]["total"]["value"] == 2 * 512**2
+    assert d.at_cache.bytes.value == printed["bytes"]["value"]
+    assert derive(AXPY, n=10).intensity.value == Fraction(20, 240)
+    assert derive("matmul", steps=True).steps is not None
+    assert derive("gemv", cache="Z").any_cache is not None
+    with pytest.raises(CommandError, match="KB"):
+        derive("gemv", cache="32 KB")
+    with pytest.raises(CommandError, match="m"):
+        derive("gemv", m=3)
+
+
+def test_predict_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = printed_by(capsys, "predict", "gemv", "--machine", "v100_deck", "--set", "n=4096")
+    assert predict("gemv", "v100_deck", n=4096).to_json() == printed
+    assert predict(AXPY, LAPTOP, n=10**6).expected_s == Fraction(24 * 10**6, 50 * 10**9)
+    assert predict(kernel(AXPY), machine(LAPTOP), n=10**6).bound == "RAM"
+    assert predict("gemm_f16", "v100", Options(unit="tensor"), m=512, n=512, k=512).unit == "tensor"
+    program = predict("lstm_forward", "v100")
+    assert program.launches == 36
+    with pytest.raises(CommandError, match="needs a number for n"):
+        predict(AXPY, LAPTOP)
+
+
+def test_measured_and_compared() -> None:
+    found = measure("vector_add", n=20_000)
+    assert found.verified.max_error == 0
+    both = compare("vector_add", found, LAPTOP)
+    assert both.measured_s == found.median_s
+    assert both.predicted_s == pytest.approx(24 * 20_000 / 50e9)
+
+
+def test_figures(tmp_path: Path) -> None:
+    p = predict("gemv", "v100_deck", n=4096)
+    figure = roofline(p, predict("matmul", "v100_deck", n=4096), path=tmp_path / "r.svg", title="Two kernels")
+    assert figure.axes and (tmp_path / "r.svg").read_bytes().startswith(b"<?xm")
+    mine = predict(AXPY, LAPTOP, n=10**6)
+    assert roofline(mine, on=[LAPTOP]).axes
+    with pytest.raises(CommandError, match="laptop"):
+        roofline(mine)  # its machine is not a shipped one, and was not given
+    assert traffic_figure("gemv", n=32, path=tmp_path / "q.png").axes and (tmp_path / "q.png").stat().st_size > 5000
