@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from roofdsl.classroom.formula import Binary, Call, Name, Negative, Node, Number
+from roofdsl.classroom.forms import formula_of, number, ratio
+from roofdsl.classroom.formula import Node
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
@@ -21,7 +22,7 @@ from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_model
 from roofdsl.machine.model import Cache, ComputeCeiling, Machine, Memory
-from roofdsl.polyhedral.quasi import Floor, Quasi
+from roofdsl.polyhedral.quasi import Quasi
 
 MOST_ACCESSES = 20_000_000
 
@@ -59,12 +60,6 @@ def answer(query: Query) -> Node:
     return asked(query)
 
 
-def number(value: Fraction | int) -> Node:
-    """A number as a formula."""
-    exact = Fraction(value)
-    return Negative(Number(-exact)) if exact < 0 else Number(exact)
-
-
 def kernel_of(text: str, settings: Mapping[str, int] | None = None, name: str = "exercise") -> Kernel:
     """The kernel of a text, or of `shipped NAME`. Raises CommandError, InputError."""
     return _kernel(text, tuple((settings or {}).items()), name)
@@ -88,54 +83,7 @@ def size(text: str | int) -> int:
         raise CommandError(f"`{text}` is no size: {error}") from None
 
 
-# ---- closed forms as formulas ----
-
-
-def formula_of(value: Quasi) -> Node:
-    """A polynomial with floors as a formula, the terms from the greatest degree down."""
-    from roofdsl.analysis.formulas import ordered
-
-    total: Node | None = None
-    for monomial, c in ordered(value):
-        above: list[Node] = []
-        below: list[Node] = []
-        for atom, power in monomial:
-            base = _atom(atom)
-            raised: Node = base if abs(power) == 1 else Binary("**", base, Number(Fraction(abs(power))))
-            (above if power > 0 else below).append(raised)
-        if abs(c.numerator) != 1 or not above:
-            above.insert(0, Number(Fraction(abs(c.numerator))))
-        if c.denominator != 1:
-            below.insert(0, Number(Fraction(c.denominator)))
-        term = above[0]
-        for factor in above[1:]:
-            term = Binary("*", term, factor)
-        for factor in below:
-            term = Binary("/", term, factor)
-        if total is not None:
-            term = Binary("-" if c < 0 else "+", total, term)
-        elif c < 0:
-            term = Negative(term)
-        total = term
-    return total if total is not None else Number(Fraction(0))
-
-
-def _atom(atom: str | Floor) -> Node:
-    return Name(atom) if isinstance(atom, str) else Call("floor", (formula_of(atom.of),))
-
-
-def _ratio(top: Quasi, bottom: Quasi) -> Node:
-    from roofdsl.analysis.formulas import quotient
-
-    found = quotient(top, bottom)
-    if found is None:
-        raise CommandError("a ratio of an exercise divides by zero")
-    above = formula_of(found.top)
-    return (
-        above
-        if found.bottom.constant_value() == 1 and found.bottom.is_constant()
-        else Binary("/", above, formula_of(found.bottom))
-    )
+# ---- counts ----
 
 
 @cache
@@ -152,9 +100,6 @@ def _single(form: Any, query: Query) -> Quasi:
     single = form.single
     found: Quasi = large_case(form, growth_of(kernel_of(query.source))).value if single is None else single
     return found
-
-
-# ---- counts ----
 
 
 def _work(query: Query) -> Node:
@@ -216,11 +161,11 @@ def _limit(query: Query) -> Node:
     from roofdsl.analysis.report.forms import limit_of
 
     forms = _forms(query.source, query.line)
-    ratio = Ratio(Quantity(forms.work), Quantity(forms.compulsory(_convention(query)).total), of_work=True)
-    found = limit_of(ratio, growth_of(kernel_of(query.source)))
+    intensity = Ratio(Quantity(forms.work), Quantity(forms.compulsory(_convention(query)).total), of_work=True)
+    found = limit_of(intensity, growth_of(kernel_of(query.source)))
     if found is None:
         raise CommandError("the intensity of this kernel has no limit")
-    return _ratio(found.top, found.bottom)
+    return ratio(found.top, found.bottom)
 
 
 @cache
@@ -243,7 +188,7 @@ def _plateau(query: Query) -> Node:
     moved = order.leading(row.bytes)
     if query.ask == "plateau_bytes":
         return formula_of(moved)
-    return _ratio(order.leading(large_case(_forms(query.source, None).work, order).value), moved)
+    return ratio(order.leading(large_case(_forms(query.source, None).work, order).value), moved)
 
 
 def _simulated(query: Query) -> Node:

@@ -16,7 +16,7 @@ from roofdsl.classroom.judge import PartResult, Result, judge
 from roofdsl.classroom.settle import Settled, drawn, settled
 from roofdsl.classroom.submissions import Submission, Unreadable, read
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 
 FILES = {"kernel": ".roof", "measurement": ".json"}
 """The endings of files that answers of a kind may name."""
@@ -70,7 +70,7 @@ def answers_to(submission: Submission, exercise: Exercise) -> dict[str, Any]:
 
 def nothing(student: str, exercises: Sequence[Exercise], problem: str) -> Grade:
     """Zero points for every exercise, and why."""
-    message = f"Nothing of this submission could be graded: {problem}."
+    message = f"This could not be graded: {problem}."
     return Grade(
         student,
         tuple(Result(e.id, tuple(PartResult(p.id, False, 0.0, p.points, message) for p in e.parts)) for e in exercises),
@@ -94,19 +94,48 @@ def grade_all(
     """
     prepare(exercises, [student for student, _ in submissions], tell)
     grades: dict[int, Grade] = {}
+    stopped: dict[int, str] = {}
+    at_once = jobs or _cores()
 
-    def finished(index: int, outcome: Outcome) -> None:
-        student = submissions[index][0]
-        grade = _grade_of(student, exercises, outcome)
+    def keep(index: int, grade: Grade) -> None:
         grades[index] = grade
         done(grade)
-        tell(0.2 + 0.8 * len(grades) / len(submissions), student[:40])
+        tell(0.2 + 0.8 * len(grades) / len(submissions), grade.student[:40])
 
-    def task(student: str, path: Path) -> Callable[[], str]:
-        return lambda: json.dumps(_document(grade_submission(path, student, exercises)))
+    def finished(index: int, outcome: Outcome) -> None:
+        if outcome.text is None:
+            stopped[index] = outcome.problem
+        else:
+            keep(index, _grade_of(submissions[index][0], json.loads(outcome.text)))
 
-    run_all([task(*each) for each in submissions], jobs or _cores(), limits, finished)
+    run_all([_task(*each, exercises) for each in submissions], at_once, limits, finished)
+    for index in sorted(stopped):
+        keep(index, _one_by_one(*submissions[index], exercises, at_once, limits=limits, problem=stopped[index]))
     return [grades[k] for k in range(len(submissions))]
+
+
+def _task(student: str, path: Path, exercises: Sequence[Exercise]) -> Callable[[], str]:
+    return lambda: json.dumps(_document(grade_submission(path, student, exercises)))
+
+
+def _one_by_one(
+    student: str, path: Path, exercises: Sequence[Exercise], jobs: int, *, limits: Limits, problem: str
+) -> Grade:
+    """The grade of a submission that had to be stopped: each exercise apart, so that one answer costs one exercise.
+
+    All of them together get about as long again as the submission had.
+    """
+    if len(exercises) == 1:
+        return nothing(student, exercises, problem)
+    each = replace(limits, wall_s=max(2.0, limits.wall_s * jobs / len(exercises)))
+    outcomes = run_all([_task(student, path, [e]) for e in exercises], jobs, each)
+    found: list[Result] = []
+    for exercise, outcome in zip(exercises, outcomes, strict=True):
+        if outcome.text is None:
+            found += nothing(student, [exercise], outcome.problem).results
+        else:
+            found += _grade_of(student, json.loads(outcome.text)).results
+    return Grade(student, tuple(found), "" if any(r.score for r in found) else problem)
 
 
 def prepare(
@@ -151,10 +180,7 @@ def _document(grade: Grade) -> dict[str, Any]:
     return {"problem": grade.problem, "results": [r.to_json() for r in grade.results]}
 
 
-def _grade_of(student: str, exercises: Sequence[Exercise], outcome: Outcome) -> Grade:
-    if outcome.text is None:
-        return nothing(student, exercises, outcome.problem)
-    document = json.loads(outcome.text)
+def _grade_of(student: str, document: Mapping[str, Any]) -> Grade:
     return Grade(student, tuple(map(_result_of, document["results"])), document["problem"])
 
 

@@ -266,6 +266,6 @@ def _prediction(part: SettledPart, text: str) -> Verdict:
         return Verdict(False, given)
     if given <= 0:
         return Verdict(False, "A prediction is a positive number.")
-    from roofdsl.classroom.engine import number
+    from roofdsl.classroom.forms import number
 
     return Verdict(True, "Noted. Now measure.", {"prediction": number(given)})

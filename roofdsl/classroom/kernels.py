@@ -10,8 +10,9 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from roofdsl.classroom.engine import MOST_ACCESSES, kernel_of, number
+from roofdsl.classroom.engine import MOST_ACCESSES, kernel_of
 from roofdsl.classroom.exact import holds
+from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import FormulaError, Node
 from roofdsl.classroom.settle import Settled, SettledPart
 from roofdsl.lang.diagnostics import CommandError, InputError

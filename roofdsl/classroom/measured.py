@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from roofdsl.classroom.engine import kernel_of, number
+from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exact import evaluate, holds
+from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import Node, parse_condition, replaced
 from roofdsl.classroom.settle import MEASURED, Settled, SettledPart, shown
 from roofdsl.classroom.units import value_of

@@ -11,9 +11,10 @@ from itertools import islice
 from typing import Any
 
 from roofdsl.classroom.data import Exercise, Part
-from roofdsl.classroom.engine import Query, answer, machine_of, number, size
+from roofdsl.classroom.engine import Query, answer, machine_of, size
 from roofdsl.classroom.equality import Symbol, points
 from roofdsl.classroom.exact import evaluate, holds, same
+from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import (
     FormulaError,
     Node,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -54,7 +55,7 @@ def read_text(path: Path, limit: int = MAX_ANSWERS_BYTES) -> str:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        link = getattr(error, "errno", None) == 40
+        link = isinstance(error, OSError) and error.errno in (errno.ELOOP, errno.EMLINK)
         raise Unreadable(f"`{name}` {'is a link' if link else 'cannot be read'}") from None
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)

@@ -69,6 +69,10 @@ def grade(
     everyone = [(path.stem if path.suffix in (".toml", ".json") else path.name, path) for path in entries(submissions)]
     if not everyone:
         raise CommandError(f"`{submissions}` has no submissions")
+    names = [student for student, _ in everyone]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise CommandError(f"two submissions are named `{_safe(twice)}`", "leave one for each student")
     where = output or submissions.parent / f"{submissions.resolve().name}-results"
     where.mkdir(parents=True, exist_ok=True)
 
@@ -89,8 +93,13 @@ def grade(
 
 
 def _safe(name: str) -> str:
-    """A student's name as a file name and on a terminal."""
-    return "".join(c if c.isalnum() or c in "@._+- " else "_" for c in name)[:100] or "_"
+    """A student's name as a file name and on a terminal; what had to be changed is told apart by a hash."""
+    plain = "".join(c if c.isalnum() or c in "@._+-= " else "_" for c in name)[:100]
+    if plain == name:
+        return plain
+    import hashlib
+
+    return f"{plain}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 @click.command()

@@ -6,7 +6,7 @@ import pytest
 
 from roofdsl.classroom.data import COURSE, course
 from roofdsl.classroom.judge import judge
-from roofdsl.classroom.settle import drawn, settled
+from roofdsl.classroom.settle import Settled, drawn, settled
 from tests.classroom.spellings import one, right_answers, versions, wrong_answers
 
 EXERCISES = course()
@@ -57,6 +57,61 @@ def test_versions_are_the_same_everywhere() -> None:
     assert {"f64", "f32"} == set(triad)
     orders = {tuple(o.text for o in settled(EXERCISES["summit-streams"], n).parts[0].options) for n in names}
     assert len(orders) > 5
+
+
+PUBLISHED = [
+    ("friend-gemv", "expected", {"n": 16384}, 225e9),  # Model Driven Code Optimization I: 225 GF/sec
+    ("three-kernels", "add", {}, 37.5e9),  # the same, 900/24
+    ("three-kernels", "matmul", {}, 7e12),
+    ("semiring-product", "rate", {}, 3.5e12),  # the same, the ceiling without FMA
+    ("summit-streams", "three", {}, 150e9),  # the same, Exploiting Total Available Bandwidth
+    ("summit-streams", "other", {}, 64e9),
+    ("summit-streams", "six", {}, 170e9),
+    ("opteron-balance", "peak", {}, 73.6e9),  # Williams, Waterman, Patterson
+    ("opteron-balance", "add", {}, 36.8e9),
+    ("crossing", "n", {"type": "bf16"}, 1773 / 2),  # An Interactive Guide to Rooflines: 1773 under the sparse peak
+    ("dot-breakdown", "math", {"n": 1048576}, 1.06e-9),  # the same, dot (1M)
+    ("dot-breakdown", "comms", {"n": 1048576}, 1.25e-6),
+    ("dot-breakdown", "lead", {"n": 1048576}, 1.18e3),
+    ("channels", "beta", {}, 128e9),  # 6 channels x 2666 MT/s x 8 B
+    ("peak-by-hand", "f64", {}, 1536e9),  # 20 cores x 2.4 GHz x 32 a cycle
+    ("lstm-launches", "fused", {}, 16 * 4.2e-6),  # Time-Based Roofline, section III.B
+    ("largest-tile", "b", {"Z": "32 KiB", "type": "f64"}, 36),  # floor(sqrt(32768/24))
+]
+
+
+@pytest.mark.parametrize(("name", "part", "values", "published"), PUBLISHED)
+def test_published_figures(name: str, part: str, values: dict[str, object], published: float) -> None:
+    """Answers that documents print, or that follow from theirs by hand."""
+    exercise = EXERCISES[name]
+    version = Settled(exercise, {n: values.get(n, choices[0]) for n, choices in exercise.vary.items()})
+    found = next(p for p in version.parts if p.part.id == part)
+    assert float(found.value) == pytest.approx(published, rel=0.005)
+
+
+FORMULAS = [
+    ("stream-triad", "Q", "24*n"),
+    ("gemv", "Q", "8*n**2 + 16*n"),
+    ("matmul-intensity", "once", "n/12"),
+    ("matmul-intensity", "both", "n/16"),
+    ("dot", "W", "2*n - 1"),
+    ("dot", "Q", "4*n + 2"),
+    ("conventions", "overwrite", "32*n"),
+    ("complex-axpy", "W", "8*n"),
+    ("triangular-solve", "W", "n**2"),
+    ("cache-for-balance", "IZ", "sqrt(Z)/(24*sqrt(6))"),
+    ("cache-for-balance", "least", "3456*R**2"),
+    ("tile-traffic", "I", "b/12"),
+    ("no-cache", "three", "16*n**3"),
+]
+
+
+@pytest.mark.parametrize(("name", "part", "text"), FORMULAS)
+def test_formulas_of_the_documents(name: str, part: str, text: str) -> None:
+    """The closed forms that the deck, the guide and the counting rules print, for the first version of each."""
+    version = next(versions(EXERCISES[name]))
+    found = next(p for p in version.parts if p.part.id == part)
+    assert one(version, found, text).correct
 
 
 def test_predict_measure_explain() -> None:

@@ -6,16 +6,18 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from roofdsl.classroom.data import course
 from roofdsl.classroom.grading import grade_all, grade_submission
 from roofdsl.classroom.isolate import Limits, run_all
-from roofdsl.classroom.judge import judge
-from roofdsl.classroom.settle import settled
+from roofdsl.classroom.judge import Result, judge
+from roofdsl.classroom.settle import Settled, settled
+from roofdsl.classroom.sheet import right_answer
 from roofdsl.classroom.submissions import MAX_ANSWERS_BYTES
 
 EXERCISES = course()
@@ -304,3 +306,24 @@ def test_limits_of_time_memory_and_output() -> None:
     for outcome, (_, says) in zip(outcomes[1:-2], STOPPED, strict=True):
         assert outcome.text is None and says in outcome.problem, outcome
     assert sorted(told) == list(range(len(tasks)))
+
+
+def test_one_answer_that_hangs_costs_one_exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submission that had to be stopped is graded again, exercise by exercise."""
+    from roofdsl.classroom import grading
+
+    def hanging(version: Settled, answers: Mapping[str, Any]) -> Result:
+        if version.exercise.id == "gemv":
+            _forever()
+        return judge(version, answers)
+
+    chosen = [EXERCISES["gemv"], EXERCISES["ridge-point"]]
+    version = settled(EXERCISES["ridge-point"], "ada")
+    own = tmp_path / "ada"
+    own.mkdir()
+    answers = "".join(f'{p.part.id} = "{right_answer(p)}"\n' for p in version.parts)
+    (own / "answers.toml").write_text(f'[gemv]\nW = "2*n**2"\n[ridge-point]\n{answers}')
+    monkeypatch.setattr(grading, "judge", hanging)
+    (grade,) = grade_all([("ada", own)], chosen, jobs=2, limits=Limits(wall_s=1.5))
+    assert [r.score for r in grade.results] == [0, 2]
+    assert "longer than" in grade.results[0].parts[0].message
