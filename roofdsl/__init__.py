@@ -1,3 +1,21 @@
 """roofdsl: exact work, traffic and intensity of loop kernels, and the roofline they live under."""
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext roofdsl` in Jupyter and IPython: the cell magic `%%roof`, rich results, errors without tracebacks."""
+    _extension().load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """`%unload_ext roofdsl`."""
+    _extension().unload(shell)
+
+
+def _extension() -> Any:
+    """Imported by name: IPython looks for its functions here, and the package itself stands on no part of it."""
+    return import_module("roofdsl.notebook.extension")

@@ -18,7 +18,9 @@ function start() {
 
   function settle() {
     written = toHash(state);
-    history.replaceState(null, "", written ? `#${written}` : location.pathname + location.search);
+    if (location.protocol !== "about:") { // inside a notebook there is no address
+      history.replaceState(null, "", written ? `#${written}` : location.pathname + location.search);
+    }
     const text = sentenceOf(state, state.focus);
     if (find("status").textContent !== text) find("status").textContent = text;
   }
@@ -54,6 +56,7 @@ function start() {
     event.preventDefault(); // the part after # is the state's
     find("controls").focus();
   });
+  find("copy").hidden = location.protocol === "about:";
   find("copy").addEventListener("click", async () => {
     settle();
     try {

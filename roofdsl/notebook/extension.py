@@ -1,0 +1,124 @@
+"""`%load_ext roofdsl`: the cell magic, rich results, and errors told as the command line tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from roofdsl.analysis.derived import Derivation
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.notebook import rich
+from roofdsl.notebook.findings import of_error
+from roofdsl.predict.program import ProgramPrediction
+from roofdsl.predict.time import Prediction
+
+HTML: dict[type, Callable[[Any], str]] = {
+    Prediction: rich.prediction_html,
+    ProgramPrediction: rich.program_html,
+    Kernel: rich.kernel_html,
+    Machine: rich.machine_html,
+}
+
+PLAIN: dict[type, Callable[[Any], str]] = {
+    Prediction: rich.prediction_text,
+    Derivation: rich.derivation_text,
+    Kernel: rich.kernel_text,
+    Machine: rich.machine_text,
+}
+
+RESULTS = (
+    "roofdsl.measure.results:Measurement",
+    "roofdsl.validate.compare:Comparison",
+    "roofdsl.simulate.lru:SimulatedTraffic",
+    "roofdsl.simulate.hierarchy:Simulated",
+    "roofdsl.profiler.points:MeasuredPoint",
+    "roofdsl.profiler.points:Points",
+)
+"""Results that are no records of ours but dataclasses: named, so that nothing is imported before it is used."""
+
+
+def load(shell: Any) -> None:
+    """Registers everything with an IPython shell; loading twice changes nothing."""
+    from roofdsl.notebook.magic import run
+
+    def roof(line: str, cell: str) -> Any:
+        """A cell in the .roof language; its kernels, machines and programs become names of the notebook.
+
+        After `%%roof` stand numbers for `const` parameters, as in `%%roof s=2`.
+        """
+        return run(shell, line, cell)
+
+    shell.register_magic_function(roof, magic_kind="cell", magic_name="roof")
+    html, latex, plain = _formatters(shell)
+    for kind, show in HTML.items():
+        html.for_type(kind, show)
+    for kind, show in PLAIN.items():
+        plain.for_type(kind, _printed(show))
+    latex.for_type(Prediction, rich.prediction_latex)
+    html.for_type(Record, _record)
+    for place in RESULTS:
+        html.for_type_by_name(*place.split(":"), rich.record_html)
+    shell.set_custom_exc((InputError, CommandError), _tell)
+
+
+def unload(shell: Any) -> None:
+    """Takes everything back."""
+    shell.magics_manager.magics["cell"].pop("roof", None)
+    html, latex, plain = _formatters(shell)
+    for kind in (*HTML, Record):
+        html.pop(kind, None)
+    for kind in PLAIN:
+        plain.pop(kind, None)
+    latex.pop(Prediction, None)
+    for place in RESULTS:
+        html.pop(place.replace(":", "."), None)
+    shell.set_custom_exc((), None)
+
+
+def _formatters(shell: Any) -> tuple[Any, Any, Any]:
+    known = shell.display_formatter.formatters
+    return known["text/html"], known["text/latex"], known["text/plain"]
+
+
+def _printed(show: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
+    """A text for IPython's pretty printer; inside a list or a tuple the first line is enough."""
+
+    def write(of: Any, printer: Any, cycle: bool) -> None:
+        text = show(of)
+        printer.text(text.split("\n")[0] if printer.indentation else text)
+
+    return write
+
+
+def _record(of: Record) -> str | None:
+    """A record's own way of showing itself, else its fields. A formatter of a type goes before the type's method."""
+    own = getattr(of, "_repr_html_", None)
+    if own is not None:
+        return str(own())
+    if "__repr__" in type(of).__dict__:  # it says as text what it is
+        return None
+    return rich.record_html(of)
+
+
+def _tell(
+    shell: Any, kind: type[BaseException], error: BaseException, trace: TracebackType | None, tb_offset: Any = None
+) -> list[str]:
+    """What is shown in place of a traceback: where the text is wrong, or what could not be done."""
+    from IPython.display import display
+
+    if isinstance(error, InputError):
+        found = of_error(error)
+        display(found)
+        count = len(found.diagnostics)
+        lines = [f"{count} error{'s' if count > 1 else ''} in {error.source.name}"]
+    elif isinstance(error, CommandError):
+        help = error.help.replace("--set ", "")  # sizes are keywords here
+        lines = [f"error: {error.message}", *([f"help: {help}"] if help else [])]
+    else:
+        lines = [str(error)]
+    shell._showtraceback(kind, error, lines)
+    return lines

@@ -1,0 +1,289 @@
+"""The notebook extension in a real IPython shell."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.source import Source, Span
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
+from roofdsl.notebook import derive, explore, machine, predict, roofline, simulate, traffic
+from roofdsl.notebook.extension import RESULTS
+from roofdsl.notebook.findings import MOST, Findings
+from roofdsl.notebook.functions import _kernel
+from roofdsl.notebook.rich import record_html
+from tests.measure.examples import EXAMPLE
+
+InteractiveShell = pytest.importorskip(
+    "IPython.core.interactiveshell", reason="IPython is not installed"
+).InteractiveShell
+
+CELL = """\
+%%roof
+kernel axpy(n):
+    in a: f64, x: f64[n]
+    inout y: f64[n]
+    for i in range(n):
+        y[i] += a * x[i]
+
+machine lap "My laptop":
+    peak f64 fma 200 GFLOP/s
+    memory RAM 16 GiB, 50 GB/s
+
+program twice(n):
+    repeat 2:
+        run axpy(n)
+"""
+
+
+class Shell:
+    """A shell whose displays and printed errors are kept."""
+
+    def __init__(self) -> None:
+        self.shell = InteractiveShell.instance()
+        self.shell.display_formatter.active_types = ["text/plain", "text/html", "text/latex", "image/svg+xml"]
+        self.shown: list[dict[str, str]] = []
+        self.shell.display_pub.publish = self._publish
+        self.run("%load_ext roofdsl")
+
+    def _publish(self, data: dict[str, str], *more: Any, **named: Any) -> None:
+        self.shown.append(data)
+
+    def run(self, cell: str) -> Any:
+        """The result of a cell; raises what the cell raises."""
+        found = self.shell.run_cell(cell, store_history=False)
+        found.raise_error()
+        return found.result
+
+    def formats(self, value: Any) -> dict[str, str]:
+        data, _ = self.shell.display_formatter.format(value)
+        return dict(data)
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    InteractiveShell.clear_instance()
+    made = Shell()
+    yield made
+    InteractiveShell.clear_instance()
+
+
+class Whole(HTMLParser):
+    """Checks that elements close, and gathers text."""
+
+    VOID = frozenset(("br", "hr", "img", "input"))
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+# ---- the cell magic ----
+
+
+def test_a_cell_gives_its_definitions_to_the_notebook(shell: Shell) -> None:
+    assert repr(shell.run(CELL)) == "kernel axpy(n); machine lap; program twice"
+    assert isinstance(shell.shell.user_ns["axpy"], Kernel)
+    assert isinstance(shell.shell.user_ns["lap"], Machine)
+    shell.run("from roofdsl.notebook import *")
+    one, two = shell.run("predict(axpy, lap, n=1000)"), shell.run("predict(twice, lap, n=1000)")
+    assert one.memory.bytes == 24000
+    assert two.total.expected_s == 2 * one.expected_s
+
+
+def test_errors_are_underlined_in_place(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "%%roof\nkernel f(n):\n    inout A: f64[n]\n    for i in range(n):\n"
+    text += "        A[i] += B[i]  # <i>\n        A[i] = c\n"
+    with pytest.raises(InputError):
+        shell.run(text)
+    (shown,) = shell.shown
+    Whole(shown["text/html"])
+    under = re.findall(r'underline wavy [^"]*"[^>]*>([^<]*)</span>', shown["text/html"])
+    assert under == ["B", "c"]
+    assert "<i>" not in shown["text/html"]
+    assert "^" in shown["text/plain"]
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.out + printed.err
+    assert re.search(r"\d errors? in <cell>", printed.out + printed.err)
+    assert "f" not in shell.shell.user_ns
+
+
+def test_warnings_are_shown_and_the_cell_is_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    from roofdsl.notebook import magic
+
+    warned = Diagnostic("name-unknown", "look here", Span(2, 1, 2, 7), severity="warning")
+    real = magic.read
+
+    def read(cell: str, settings: dict[str, int]) -> Any:
+        found, _ = real(cell, settings)
+        return found, Findings(Source("<cell>", cell), (warned,))
+
+    monkeypatch.setattr(magic, "read", read)
+    shell.run(CELL)
+    assert "look here" in shell.shown[0]["text/html"]
+    assert "axpy" in shell.shell.user_ns
+
+
+def test_const_parameters_take_numbers_after_the_magic(shell: Shell) -> None:
+    body = "kernel f(n, const s):\n    in A: f64[s * n]\n    out B: f64[n]\n"
+    body += "    for i in range(n):\n        B[i] = A[s * i]\n"
+    shell.run(f"%%roof s=3\n{body}")
+    assert shell.shell.user_ns["f"].constants == (("s", 3),)
+    for line, message in (("", "s"), ("s", "not of the form"), ("s=x", "not of the form"), ("s=0", "not of the form")):
+        with pytest.raises(CommandError, match=message):
+            shell.run(f"%%roof {line}\n{body}")
+
+
+def test_what_cannot_be_done_is_said_without_a_traceback(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run(CELL)
+    shell.run("from roofdsl.notebook import *")
+    capsys.readouterr()
+    for cell, message in (
+        ("predict(axpy, lap)", "needs a number for n\nhelp: give it with n=..."),
+        ("predict(axpy, lap, m=3)", "no parameter m"),
+        ("predict('nothing', lap)", "no file and no shipped kernel `nothing`"),
+        ("predict(axpy, 'v1000')", "v1000"),
+        ("predict('conv2d_passes', lap)", "nothing"),
+        ("derive(axpy, cache='3 GB/s')", "cache:"),
+        ("roofline()", "nothing to draw"),
+        ("roofline(axpy)", "no prediction"),
+        ("explore(axpy, on=lap, m=3)", "parameter `m`"),
+    ):
+        with pytest.raises(CommandError):
+            shell.run(cell)
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.out + printed.err
+        if message != "nothing":
+            assert message in printed.out + printed.err
+
+
+def test_other_errors_keep_their_traceback(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZeroDivisionError):
+        shell.run("1 / 0")
+    assert "ZeroDivisionError" in "".join(capsys.readouterr())
+
+
+def test_unloading_takes_everything_back(shell: Shell) -> None:
+    shell.run("%load_ext roofdsl")
+    assert "text/html" in shell.formats(load_machine("v100_deck"))
+    shell.run("%unload_ext roofdsl")
+    assert "text/html" not in shell.formats(load_machine("v100_deck"))
+    assert "roof" not in shell.shell.magics_manager.magics["cell"]
+
+
+# ---- results ----
+
+
+def results() -> Iterator[tuple[str, Any]]:
+    gemv, deck = "gemv", "v100_deck"
+    found = predict(gemv, deck, n=256)
+    yield "prediction", found
+    yield "program", predict(_program(), deck, n=64)
+    yield "derivation", derive(gemv, n=64)
+    yield "steps", derive(gemv, steps=True, cache="Z")
+    yield "quantity", derive(gemv).work.total
+    yield "ratio", derive(gemv).intensity
+    yield "simulated", simulate(gemv, cache="1 KiB", n=16)
+    yield "machine", machine(deck)
+    yield "kernel", _kernel(gemv, {})[0]
+    yield "measurement", EXAMPLE
+    yield "levels", found.levels[0]
+
+
+def _program() -> Any:
+    from roofdsl.notebook.magic import read
+
+    return read(CELL.partition("\n")[2], {})[0].programs[0]
+
+
+@pytest.mark.parametrize(("name", "value"), list(results()), ids=[name for name, _ in results()])
+def test_every_result_is_shown(shell: Shell, name: str, value: Any) -> None:
+    formats = shell.formats(value)
+    text = Whole(formats["text/html"]).texts
+    assert len("".join(text)) > 5
+    assert ("text/latex" in formats) == (name in ("prediction", "derivation", "steps", "quantity", "ratio"))
+    assert "Fraction(" not in formats["text/html"]
+    if name == "prediction":
+        assert "HBM" in text
+        assert "bound" in text
+        assert formats["text/latex"].count("{") == formats["text/latex"].count("}")
+
+
+def test_texts_in_results_are_never_markup(shell: Shell) -> None:
+    from roofdsl.lang.record import replace
+
+    hostile = "<script>alert(1)</script>"
+    formats = shell.formats(replace(load_machine("v100_deck"), title=hostile, source=hostile))
+    assert hostile not in formats["text/html"]
+    assert "&lt;script&gt;" in formats["text/html"]
+    assert hostile not in record_html(EXAMPLE.__class__(**{**vars(EXAMPLE), "compiler": hostile}))
+
+
+def test_every_result_named_is_there() -> None:
+    for place in RESULTS:
+        module, _, name = place.partition(":")
+        assert isinstance(getattr(import_module(module), name), type)
+
+
+def test_figures_and_pages(shell: Shell, tmp_path: Path) -> None:
+    for figure in (
+        roofline(predict("gemv", "v100_deck", n=64), predict("gemv", "v100_deck", n=4096)),
+        roofline(on="v100_deck"),
+        traffic("gemv", n=16, on="v100_deck"),
+    ):
+        assert shell.formats(figure)["image/svg+xml"].lstrip().startswith("<?xml")
+    page = explore("gemv", on=["v100_textbook", "v100_deck"], n=64, title="<b>")
+    framed = shell.formats(page)["text/html"]
+    assert framed.startswith("<iframe")
+    assert 'sandbox="allow-scripts"' in framed
+    assert framed.count("<") == 2  # all of the page is an attribute
+    page.save(str(tmp_path / "page.html"))
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page.text
+
+
+def test_sizes_by_mapping_and_by_name() -> None:
+    assert predict("gemv", "v100_deck", sizes={"n": 64}) == predict("gemv", "v100_deck", n=64)
+    assert derive("gemv", cache="32KiB", n=64).cache_bytes == 32768
+    assert derive("gemv", cache=32768, n=64).cache_bytes == 32768
+
+
+def test_findings_of_long_texts_show_the_lines_around() -> None:
+    text = "\n".join(f"line {k}" for k in range(1, 201))
+    spans = [Diagnostic("syntax", f"wrong {k}", Span(k, 1, k, 5)) for k in (1, 100, 200)]
+    shown = "".join(Whole(Findings(Source("x", text), tuple(spans))._repr_html_()).texts)
+    assert [int(n) for n in re.findall(r"(\d+) \| ", shown)] == [1, 2, 3, 98, 99, 100, 101, 102, 198, 199, 200]
+    many = tuple(Diagnostic("syntax", "wrong", Span(k, 1, k, 5)) for k in range(1, MOST + 8))
+    assert "and 7 more" in Findings(Source("x", text), many)._repr_html_()
+    beyond = Findings(Source("x", ""), (Diagnostic("file-empty", "nothing", Span(1, 1, 1, 2)),))
+    assert "nothing" in "".join(Whole(beyond._repr_html_()).texts)
+
+
+def test_the_package_alone_imports_nothing() -> None:
+    script = "import sys, roofdsl; print([m for m in sys.modules if m.startswith('roofdsl.') or m == 'IPython'])"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.strip() == "[]"
