@@ -59,8 +59,8 @@ class Part(Record):
     """One question. Which fields are used depends on `kind` (one of KINDS).
 
     answer: the formula of the right answer. unit: the unit that a number is asked in. tolerance: relative.
-    leading: an answer that holds to leading order is right too. reference, start, solution_kernel, examples: names in
-    the exercise's kernels. at, cache, line, traffic: where a submitted kernel is counted, each a template.
+    leading: an answer that holds to leading order is right too. reference, solution_kernel, examples: names in the
+    exercise's kernels. at, cache, line, traffic: where a submitted kernel is counted, each a template.
     """
 
     id: str
@@ -77,7 +77,6 @@ class Part(Record):
     mistakes: tuple[Mistake, ...] = ()
     options: tuple[Option, ...] = ()
     reference: str = ""
-    start: str = ""
     solution_kernel: str = ""
     examples: tuple[str, ...] = ()
     at: Mapping[str, Any] = {}
@@ -275,7 +274,6 @@ class _Reader:
             mistakes=tuple(self.pair(Mistake, m, "is", where) for m in self.get(table, "mistakes", list, where, [])),
             options=tuple(self.option(o, where) for o in self.get(table, "options", list, where, [])),
             reference=self.get(table, "reference", str, where, ""),
-            start=self.get(table, "start", str, where, ""),
             solution_kernel=self.get(table, "solution_kernel", str, where, ""),
             examples=tuple(self.get(table, "examples", list, where, [])),
             at=self.get(table, "at", dict, where, {}),

@@ -94,8 +94,10 @@ if ! "$python" -m venv "$root/venv"; then
 fi
 "$root/venv/bin/pip" install --quiet -r "$root/source/requirements.txt"
 "$root/venv/bin/python" -m compileall -q "$root/source/roofdsl"
-# compiles the simulator's loops now instead of in every submission
-cd "$root/source" && "$root/venv/bin/python" -m roofdsl exercise list > /dev/null
+# The simulator's loops are compiled now, and kept, instead of in every submission.
+cd "$root/source"
+"$root/venv/bin/python" -m roofdsl derive gemv --set n=64 --cache 1KiB > /dev/null
+"$root/venv/bin/python" -m roofdsl simulate gemv --set n=64 --cache 1KiB --line 64B --ways 4 > /dev/null
 """
 
 RUN = """\

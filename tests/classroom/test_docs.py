@@ -1,0 +1,35 @@
+"""The instructor's guide says what there is, and its example works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from roofdsl.classroom.data import KINDS, Exercise, Part, course, load
+from roofdsl.classroom.engine import _ASKS
+from roofdsl.classroom.kernels import COUNTS
+from roofdsl.classroom.settle import MEASURED
+from tests.classroom.spellings import one, right_answers, versions, wrong_answers
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "exercises.md").read_text(encoding="utf-8")
+
+
+def test_the_example_is_an_exercise(tmp_path: Path) -> None:
+    example = re.search(r"<!-- test: an exercise -->\n```toml\n(.*?)```", GUIDE, re.DOTALL)
+    assert example is not None
+    path = tmp_path / "scaling.toml"
+    path.write_text(example[1])
+    for version in versions(load(path)):
+        for part in version.parts:
+            assert all(one(version, part, text).correct for text in right_answers(part, version))
+            for text, told in wrong_answers(part, version):
+                assert one(version, part, text).message.endswith(told[0])
+
+
+def test_everything_is_described() -> None:
+    words = set(re.findall(r"\w+", GUIDE))
+    for name in (*_ASKS, *KINDS, *COUNTS, *MEASURED, *Part.__match_args__):
+        assert name in words, name
+    for name in Exercise.__match_args__:
+        assert name in words or name in ("id", "parts", "folder"), name
+    assert f"{len(course())} exercises" in GUIDE
