@@ -82,7 +82,20 @@ _TOKEN = re.compile(
     r"|(?P<op>\*\*|//|<=|>=|==|!=|[-+*/(),<>]))",
     re.ASCII,
 )
-_TYPED = {"×": "*", "·": "*", "−": "-", "–": "-", "÷": "/", "≤": "<=", "≥": ">=", "\u00a0": " ", "µ": "u", "μ": "u"}
+_TYPED = {
+    "×": "*",
+    "·": "*",
+    "−": "-",
+    "–": "-",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "²": "**2",
+    "³": "**3",
+    "\u00a0": " ",
+    "µ": "u",
+    "μ": "u",
+}
 _POWERS = {"+": 10, "-": 10, "*": 20, "/": 20, "//": 20}
 _COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
 
@@ -206,6 +219,8 @@ class _Parser:
         if kind:
             if kind in ("name", "number") or text == "(":
                 raise FormulaError(f"something is missing before `{_short(text)}`: a product is written with `*`, 2*n")
+            if text == ",":
+                raise FormulaError("a decimal point is written `.`, and thousands may be set apart by `_`")
             raise FormulaError(f"`{_short(text)}` is not expected there")
         return found
 

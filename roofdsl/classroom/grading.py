@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,24 @@ def table(grades: Sequence[Grade], exercises: Sequence[Exercise]) -> str:
     for g in grades:
         scores = [f"{r.score:g}" for r in g.results]
         writer.writerow([_cell(g.student), f"{g.score:g}", g.max_score, *scores, _cell(g.problem)])
+    return out.getvalue()
+
+
+def summary(grades: Sequence[Grade]) -> str:
+    """What a class found hard, as CSV: for every part the share of right answers, and what was told most often."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["exercise", "part", "right", "answers", "times", "told most often"])
+    told: dict[tuple[str, str], list[PartResult]] = {}
+    for g in grades:
+        for r in g.results if not g.problem else ():
+            for p in r.parts:
+                told.setdefault((r.exercise, p.id), []).append(p)
+    for (exercise, part), results in told.items():
+        wrong = Counter(p.message for p in results if not p.correct)
+        message, times = wrong.most_common(1)[0] if wrong else ("", 0)
+        right = sum(p.correct for p in results)
+        writer.writerow([exercise, part, right, len(results), times, _cell(" ".join(message.split()))])
     return out.getvalue()
 
 

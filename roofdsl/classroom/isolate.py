@@ -157,8 +157,9 @@ def _finish(child: _Child, limits: Limits) -> Outcome:
     os.close(child.pipe)
     if not child.ended:
         _kill(child.pid)
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    _kill(child.pid)  # what it forked itself; the child's number is not free before it is waited for
+    if hasattr(os, "waitid"):  # not on every macOS
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        _kill(child.pid)  # what it forked itself; the child's number is not free before it is waited for
     _, status = os.waitpid(child.pid, 0)
     if len(child.data) > limits.output_bytes:
         return Outcome(None, "it wrote far more than a result can be")

@@ -185,6 +185,8 @@ def quantity(part: SettledPart, text: str) -> Fraction | str:
     """
     unit = part.part.unit
     factor, asked = value_of(unit)
+    if not unit:
+        text = text.strip().removesuffix("%")
     try:
         node = parse(text, (), units=True)
         kind = dimension(node)

@@ -78,6 +78,8 @@ def unit_named(word: str) -> str | None:
         return word
     if word in _OTHER:
         return _OTHER[word]
+    if word[-1:] == "F" and f"{word}LOP" in UNITS and len(word) == 2:  # GF/s
+        return f"{word}LOP"
     stem = word[:-1] if word[-1:] in "sS" and word[:-1].upper().endswith("OP") else word
     if stem.upper().endswith("FLOP") and f"{stem[:-4]}FLOP" in UNITS:
         return f"{stem[:-4]}FLOP"

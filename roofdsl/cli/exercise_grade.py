@@ -47,7 +47,7 @@ def grade(
     """
     from roofdsl.classroom.data import course
     from roofdsl.classroom.gradescope import results
-    from roofdsl.classroom.grading import Grade, chosen, grade_all, table
+    from roofdsl.classroom.grading import Grade, chosen, grade_all, summary, table
     from roofdsl.classroom.isolate import Limits
     from roofdsl.classroom.submissions import entries
     from roofdsl.measure.atomic import write_whole
@@ -84,12 +84,13 @@ def grade(
     with progress_bar(f"grading {len(everyone)}") as tell:
         grades = grade_all(everyone, exercises, jobs=jobs, limits=limits, tell=tell, done=write)
     write_whole(where / "grades.csv", table(grades, exercises))
+    write_whole(where / "summary.csv", summary(grades))
     mean = sum(g.score for g in grades) / len(grades)
     count = f"{len(grades)} submissions, {len(exercises)} exercises"
     click.echo(f"{count}, mean {mean:.1f} of {grades[0].max_score} points")
     for g in (g for g in grades if g.problem):
         click.echo(f"  {_safe(g.student)}: {g.problem}")
-    click.echo(f"written to {where}: grades.csv, and a results.json for each student")
+    click.echo(f"written to {where}: grades.csv, summary.csv, and a results.json for each student")
 
 
 def _safe(name: str) -> str:

@@ -28,6 +28,7 @@ VALUES = [
     ("4**(1/2)", 2),
     ("1_000 + .5 + 2e3", Fraction(6001, 2)),
     ("n × 2 − 1", 13),
+    ("n² + n³", 49 + 343),
     ("((n))", 7),
     ("+n - -n", 14),
 ]
@@ -57,6 +58,7 @@ REFUSED = [
     ("n.real", "`.` is no part"),
     ("n[0]", "`[` is no part"),
     ("'n'", "`'` is no part"),
+    ("0,25", "decimal point"),
     ("n; n", "`;` is no part"),
     ("lambda: 0", "`:` is no part"),
     ("lambda + 0", "`lambda` is not known"),
@@ -175,6 +177,8 @@ UNITS = [
     ("3 KiB", "B", 3072),
     ("8 Gbit/s", "B/s", 1e9),
     ("7.78 FLOP/B", "FLOP/B", 7.78),
+    ("37.5 GF/sec", "FLOP/s", 37.5e9),
+    ("2 µs", "s", 2e-6),
     ("2 TOP/s", "FLOP/s", 2e12),
 ]
 

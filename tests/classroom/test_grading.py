@@ -66,6 +66,13 @@ def test_a_class_of_twelve(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
         assert [t["output"] for t in document["tests"]] == [p.message for r in alone.results for p in r.parts]
         assert sum(t["max_score"] for t in document["tests"]) == points
     assert any(float(by_name[s]["score"]) > 0 for s in students)
+    lines = {(r["exercise"], r["part"]): r for r in csv.DictReader(io.StringIO((results / "summary.csv").read_text()))}
+    assert len(lines) == sum(len(e.parts) for e in CHOSEN)
+    graded = sum(not r["problem"] for r in rows)
+    total = sum(float(r["score"]) for r in rows)
+    points_of = {(e.id, p.id): p.points for e in CHOSEN for p in e.parts}
+    assert all(int(r["answers"]) == graded for r in lines.values())
+    assert sum(int(r["right"]) * points_of[key] for key, r in lines.items()) == total
     assert any(by_name[s]["problem"] for s in students)
 
 
