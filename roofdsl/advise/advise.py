@@ -24,6 +24,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_time
 from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.time import Prediction
 
@@ -171,6 +172,10 @@ def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) ->
         found = estimate_at_most(kernel, case)
         if found is not None:
             tell(found)
+            name, least = found.sure
+            if not found.exact and subject.now.time_s < LEAST_GAIN * least:
+                tell(Refused(candidate.kind, candidate.what, f"no gain: {name} alone takes {show_time(least)}"))
+                return
             if found.exact:
                 return
         if exactly:

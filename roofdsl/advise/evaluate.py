@@ -43,10 +43,14 @@ class Estimate(Record):
         return self.prediction.expected_s
 
     @property
+    def sure(self) -> tuple[str, Fraction]:
+        """The largest of the exact terms: the time is no shorter."""
+        return max(((n, t) for n, t in self.prediction.terms if n not in self.at_most), key=lambda term: term[1])
+
+    @property
     def exact(self) -> bool:
         """Whether the time rests on exact numbers alone."""
-        sure = [t for name, t in self.prediction.terms if name not in self.at_most]
-        return max(sure, default=Fraction(0)) == self.time_s
+        return self.sure[1] == self.time_s
 
 
 class Illegal(Exception):

@@ -1,4 +1,7 @@
-"""Tasks in processes of their own, a few at a time, each ended when its time is up; what it told by then counts."""
+"""Tasks in processes of their own, a few at a time, each ended when its time is up; what it told by then counts.
+
+The time is the processor's, so that the answer does not depend on what else runs; a clock ends what only waits.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,16 @@ Tell = Callable[[Any], None]
 Task = Callable[[Tell], None]
 """Hands on what it finds, the last of which counts."""
 
-CAN_FORK = hasattr(os, "fork") and "fork" in multiprocessing.get_all_start_methods()
+CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
+
+PATIENCE = 15
+"""Seconds on the clock for each second of the processor that a task has."""
 
 
 def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], None]) -> list[Any]:
-    """What each task told last within `seconds`; None where it told nothing. `progress` gets how many are done.
+    """What each task told last within `seconds` of the processor; None where it told nothing.
+
+    `progress` gets how many are done.
 
     Where the system cannot fork, all run in this process, in turn and without a limit.
     """
@@ -36,8 +44,8 @@ def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], Non
         while waiting or running:
             while waiting and len(running) < cores:
                 k, task = waiting.pop()
-                reading, child = _begin(task)
-                running[reading] = (k, child, time.monotonic() + seconds)
+                reading, child = _begin(task, seconds)
+                running[reading] = (k, child, time.monotonic() + PATIENCE * seconds)
             now = time.monotonic()
             ready = wait(list(running), max(0.0, min(end for _, _, end in running.values()) - now))
             for reading in [r for r in running if r in ready]:
@@ -59,17 +67,19 @@ def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], Non
     return found
 
 
-def _begin(task: Task) -> tuple[Connection, Any]:
+def _begin(task: Task, seconds: float) -> tuple[Connection, Any]:
     context = multiprocessing.get_context("fork")
     reading, writing = context.Pipe(duplex=False)
-    child = context.Process(target=_work, args=(task, writing))
+    child = context.Process(target=_work, args=(task, seconds, writing))
     child.start()
     writing.close()
     return reading, child
 
 
-def _work(task: Task, writing: Connection) -> None:
+def _work(task: Task, seconds: float, writing: Connection) -> None:
     os.setpgid(0, 0)  # so that the counting library's own children end with it
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # ends native code too, which a Python handler would not
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     task(writing.send)
 
 

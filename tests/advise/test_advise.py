@@ -1,0 +1,169 @@
+"""The ranking: gains are those of `predict` for the changed kernel, and what is illegal is never advised."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from roofdsl.advise.advise import Advice, Advised, advise
+from roofdsl.advise.program import advise_program
+from roofdsl.advise.text import lowered
+from roofdsl.advise.workers import Task, Tell, run_all
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.machine.find import load_machine, shipped_model
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import Options, predict
+
+
+def advised(text: str, sizes: Mapping[str, int], machine: Machine, **how: Any) -> Advised:
+    target = shipped_model(text)
+    assert target is not None and target.name is not None
+    checked = load_file(target.path)
+    return advise(checked.kernels[target.name], kernel(checked, target.name), sizes, machine, **how)
+
+
+def of_kind(found: Advised, kind: str) -> list[Advice]:
+    return [a for a in found.advice if a.kind == kind]
+
+
+def assert_as_predicted(found: Advised, machine: Machine, options: Options | None = None) -> None:
+    """Every gain is the quotient of two predictions, or at least not above it where it is a bound."""
+    values = dict(found.now.prediction.parameters)
+    for one in found.advice:
+        if not one.text:
+            continue
+        own = options or Options()
+        then = predict(lowered(one.text, found.kernel, values), values, machine, own)
+        if one.estimate.exact:
+            assert one.gain == found.now.time_s / then.expected_s, one.what
+            assert one.estimate.at_most or then.bound == one.estimate.prediction.bound
+        else:
+            assert one.gain <= found.now.time_s / then.expected_s, one.what
+
+
+def test_matmul_on_a_cpu() -> None:
+    machine = load_machine("skylake_gold_6148")
+    found = advised("matmul_ijk", {"n": 48}, machine)
+    assert found.now.prediction.bound == "L1"
+    assert_as_predicted(found, machine)
+    gains = [a.gain for a in found.advice if a.kind != "chain"]
+    assert gains == sorted(gains, reverse=True)
+    assert all(g >= Fraction(101, 100) for g in gains)
+    (block,) = of_kind(found, "registers")
+    assert block.gain > Fraction(6, 5)
+    (narrow,) = of_kind(found, "type")
+    assert narrow.gain == 2 and narrow.rounding
+    assert any(r.kind == "tile" and "stays" not in r.why for r in found.refused)
+
+
+def test_tiles_and_the_interchange() -> None:
+    """Bound by what L1 misses: a tile, i k j, and B by columns, all but equal by this model, lead to the L1's bound."""
+    machine = load_machine("skylake_gold_6148")
+    found = advised("matmul_ijk", {"n": 512}, machine)
+    assert found.now.prediction.bound == "L2"
+    (order,), (tile,) = of_kind(found, "order"), of_kind(found, "tile")
+    assert order.what == "order i, k, j"
+    assert tile.what.startswith("tile ")
+    for one in (order, tile):
+        assert one.estimate.exact and one.estimate.prediction.bound == "L1"
+        assert one.lifts[0].name == "L2" and one.lifts[0].after_s < one.lifts[0].before_s
+        assert one.gain > 4
+    chain = found.advice[-1]
+    assert chain.kind == "chain" and chain.gain > found.advice[0].gain
+
+
+def test_matmul_on_a_gpu() -> None:
+    machine = load_machine("v100")
+    found = advised("matmul", {"n": 256}, machine)
+    kinds = {a.kind for a in found.advice}
+    assert {"tile", "parallel", "type", "tensor"} <= kinds
+    assert "registers" not in kinds
+    half = of_kind(found, "tensor")[0]
+    assert half.rounding and half.estimate.prediction.unit == "tensor"
+    threads = of_kind(found, "parallel")[0]
+    assert "parallel for i in range(n), j in range(n):" in threads.text
+
+
+def test_what_dependences_forbid() -> None:
+    machine = load_machine("skylake_gold_6148")
+    found = advised("seidel_2d", {"n": 100, "tsteps": 4}, machine, keep_rounding=True)
+    assert not {a.kind for a in found.advice} & {"order", "tile", "type", "reciprocal"}
+    illegal = [r for r in found.refused if r.illegal]
+    assert {r.what for r in illegal} >= {"order t, j, i", "order i, t, j"}
+    assert all("dependence on `A`" in r.why and "line" not in r.why for r in illegal)
+    assert {r.kind for r in found.refused if r.why == "it changes rounding"} == {"type", "reciprocal"}
+
+
+def test_sums_are_not_regrouped() -> None:
+    """The same loops in another order would add up in another order, which rounds differently."""
+    text = """kernel sums(n):
+    in A: f64[n, n]
+    inout s: f64[1]
+    for i in range(n), j in range(n):
+        s[0] += A[j, i]
+"""
+    checked = load_file(Source("sums.roof", text))
+    machine = load_machine("skylake_gold_6148")
+    found = advise(checked.kernels["sums"], kernel(checked, "sums"), {"n": 64}, machine)
+    assert not of_kind(found, "order")
+    assert any("changes the order in which `s[0]` is updated" in r.why for r in found.refused if r.illegal)
+
+
+def test_stores_past_the_caches() -> None:
+    """Three arrays cross the memory's boundary instead of four: 4/3."""
+    machine = load_machine("skylake_gold_6148")
+    found = advised("triad", {"n": 10_000_000}, machine, keep_rounding=True)
+    (stores,) = of_kind(found, "stores")
+    assert stores.gain == Fraction(4, 3)
+    assert_as_predicted(found, machine)
+    asked = advised("triad", {"n": 10_000_000}, machine, options=Options(traffic="write_allocate"))
+    assert not of_kind(asked, "stores")
+
+
+def test_ceilings_are_lifted() -> None:
+    machine = load_machine("opteron_2356")
+    names = ("mul/add imbalance", "no SIMD")
+    found = advised("matmul", {"n": 400}, machine, options=Options(ceilings=names))
+    (simd,) = of_kind(found, "ceiling")
+    assert simd.what == 'past the ceiling "no SIMD"' and simd.gain == 2 and simd.text == ""
+    assert any(r.what == 'past the ceiling "mul/add imbalance"' for r in found.refused)
+
+
+def test_program() -> None:
+    """36 launches bound the LSTM; one launch takes a 36th of their time."""
+    target = shipped_model("lstm_forward")
+    assert target is not None
+    found, whole = advise_program(load_file(target.path), "lstm_forward", {}, load_machine("v100"))
+    assert whole.total.launches == 36
+    assert found.advice[0].kind == "launches"
+    assert found.advice[0].gain == 36
+
+
+def test_workers_end_what_takes_too_long() -> None:
+    def slow(tell: Tell) -> None:
+        tell("at most")
+        while time.process_time() < 60:
+            pass
+        tell("exact")
+
+    def quick(tell: Tell) -> None:
+        tell("at most")
+        tell("exact")
+
+    def silent(tell: Tell) -> None:
+        time.sleep(60)
+
+    tasks: list[Task] = [slow, quick, silent, quick]
+    done: list[int] = []
+    assert run_all(tasks, 0.1, done.append) == ["at most", "exact", None, "exact"]
+    assert done == [1, 2, 3, 4]
+
+
+def test_without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roofdsl.advise.workers.CAN_FORK", False)
+    assert run_all([lambda tell: tell(1), lambda tell: tell(2)], 1.0, lambda done: None) == [1, 2]

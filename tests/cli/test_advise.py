@@ -1,0 +1,63 @@
+"""What `roofdsl advise` prints, its JSON, and what it says to wrong questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+GOLDEN = Path(__file__).parent / "golden"
+
+PRINTED = {
+    "advise_triad": "triad --machine skylake_gold_6148 --set n=10000000",
+    "advise_triad_json": "triad --machine skylake_gold_6148 --set n=10000000 --keep-rounding --json",
+    "advise_seidel": "seidel_2d --machine skylake_gold_6148 --set n=100,tsteps=4 --all",
+    "advise_lstm": "lstm_forward --machine v100",
+    "advise_textbook": "matmul_ijk --machine v100_textbook --set n=64 --keep-rounding",
+    "advise_apply": "triad --machine skylake_gold_6148 --set n=10000000 --apply 2",
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_is_printed(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
+    result = roofdsl("advise", *PRINTED[name].split(" "))
+    assert (result.returncode, result.stderr) == (0, "")
+    golden(GOLDEN / f"{name}.txt", result.stdout)
+
+
+FAILS = {
+    "advise_no_size": "matmul --machine v100",
+    "advise_no_number": "gemv --machine v100 --apply 77",
+    "advise_no_text": "lstm_forward --machine v100 --apply 1",
+    "advise_several": "models/kernels/stream.roof --machine v100 --set n=100 --apply 1",
+}
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_what_goes_wrong(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
+    result = roofdsl("advise", *FAILS[name].split(" "))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+    golden(GOLDEN / f"error_{name}.txt", result.stderr)
+
+
+def test_what_is_applied_is_predicted(roofdsl: Run, tmp_path: Path) -> None:
+    """The printed kernel lies canonically, checks clean, and is predicted as the ranking says."""
+    line = ("triad", "--machine", "skylake_gold_6148", "--set", "n=1000000")
+    document = json.loads(roofdsl("advise", *line, "--json").stdout)
+    assert document["schema"] == "roofdsl.advise/1"
+    last = document["advice"][-1]
+    path = tmp_path / "changed.roof"
+    path.write_text(roofdsl("advise", *line, "--apply", str(last["rank"])).stdout)
+    assert path.read_text() == last["text"]
+    assert roofdsl("fmt", "--check", str(path)).returncode == 0
+    assert roofdsl("check", "--deep", str(path)).returncode == 0
+    then = json.loads(roofdsl("predict", str(path), *line[1:], "--json").stdout)
+    assert last["exact"] and then["time_s"] == last["time_s"]
+    now = json.loads(roofdsl("predict", *line, "--json").stdout)
+    assert now["time_s"] == document["now"]["time_s"]
+    assert last["gain"] == pytest.approx(now["time_s"] / then["time_s"])
