@@ -129,8 +129,11 @@ def broken(text: str, width: int) -> str:
 
 
 def _break(text: str, width: int, inside: bool) -> int | None:
-    """The last place in `width` with the fewest brackets around it; `inside` says that some began on lines before."""
-    best: tuple[int, int] | None = None
+    """The last place in `width` with the fewest brackets around it, after a comma where there is one.
+
+    `inside` says that some began on lines before.
+    """
+    best: tuple[tuple[int, bool], int] | None = None
     depth = 1 if inside else 0
     in_text = False
     for i, character in enumerate(text):
@@ -144,6 +147,8 @@ def _break(text: str, width: int, inside: bool) -> int | None:
             depth += 1
         elif character in ")]":
             depth -= 1
-        elif character == " " and depth > 0 and text[i + 1 : i + 2] not in ("", " ") and (not best or depth <= best[0]):
-            best = (depth, i)
+        elif character == " " and depth > 0 and text[i + 1 : i + 2] not in ("", " "):
+            place = (depth, text[i - 1] != ",")
+            if not best or place <= best[0]:
+                best = (place, i)
     return best[1] if best else None

@@ -52,6 +52,13 @@ def test_long_lines_break_inside_brackets() -> None:
     assert max(map(len, result.split("\n"))) <= 100
 
 
+def test_long_lines_break_after_a_comma_where_there_is_one() -> None:
+    parameters = ", ".join(f"parameter_{k} = {k + 1}" for k in range(6))
+    first, second, *_ = formatted(f"program p({parameters}):\n    run k(1)\n").split("\n")
+    assert first.endswith(",")
+    assert second.lstrip().startswith("parameter_")
+
+
 def test_nothing_is_written_of_a_file_with_errors() -> None:
     with pytest.raises(InputError):
         format_source(Source("t", "kernel k(n):\n    y = \n"))
