@@ -107,7 +107,7 @@ def _name_line(board: Board, roofs: LevelRoofs, rate: float, label: str, lift: f
     length = (stop[0] - start[0]) / along[0]
     spots = []
     for i in range(33):
-        at = 10 + width / 2 + (length - width - 30) * i / 32
+        at = 14 + width / 2 + (length - width - 34) * i / 32
         px = start[0] + at * along[0] - lift * along[1]
         py = start[1] + at * along[1] + lift * along[0]
         steps = [(px + along[0] * width * j / 10, py + along[1] * width * j / 10) for j in range(-5, 6)]
