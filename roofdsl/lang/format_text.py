@@ -129,12 +129,12 @@ def broken(text: str, width: int) -> str:
 
 
 def _break(text: str, width: int, inside: bool) -> int | None:
-    """The last place in `width` with the fewest brackets around it, after a comma where there is one.
+    """The last place in `width` with the fewest brackets around it, and of those after a comma where there is one.
 
-    `inside` says that some began on lines before.
+    `inside` says that some brackets began on lines before. A comma between subscripts is no better than other places.
     """
     best: tuple[tuple[int, bool], int] | None = None
-    depth = 1 if inside else 0
+    around = ["("] if inside else []
     in_text = False
     for i, character in enumerate(text):
         if i >= width and best is not None:
@@ -144,11 +144,11 @@ def _break(text: str, width: int, inside: bool) -> int | None:
         elif in_text:
             continue
         elif character in "([":
-            depth += 1
+            around.append(character)
         elif character in ")]":
-            depth -= 1
-        elif character == " " and depth > 0 and text[i + 1 : i + 2] not in ("", " "):
-            place = (depth, text[i - 1] != ",")
+            del around[-1:]
+        elif character == " " and around and text[i + 1 : i + 2] not in ("", " "):
+            place = (len(around), around[-1] != "(" or text[i - 1] != ",")
             if not best or place <= best[0]:
                 best = (place, i)
     return best[1] if best else None
