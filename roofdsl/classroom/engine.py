@@ -149,6 +149,12 @@ def _traffic(query: Query) -> Node:
     return formula_of(_single(form, query))
 
 
+def _intensity(query: Query) -> Node:
+    """W/Q in lowest terms, Q compulsory."""
+    forms = _forms(query.source, query.line)
+    return ratio(_single(forms.work, query), _single(forms.compulsory(_convention(query)).total, query))
+
+
 def _array(query: Query) -> Node:
     """Distinct bytes of one array."""
     return formula_of(_single(_forms(query.source, query.line).by_array()[query.which], query))
@@ -328,6 +334,7 @@ _ASKS: Mapping[str, Callable[[Query], Node]] = {
     "Q": _traffic,
     "loads": _traffic,
     "stores": _traffic,
+    "intensity": _intensity,
     "array": _array,
     "limit": _limit,
     "plateau_from": _plateau,

@@ -85,6 +85,27 @@ def holds(node: Node, env: Mapping[str, Value]) -> bool:
     raise FormulaError("a number stands where a condition is expected")
 
 
+def folded(node: Node) -> Node:
+    """The formula with every part that is a rational number as that number."""
+    parts: tuple[Node, ...]
+    match node:
+        case Negative(operand):
+            parts = (folded(operand),)
+            made: Node = Negative(*parts)
+        case Binary(op, left, right):
+            parts = (folded(left), folded(right))
+            made = Binary(op, *parts)
+        case Call(function, arguments):
+            parts = tuple(map(folded, arguments))
+            made = Call(function, parts)
+        case _:
+            return node
+    if not all(isinstance(p, Number) and not p.unit for p in parts):
+        return made
+    value = evaluate(made, {})
+    return Number(value) if isinstance(value, Fraction) and value >= 0 else made
+
+
 def same(a: Value, b: Value) -> bool:
     """Whether two values are equal: exactly where both are fractions, else to hundreds of digits."""
     if isinstance(a, Fraction) and isinstance(b, Fraction):

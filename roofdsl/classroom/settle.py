@@ -13,7 +13,7 @@ from typing import Any
 from roofdsl.classroom.data import Exercise, Part
 from roofdsl.classroom.engine import Query, answer, machine_of, size
 from roofdsl.classroom.equality import Symbol, points
-from roofdsl.classroom.exact import evaluate, holds, same
+from roofdsl.classroom.exact import evaluate, folded, holds, same
 from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import (
     FormulaError,
@@ -329,7 +329,7 @@ def settled(exercise: Exercise, student: str) -> Settled:
 def shown(node: Node, unit: str | None) -> str:
     """A formula or number as text; a number with its unit in a fitting multiple."""
     if names_in(node):
-        return show(node)
+        return show(folded(node))
     value = evaluate(node, {})
     match unit:
         case "FLOP/s" | "OP/s" | "FLOP":
@@ -348,7 +348,7 @@ def shown(node: Node, unit: str | None) -> str:
         case ",":
             return group(int(value))
         case None | "":
-            exact = isinstance(value, Fraction) and value.denominator <= 12 and abs(value) < 10**6
+            exact = isinstance(value, Fraction) and value.denominator <= (12 if abs(value) < 10 else 1)
             return show(Number(value)) if exact and value >= 0 else show_number(value, 6)
     factor, dimension = value_of(unit)
     assert isinstance(dimension, Dimension)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from roofdsl.classroom.formula import show
 from roofdsl.classroom.judge import Result
 from roofdsl.classroom.settle import Settled, SettledPart, shown
 
@@ -87,7 +86,7 @@ def _part(p: SettledPart, hints: int, *, solution: bool) -> str:
 def right_answer(p: SettledPart) -> str:
     """The right answer as a student would write it."""
     if p.answer is not None:
-        return show(p.answer) if p.part.kind == "expression" else shown(p.answer, p.part.unit)
+        return shown(p.answer, p.part.unit)
     right = [o for o in p.options if o.right]
     if right:
         return f"{right[0].letter}. {right[0].why}"
