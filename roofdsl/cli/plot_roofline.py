@@ -15,6 +15,7 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_number
 from roofdsl.plot.content import MachineRoofs, Point, explained_point, roofs_of, with_launches
 from roofdsl.plot.labels import joined
+from roofdsl.plot.levels_content import common_sizes, labels_of
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import ProgramPrediction, predict_launches
@@ -79,11 +80,14 @@ def roofline(
     roofs = [roofs_of(m, shown_types, units) for m in machines]
     if launches:
         roofs = [_with_launches(r, [p for p in predictions if p.machine == r.name]) for r in roofs]
-    points = (
-        [explained_point(p, p.kernel if parts else None) for p in predictions]
-        + parts
-        + [_measured(text) for text in measured]
-    )
+    points: list[Point] = []
+    for machine in machines:
+        own = [p for p in predictions if p.machine == machine.name]
+        labels = [p.kernel for p in own] if parts else labels_of(own)
+        points += [explained_point(p, label) for p, label in zip(own, labels, strict=True)]
+    points += [*parts, *(_measured(text) for text in measured)]
+    if title is None and len(machines) == 1 and not parts:
+        title = "\n".join(filter(None, [roofs[0].title or roofs[0].name, common_sizes(predictions)]))
     points += [p for name in measured_files for p in _profiled(name, level or machines[0].main_memory.name)]
     save_roofline(Path(output), roofs, points, title)
 

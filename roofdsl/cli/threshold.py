@@ -77,7 +77,7 @@ def _text(machine: Machine, over: str, sizes: dict[str, int], whole: Bounds, par
     at = "".join(f", {n} = {v}" for n, v in sizes.items())
     title = f" ({machine.title})" if machine.title else ""
     lines = [bold(f"{whole.kernel} on {machine.name}{title}, over {over}") + at, ""]
-    if parts:
+    if len(parts) > 1:
         rows = [["", "launches", "bound", "W", "Q"], *(_row(b) for b in parts), _row(whole, "all together")]
         lines += [f"  {line}" for line in columns(rows, right=(1,))]
         if last := _left(parts, over):

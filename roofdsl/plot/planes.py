@@ -227,7 +227,8 @@ def _diagonals(board: Board, kind: Kind, plane: Plane) -> None:
         if ends is None:
             continue
         (xa, ya), (xb, yb) = ends
-        board.line((xa, xb), (ya, yb), color=color, linewidth=width, linestyle=style, zorder=2.2)
+        draw = board.axes.plot if style == ":" else board.line  # names may cross the many faint ones
+        draw((xa, xb), (ya, yb), color=color, linewidth=width, linestyle=style, zorder=2.2)
         _name_diagonal(board, ends, text, color if style != ":" else GREY, style == ":")
 
 
@@ -276,9 +277,9 @@ def _equal_times(board: Board, kind: Kind, plane: Plane) -> None:
         x, y = one[0] * 10.0**e, one[1] * 10.0**e
         style: dict[str, Any] = {"color": FAINT, "linewidth": 0.8, "linestyle": ":", "zorder": 2}
         if y0 < y < y1:
-            board.line((x0, max(x0, min(x, x1))), (y, y), **style)
+            board.axes.plot((x0, max(x0, min(x, x1))), (y, y), **style)
         if x0 < x < x1:
-            board.line((x, x), (y0, max(y0, min(y, y1))), **style)
+            board.axes.plot((x, x), (y0, max(y0, min(y, y1))), **style)
         text = f"T = {show_time(10.0**e)}"
         width, height = board.size(text, SMALL)
         if y0 < y < y1 and x > x0:

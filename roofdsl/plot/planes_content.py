@@ -183,23 +183,28 @@ def points_series(points: Points, name: str, level: str, machine: Machine) -> tu
 
 
 def boxes_of(series: Sequence[Series]) -> list[Box]:
-    """The overhead boxes, the largest first; named where they are not all the same."""
+    """The overhead boxes, the largest first, named where they differ; of a series the first and the last."""
     found: dict[float, tuple[int, dict[str, None]]] = {}
     for s in series:
+        counts = list(dict.fromkeys(spot.launch_s for spot in s.spots if spot.launch_s))
+        kept = counts if not s.joined else [counts[0], counts[-1]] if counts else []
         for spot in s.spots:
-            if spot.launch_s:
-                names = found.setdefault(spot.launch_s, (spot.launches, {}))[1]
-                names[_box_name(s, spot)] = None
+            if spot.launch_s in kept:
+                name = _box_name(s, spot, several=len(series) > 1)
+                found.setdefault(spot.launch_s, (spot.launches, {}))[1][name] = None
     boxes = [Box(n, launch_s, tuple(names)) for launch_s, (n, names) in found.items()]
     if len(boxes) == 1:
         boxes = [replace(boxes[0], names=())]
     return sorted(boxes, key=lambda b: -b.launch_s)
 
 
-def _box_name(series: Series, spot: Spot) -> str:
-    differ = len({s.launch_s for s in series.spots}) > 1
-    name = spot.label if differ and spot.label else series.beside or series.name
-    return f"{name} (cited)" if series.origin == "cited" else name
+def _box_name(series: Series, spot: Spot, several: bool) -> str:
+    name = series.beside or series.name
+    if series.origin == "cited":
+        return f"{spot.label} (cited)"
+    if len({s.launch_s for s in series.spots}) > 1 and spot.label:
+        return f"{name} {spot.label}" if several and series.joined else spot.label
+    return name
 
 
 def peak_name(roof: Roof, operation: str) -> str:

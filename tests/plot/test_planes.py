@@ -93,6 +93,13 @@ def test_boxes_of_cited_launches() -> None:
     assert len(symbols(figure, closed=True)) == 1
 
 
+def test_of_a_series_with_several_boxes_the_first_and_the_last() -> None:
+    series = predicted_series([lstm(sequence=n) for n in (16, 32, 64)], "HBM")
+    assert [b.label for b in boxes_of(series)] == [
+        "sequence=64, 132 launches: 554.4 us", "sequence=16, 36 launches: 151.2 us",
+    ]  # fmt: skip
+
+
 # ---- where symbols stand ----
 
 
