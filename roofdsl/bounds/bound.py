@@ -40,11 +40,13 @@ class Compulsory:
 class Bound:
     """loads >= max of the arguments, in elements, for every legal order, all sizes the kernel allows and all S >= 1.
 
-    size: the symbol of S, elements of fast memory. untiled: the kernel was bounded without its tile loops.
+    size: the symbol of S, elements of fast memory. plain: the kernel that was looked at, its directives applied;
+    untiled: also without loops over tiles that the text has.
     notes: arguments that said nothing, and why.
     """
 
     kernel: Kernel
+    plain: Kernel
     size: Any
     compulsory: Compulsory
     partition: Partition | None
@@ -89,24 +91,39 @@ class Bound:
 
 
 def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
-    """The lower bound of `kernel`, with some parameters as `numbers`. Raises nothing but for illegal directives."""
+    """The lower bound of `kernel`. Raises InputError where its directives cannot be applied.
+
+    numbers: parameters (tile sizes) whose numbers are taken where no exact form is had without them.
+    """
     plain = apply(kernel)
     simple = untiled(plain)
     size = sympy.Symbol("S" if all(p.name != "S" for p in kernel.parameters) else "S_fast", integer=True, positive=True)
     notes: list[str] = []
-    given = {n: v for n, v in (numbers or {}).items() if any(p.name == n for p in simple.parameters)}
-    found = _guarded("the flow of values", lambda: flow(simple, given), notes)
+    found = _guarded("the flow of values", lambda: _flow(simple, numbers or {}), notes)
     if found is None:
-        return Bound(kernel, size, _touched(plain, given), None, None, None, 0, False, tuple(notes), None)
+        return Bound(kernel, simple, size, _touched(plain), None, None, None, 0, False, tuple(notes), None)
+    once = _compulsory(found)
     partitioned = _guarded("the partition argument", lambda: partition(found, size), notes)
     waves = _guarded("the stencil argument", lambda: stencil(found, size), notes)
     narrow = None
     if waves is None:
         narrow = _guarded("the bottleneck argument", lambda: bottleneck(found, size), notes, FEW_OPERATIONS)
+    others = [once.leading, *([narrow.leading] if narrow is not None else [])]
+    if partitioned is not None and _covered(partitioned.leading, others, size):
+        partitioned = None
     return Bound(
-        kernel, size, _compulsory(found), partitioned, waves, narrow, found.registers, simple is not plain,
+        kernel, simple, size, once, partitioned, waves, narrow, found.registers, simple is not plain,
         tuple(notes), found,
     )  # fmt: skip
+
+
+def _covered(leading: Any, others: list[Any], size: Any) -> bool:
+    """Whether another argument gives as much, at large sizes, even for S = 1."""
+
+    def weight(value: Any) -> float:
+        return float(value.subs(size, 1).subs(dict.fromkeys(value.free_symbols, 1 << 20)))
+
+    return any(weight(leading) <= weight(other) for other in others)
 
 
 def _guarded(what: str, compute: Callable[[], T], notes: list[str], operations: int = OPERATIONS) -> T | None:
@@ -129,7 +146,18 @@ def _compulsory(found: Flow) -> Compulsory:
     return Compulsory(total, by_array, top_terms(main) if main else main)
 
 
-def _touched(kernel: Kernel, numbers: Mapping[str, int]) -> Compulsory:
+def _flow(kernel: Kernel, numbers: Mapping[str, int]) -> Flow:
+    """The flow of values in symbols; with numbers for those parameters alone that stand in the way. Raises NotExact."""
+    try:
+        return flow(kernel)
+    except NotExact as error:
+        needed = {n: numbers[n] for n in error.hard if n in numbers}
+        if not needed or needed.keys() != error.hard:
+            raise
+        return flow(kernel, needed)
+
+
+def _touched(kernel: Kernel) -> Compulsory:
     """The compulsory loads by the engine's own counting, where the flow of values has no exact form."""
     from roofdsl.polyhedral.cases import closed_form
     from roofdsl.polyhedral.compulsory import compulsory
@@ -141,7 +169,7 @@ def _touched(kernel: Kernel, numbers: Mapping[str, int]) -> Compulsory:
 
     try:
         with limited("compulsory loads"):
-            stream = build(kernel, numbers, None)
+            stream = build(kernel, {}, None)
             by_array = []
             for residencies in compulsory(stream):
                 number = count_symbolic([residencies.begun_by_read])

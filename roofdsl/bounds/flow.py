@@ -36,7 +36,14 @@ from roofdsl.polyhedral.sizes import NotAffine
 
 
 class NotExact(Exception):
-    """The kernel's executions have no exact form as integer sets; the message says what is in the way."""
+    """The kernel's executions have no exact form as integer sets; the message says what is in the way.
+
+    hard: parameters whose numbers would give one.
+    """
+
+    def __init__(self, message: str, hard: frozenset[str] = frozenset()) -> None:
+        super().__init__(message)
+        self.hard = hard
 
 
 @dataclass(frozen=True)
@@ -74,12 +81,13 @@ class Statement:
 class Flow:
     """All assignments of a kernel with what they read.
 
-    context: isl parameter set. registers: values that may be outside fast memory while it runs: operands of the
-    statement under way, `let`s and scalars.
+    lets: what `let`s read. context: isl parameter set. registers: values that may be
+    outside fast memory while it runs: operands of the statement under way, `let`s and scalars.
     """
 
     kernel: Kernel
     statements: tuple[Statement, ...]
+    lets: tuple[Read, ...]
     context: Any
     meaning: Mapping[str, Quasi]
     registers: int
@@ -87,12 +95,11 @@ class Flow:
     def inputs(self) -> dict[str, Any]:
         """isl.Set of the elements of each array whose values from before are read."""
         found: dict[str, Any] = {}
-        for statement in self.statements:
-            for read in statement.reads:
-                for values in sets(read.values.range()):
-                    if values.get_tuple_name() == f"IN_{read.array.name}" and read.array.dims:
-                        old = found.get(read.array.name)
-                        found[read.array.name] = values if old is None else old.union(values)
+        for read in (*self.lets, *(r for s in self.statements for r in s.reads)):
+            for values in sets(read.values.range()):
+                if values.get_tuple_name() == f"IN_{read.array.name}" and read.array.dims:
+                    old = found.get(read.array.name)
+                    found[read.array.name] = values if old is None else old.union(values)
         return {name: values.coalesce() for name, values in found.items()}
 
 
@@ -101,29 +108,33 @@ def flow(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Flow:
     encoder = Encoder(kernel, numbers)
     placed = list(_inlined(kernel))
     try:
-        parts = [_Part(encoder, kernel, f"S{k}", p) for k, p in enumerate(placed)]
+        parts = [_Part(encoder, f"S{k}", p) for k, p in enumerate(placed)]
+        lets = [p for p in statements(kernel.body) if isinstance(p.statement, Let)]
+        reading = [_Part(encoder, f"L{k}", p) for k, p in enumerate(lets)]
     except NotAffine as error:
         raise NotExact(f"{error} is not affine in loop variables and parameters") from None
     if not encoder.exact:
         names = ", ".join(sorted(encoder.hard)) or "its loops"
-        raise NotExact(f"its executions are not affine in {names}")
+        raise NotExact(f"its executions are not affine in {names}", frozenset(encoder.hard))
     context = encoder.make([], []).params()
     written: dict[str, Any] = {}
     for part in parts:
+        assert part.target is not None
         name = part.target.array.name
         old = written.get(name, isl.UnionMap("{ }"))
         written[name] = old.union(isl.UnionMap.from_map(part.place(part.target)))
     schedule = isl.UnionMap("{ }")
-    width = max((2 * len(p.placed.loops) + 2 for p in parts), default=2)
-    for part in parts:
+    width = max((2 * len(p.placed.loops) + 2 for p in (*parts, *reading)), default=2)
+    for part in (*parts, *reading):
         schedule = schedule.union(isl.UnionMap.from_map(part.moment(width, "", 1)))
         schedule = schedule.union(isl.UnionMap.from_map(part.moment(width, "R_", 0)))
     found = tuple(part.statement(written, schedule) for part in parts)
+    read = tuple(r for part in reading for r in part.reads(written, schedule))
     counts = [len(s.reads) for s in found]
     scalars = sum(1 for a in kernel.arrays if a.is_scalar and a.intent != "in")
-    lets = len({p.statement.name for p in statements(kernel.body) if isinstance(p.statement, Let)})
     meaning = {f"p_{n}": Quasi.symbol(n) for n in encoder.names}
-    return Flow(kernel, found, context, meaning, max(counts, default=0) + scalars + lets)
+    distinct = {p.statement.name for p in lets if isinstance(p.statement, Let)}
+    return Flow(kernel, found, read, context, meaning, max(counts, default=0) + scalars + len(distinct))
 
 
 def sets(union: Any) -> list[Any]:
@@ -137,19 +148,18 @@ def sets(union: Any) -> list[Any]:
 
 
 class _Part:
-    """One assignment on its way to a Statement."""
+    """One assignment on its way to a Statement; or a `let`, which has no target."""
 
-    def __init__(self, encoder: Encoder, kernel: Kernel, name: str, placed: PlacedStatement) -> None:
+    def __init__(self, encoder: Encoder, name: str, placed: PlacedStatement) -> None:
         self.encoder, self.name, self.placed = encoder, name, placed
         self.names = {loop.var: variable("x", loop.var) for loop in placed.loops}
         self.variables = list(self.names.values())
         self.domain = encoder.make(self.variables, encoder.domain(placed, "x")).set_tuple_name(name)
-        assert isinstance(placed.statement, Assign)
         every = uses(placed.statement)
-        self.target = every[-1]
+        self.target = every[-1] if isinstance(placed.statement, Assign) else None
         self.read: dict[object, Use] = {}
-        for use in every[:-1]:
-            if use.array.dims or use.array.intent != "in":
+        for use in every:
+            if not use.is_write and (use.array.dims or use.array.intent != "in"):
                 self.read.setdefault(use.place, use)
 
     def place(self, use: Use) -> Any:
@@ -171,8 +181,13 @@ class _Part:
         return isl.Map(f"[{parameters}] -> {{ {head} -> [{', '.join(time)}] }}")
 
     def statement(self, written: Mapping[str, Any], schedule: Any) -> Statement:
-        reads = tuple(Read(u.array, u.subscripts, self._values(u, written, schedule)) for u in self.read.values())
+        assert self.target is not None
+        reads = self.reads(written, schedule)
         return Statement(self.name, self.placed, self.domain, reads, self.target.array, self.target.subscripts)
+
+    def reads(self, written: Mapping[str, Any], schedule: Any) -> tuple[Read, ...]:
+        """Its reads with their values."""
+        return tuple(Read(u.array, u.subscripts, self._values(u, written, schedule)) for u in self.read.values())
 
     def _values(self, use: Use, written: Mapping[str, Any], schedule: Any) -> Any:
         place = self.place(use)

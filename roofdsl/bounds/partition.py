@@ -115,7 +115,7 @@ def _weight(flow: Flow, a: Allowed) -> float:
     value = far(flow, a.piece.size)
     names = dict.fromkeys(value.names(), 1 << 30)
     size = 1 << 20
-    return float(value.evaluate(names)) / float(a.constant.evalf()) / float(size) ** float(a.power - 1)
+    return float(float(value.evaluate(names)) / float(a.constant.evalf()) / size ** float(a.power - 1))
 
 
 def _far(flow: Flow, value: Any) -> float:

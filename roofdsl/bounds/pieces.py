@@ -10,6 +10,7 @@ projections whose objects may coincide (two reads of one array, `A[i, k] * A[j, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -22,6 +23,9 @@ from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr
 from roofdsl.polyhedral.cases import Cases
+
+MOST_LOOPS = 4
+"""Loops up to which two pieces are put side by side in every way; deeper ones only as they are."""
 
 Coordinates = tuple[tuple[tuple[int, ...], str], ...]
 """The image's coordinates: coefficients of the loops by position, and the text of the rest."""
@@ -48,6 +52,7 @@ class Piece:
     """Executions (isl.Set without a name, dimensions by position) with their slots.
 
     objects: isl.UnionSet of the values each class stands for, by class; made: objects made on chip, at most.
+    chains: isl.UnionMaps from executions to the running values they update, of a piece of one statement.
     halves: the executions are counted twice by the inequality (a set and its mirror image).
     """
 
@@ -58,6 +63,7 @@ class Piece:
     slots: tuple[Slot, ...]
     objects: dict[int, Any]
     made: tuple[Cases, ...]
+    chains: tuple[Any, ...]
     halves: bool = False
 
 
@@ -100,7 +106,9 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
         born = _made(values.subtract(inside) if candidate.running else values)
         made.append(count(flow, born.coalesce()))
     plain = domain.reset_tuple_id()
-    return Piece((statement.name,), statement.loops, plain, count(flow, plain), tuple(slots), objects, tuple(made))
+    size = count(flow, plain)
+    chains = tuple(c.read.values for c in candidates if c.running)
+    return Piece((statement.name,), statement.loops, plain, size, tuple(slots), objects, tuple(made), chains)
 
 
 def _made(values: Any) -> Any:
@@ -196,7 +204,7 @@ def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
     if len(second.loops) != n or len(first.slots) != len(second.slots):
         return []
     found = []
-    for order in permutations(range(n)):
+    for order in permutations(range(n)) if n <= MOST_LOOPS else [tuple(range(n))]:
         if mirror and order == tuple(range(n)):
             continue
         placed = _placed(second.executions, order)
@@ -218,11 +226,20 @@ def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
         size = count(flow, executions if mirror else executions.union(placed).coalesce())
         names = first.names if mirror else first.names + second.names
         made = first.made if mirror else first.made + second.made
-        if mirror and not common.is_empty():  # each execution left out may begin a running value anew
-            made = (*made, count(flow, common))
+        if mirror and not common.is_empty():  # an execution left out may make what a running value begins with
+            made = (*made, *_begun(flow, first, executions, common))
         both = executions if mirror else executions.union(placed)
-        found.append(Piece(names, first.loops, both, size, tuple(slots), objects, made, mirror))
+        found.append(Piece(names, first.loops, both, size, tuple(slots), objects, made, (), mirror))
     return found
+
+
+def _begun(flow: Flow, piece: Piece, executions: Any, left_out: Any) -> Iterator[Cases]:
+    """Running values of `executions` that those left out make."""
+    (name,) = piece.names
+    kept = isl.UnionSet.from_set(executions.set_tuple_name(name))
+    makers = isl.UnionSet.from_set(left_out.set_tuple_name(name))
+    for chain in piece.chains:
+        yield count(flow, chain.intersect_domain(kept).range().intersect(makers))
 
 
 def _placed(executions: Any, order: tuple[int, ...]) -> Any:

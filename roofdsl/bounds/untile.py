@@ -39,7 +39,12 @@ def untiled(kernel: Kernel) -> Kernel:
     for loop in reversed(loops):
         body = (replace(loop, body=body),)
     plain = replace(kernel, body=body)
-    return plain if _legal(plain, tiles) else kernel
+    if not _legal(plain, tiles):
+        return kernel
+    names = {name for _, size in tiles for name in size.symbols()}
+    used = frozenset().union(*(x.start.symbols() | x.stop.symbols() for x in loops))
+    freed = names - used  # what is assumed of tile sizes alone says nothing about the loops that are left
+    return replace(plain, assumptions=tuple(a for a in kernel.assumptions if not a.symbols() & freed))
 
 
 def _covers(kernel: Kernel, over: For, inside: For) -> bool:

@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("roofdsl.cli.check:check", "Parse and check files."),
     "fmt": ("roofdsl.cli.fmt:fmt", "Lay files out canonically."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
+    "bound": ("roofdsl.cli.bound:bound", "Bound the loads that any order needs; tiles that come near."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank changes by their predicted gain, each proven legal."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),

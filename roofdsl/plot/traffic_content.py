@@ -110,8 +110,41 @@ def traffic_content(
         plateaus,
         points,
         caches,
+        bound_line(kernel, values, convention, line_bytes),
         note=note,
     )
+
+
+STEPS_OF_BOUND = 4
+"""Points of the bound's line for every doubling of the cache."""
+
+
+def bound_line(
+    kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """(cache sizes, least Q there) in bytes, from one line to where nothing but compulsory traffic is left.
+
+    What no order of the kernel can do without: the bound on loads, of the smallest elements there are, and every
+    element that is written stored once (in `once`, where a residency costs one line, loads alone).
+    None where the bound is the compulsory traffic at every size.
+    """
+    from roofdsl.analysis.at import traffic_at
+    from roofdsl.bounds.bound import bound
+
+    element = min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=0)
+    if not element:
+        return None
+    least = traffic_at(kernel, values, None, line_bytes, convention)
+    found = bound(kernel)
+    sizes: list[float] = []
+    moved: list[float] = []
+    size = float(max(line_bytes or 0, *(a.type.bytes for a in kernel.arrays)))
+    while len(sizes) < 2 or moved[-1] > least.bytes:
+        loads, _ = found.at(values, int(size) // element)
+        sizes.append(size)
+        moved.append(max(float(least.bytes), float(loads * element + (least.stores_bytes or 0))))
+        size *= 2 ** (1 / STEPS_OF_BOUND)
+    return (tuple(sizes), tuple(moved)) if moved[0] > least.bytes else None
 
 
 def plateau_lines(

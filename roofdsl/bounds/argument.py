@@ -1,0 +1,149 @@
+"""The arguments of a bound, step by step, for students."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from roofdsl.analysis.expressions import expression
+from roofdsl.bounds.bottleneck import Bottleneck
+from roofdsl.bounds.bound import Bound
+from roofdsl.bounds.flow import Flow
+from roofdsl.bounds.partition import Allowed, Partition
+from roofdsl.bounds.pieces import Slot
+from roofdsl.bounds.stencil import Stencil
+
+SOURCES = {
+    "partition": "Hong, Kung 1981; Irony, Toledo, Tiskin 2004; Smith et al. 2019; Christ et al. 2013",
+    "halves": "Beaumont, Eyraud-Dubois, Verite, Langou, SPAA 2022",
+    "stencil": "isoperimetry as in Wang, Wang 1977, and Brunn-Minkowski; compare Elango et al. 2015",
+    "bottleneck": "Elango et al. 2014; Olivry et al. 2020, 2024",
+}
+
+
+def argument(b: Bound) -> Iterator[str]:
+    """Lines of text: the compulsory loads, then every argument there is, with the whole form that it gives."""
+    yield "Compulsory loads"
+    for name, value in b.compulsory.by_array:
+        yield f"  {name}: {short(value)} elements are there before and are read"
+    if b.partition is not None and b.flow is not None:
+        yield ""
+        yield from _partition(b.partition, b.flow, b.size)
+    if b.stencil is not None:
+        yield ""
+        yield from _stencil(b.stencil, b.size, b.registers)
+    if b.bottleneck is not None and b.flow is not None:
+        yield ""
+        yield from _bottleneck(b.bottleneck, b.flow, b.size, b.registers)
+
+
+def short(value: Any) -> str:
+    """A sympy expression as text, in its shortest form."""
+    return str(sympy.factor_terms(sympy.simplify(value)))
+
+
+def _text(flow: Flow, name: str) -> str:
+    """A statement as the kernel's text has it."""
+    statement = next(s for s in flow.statements if s.name == name)
+    span = statement.placed.statement.span
+    return flow.kernel.source.text.splitlines()[span.line - 1].strip()
+
+
+def _partition(p: Partition, flow: Flow, size: Any) -> Iterator[str]:
+    yield f"Partition ({SOURCES['partition']})"
+    yield "  1. Cut the run, in whatever order it is, into stretches of T arrivals: loads, and values made on chip."
+    yield f"     A stretch works with what it finds ({size} elements, and {p.registers} in registers) and what arrives:"
+    yield f"     X = {size} + {p.registers} + T objects at most."
+    for number, a in enumerate(p.parts):
+        yield from _allowed(a, flow, number + 2)
+    stretches = " + ".join(f"{_bracketed(short(expression(a.piece.size)))}/H(X)" for a in p.parts)
+    yield f"  {len(p.parts) + 2}. So there are {stretches} - 1 whole stretches at least."
+    yield f"     With T = {short(p.stretch)}, the best: loads >= T*({stretches} - 1) - made on chip"
+    yield f"       = {p.value}"
+    yield f"     The leading term is {short(p.leading)}."
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if re.search("[ /]", text) else text
+
+
+def _allowed(a: Allowed, flow: Flow, step: int) -> Iterator[str]:
+    piece = a.piece
+    quoted = "` and `".join(_text(flow, n) for n in piece.names)
+    yield f"  {step}. `{quoted}`: {short(expression(piece.size))} executions. A set E of these needs at least"
+    for slot, share in zip(piece.slots, a.exponents, strict=True):
+        if not share:
+            continue
+        what = "running values" if slot.running else "values"
+        others = [s.text for s in piece.slots if s.group == slot.group and s is not slot]
+        perhaps = f"; they may be those of {' and '.join(others)}" if others else ""
+        twice = "; each may stand for two points" if slot.factor == 2 else ""
+        along = _along(slot, piece.loops)
+        yield f"       as many {what} {slot.text} as E has points seen along {along}{perhaps}{twice}"
+    if piece.halves:
+        yield "     E and its mirror image do not meet and need the same operands: |E| is half of what these allow"
+        yield f"     ({SOURCES['halves']})."
+    total = sum(a.exponents, Fraction(0))
+    powers = ", ".join(map(str, a.exponents))
+    yield f"     |E| is at most the product of these numbers to the powers {powers} (Loomis-Whitney, Brascamp-Lieb)."
+    yield "     With X objects that is largest where they share X by their powers:"
+    yield f"     H(X) = {short(a.constant)}*X**({total})."
+    made = [text for m in piece.made if (text := short(expression(m))) != "0"]
+    if made:
+        yield f"     Made on chip, at most: {' + '.join(made)}."
+
+
+def _along(slot: Slot, loops: tuple[str, ...]) -> str:
+    """The directions a projection loses: `j`, or `(1, -1)` where that is no loop."""
+    names = []
+    for vector in slot.lost:
+        terms = [v for v, c in zip(loops, vector, strict=True) if c]
+        names.append(terms[0] if len(terms) == 1 else f"({', '.join(map(str, vector))})")
+    return " and ".join(names)
+
+
+def _stencil(s: Stencil, size: Any, registers: int) -> Iterator[str]:
+    yield f"Stencil ({SOURCES['stencil']})"
+    yield f"  1. A time step reads the step before at the offsets {', '.join(map(_point, s.offsets))}."
+    if s.inside:
+        yield f"     It reads itself at {', '.join(_point(p) for p in s.inside if any(p))}."
+    power = f"*|A|**({s.dimensions - 1}/{s.dimensions})" if s.dimensions > 1 else ""
+    yield f"  2. A set A of its points needs |A| + c{power} points of the step before at least,"
+    yield f"     c = {short(s.growth * s.shared)}."
+    if s.shared > 1:
+        yield f"     A value of a statement in between may stand for {s.shared} of them: c/{s.shared} counts."
+    yield f"  3. X = {size} + {registers} + T values, of T loads, allow H(X) = {short(s.constant)}*X**({s.power})."
+    yield f"  4. There are {short(s.executions)} executions;"
+    yield f"     reads at the edge, taken as free: {short(s.edge)}."
+    stretch = short(s.dimensions * (size + registers))
+    yield f"     With T = {stretch}, the best: loads >= T*(executions/H(X) - 1) - free reads"
+    yield f"       = {s.value}"
+    yield f"     The leading term is {short(s.leading)}."
+
+
+def _point(p: tuple[int, ...]) -> str:
+    return str(p[0]) if len(p) == 1 else f"({', '.join(map(str, p))})"
+
+
+def _bottleneck(b: Bottleneck, flow: Flow, size: Any, registers: int) -> Iterator[str]:
+    yield f"Bottleneck ({SOURCES['bottleneck']})"
+    at = _text(flow, b.at)
+    if b.kind == "fan":
+        yield f"  1. What uses the value of `{at}`"
+        yield f"     also uses {', '.join(b.what)}, which are made, or there, before it: alive at that moment."
+        yield "     Each is so at one such moment only."
+    elif b.kind == "rounds":
+        yield f"  1. Each `{at}` depends on the one before."
+        yield "     What must run between two of them uses values that were there before the first."
+    else:
+        yield f"  1. Every `{at}` of a round depends on"
+        yield f"     every `{_text(flow, b.what[-1])}` of it, and paths that do not meet lead from these to those."
+        yield "     At the first of a round, one value of each path is alive."
+    yield f"  2. These are {short(b.alive)} values, at {short(b.moments)} moments in all;"
+    yield f"     {size} + {registers} may be held at each:"
+    yield f"     loads >= {b.value}"
+    yield f"     The leading term is {short(b.leading)}."

@@ -1,0 +1,273 @@
+"""What `roofdsl bound` says: text for people, the argument step by step, and `roofdsl.bound/1` (contract.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from roofdsl.analysis.at import OutOfReach, traffic_at
+from roofdsl.analysis.closed import ClosedForms, NoClosedForm
+from roofdsl.analysis.expressions import polynomial
+from roofdsl.bounds.argument import argument, short
+from roofdsl.bounds.bound import Bound
+from roofdsl.bounds.counting import far, top_terms
+from roofdsl.bounds.tiles import NoTiling, Tiling, at_sizes, tiled, tiling
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.quantities import group, show_size
+
+Json = dict[str, Any]
+SCHEMA = "roofdsl.bound/1"
+VALID = "every legal order, all sizes the kernel allows, all S >= 1"
+NAMES = {
+    "compulsory": "every element that is read before it is written is loaded once",
+    "partition": "S + T elements allow only so many executions for each T loads",
+    "stencil": "what a time step needs reaches beyond the points that it computes",
+    "bottleneck": "values that are alive at one moment and do not fit are loaded after it",
+}
+
+
+@dataclass(frozen=True)
+class Level:
+    """One cache at given sizes: all in elements (loads). tile and its loads None where there is no tile."""
+
+    name: str
+    cache_bytes: int
+    elements: int
+    bound: int
+    argument: str
+    schedule: int | None
+    tile: tuple[int, int] | None
+    tiled: int | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Loads of the schedule against the bound."""
+        return None if self.schedule is None or not self.bound else self.schedule / self.bound
+
+
+@dataclass(frozen=True)
+class BoundReport:
+    """A bound with what was asked about it. element_bytes: None where arrays differ; why_no_tile: "" for a plan."""
+
+    bound: Bound
+    element_bytes: int | None
+    intensity: Any
+    plan: Tiling | None
+    why_no_tile: str
+    params: Mapping[str, int]
+    levels: tuple[Level, ...]
+
+
+def report(bound: Bound, params: Mapping[str, int], caches: tuple[tuple[str, int], ...]) -> BoundReport:
+    """`caches`: (name, bytes) to evaluate at where `params` has every parameter. Raises what `traffic_at` raises."""
+    _, width = _element(bound.kernel)
+    plan, why = None, ""
+    try:
+        plan = tiling(bound)
+    except NoTiling as error:
+        why = str(error)
+    complete = all(p.name in params for p in bound.kernel.parameters)
+    levels = tuple(_level(bound, plan, params, cache) for cache in caches if complete)
+    return BoundReport(bound, width, _intensity(bound), plan, why, params, levels)
+
+
+def _level(bound: Bound, plan: Tiling | None, params: Mapping[str, int], named: tuple[str, int]) -> Level:
+    (name, cache), (least, width) = named, _element(bound.kernel)
+    elements = cache // least  # the smallest elements: as many as could be there
+    value, argument = bound.at(params, elements) if elements else (0, "compulsory")
+    schedule = tile = loads = None
+    if width is not None:
+        schedule = _loads(bound.kernel, params, cache, width)
+        if plan is not None:
+            best = at_sizes(plan, params, elements)
+            try:
+                loads = _loads(tiled(bound, plan, *best), params, cache, width)
+                tile = best
+            except CommandError:
+                loads = None
+    return Level(name, cache, elements, value, argument, schedule, tile, loads)
+
+
+def _element(kernel: Kernel) -> tuple[int, int | None]:
+    """(bytes of the smallest element, bytes of every element where they are alike, else None)."""
+    widths = {a.type.bytes for a in kernel.arrays if not a.is_scalar} or {1}
+    return min(widths), min(widths) if len(widths) == 1 else None
+
+
+def _loads(kernel: Kernel, params: Mapping[str, int], cache: int, width: int) -> int | None:
+    try:
+        moved = traffic_at(kernel, params, cache, None, "load_store").loads_bytes
+    except OutOfReach:
+        return None
+    return None if moved is None else moved // width
+
+
+def _intensity(bound: Bound) -> Any:
+    """Operations for each element loaded, at most, by leading terms of the argument that grows most; None for no W."""
+    if bound.flow is None:
+        return None
+    try:
+        work = ClosedForms(bound.kernel, {}).work
+    except NoClosedForm:
+        return None
+    main = top_terms(polynomial(far(bound.flow, work)))
+    lead = _main(bound)
+    return sympy.simplify(main / lead) if main and lead else None
+
+
+def _main(bound: Bound) -> Any:
+    """The leading term that is the largest for large sizes and moderate S."""
+    at = {bound.size: 1 << 12}
+
+    def weight(value: Any) -> float:
+        return float(value.subs(at).subs({s: 1 << 20 for s in value.free_symbols if s != bound.size}))
+
+    return max(bound.leading(), key=weight)
+
+
+# ---- text ----
+
+
+def text(r: BoundReport, steps: bool) -> str:
+    """For people; ends in a newline."""
+    return "\n".join(_lines(r, steps)) + "\n"
+
+
+def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
+    b = r.bound
+    names = ", ".join(p.name for p in b.kernel.parameters)
+    yield f"{b.kernel.name}({names}): the fewest loads into a fast memory of {b.size} elements, whatever the order"
+    yield ""
+    parts = [("compulsory", b.compulsory)] + [(n, getattr(b, n)) for n, _ in b.arguments[1:]]
+    for name, part in parts:
+        whole = name == "compulsory" and not part.loads.has(sympy.Piecewise)
+        yield f"  {name:<11} {short(part.loads if whole else part.leading)}"
+        yield f"  {'':<11}   {NAMES[name]}"
+    yield ""
+    yield f"The largest holds. Valid for {VALID.replace('S >=', f'{b.size} >=')}."
+    if len(parts) > 1:
+        yield "Leading terms are shown; --steps and --json have the whole forms, which hold at every size."
+    yield from _where(b)
+    if len(b.arguments) == 1:
+        yield _only_compulsory(b)
+    if r.intensity is not None:
+        per_byte = "" if r.element_bytes is None else f", {short(r.intensity / r.element_bytes)} for each byte"
+        yield f"Intensity at most {short(r.intensity)} operations for each element loaded{per_byte}."
+    if steps:
+        yield ""
+        yield from argument(b)
+    yield ""
+    yield from _tile(r)
+    for level in r.levels:
+        yield ""
+        yield from _at(r, level)
+
+
+def _where(b: Bound) -> Iterator[str]:
+    """From which S on the compulsory bound is the larger, by leading terms."""
+    for name in ("partition", "stencil"):
+        part = getattr(b, name)
+        if part is None or not b.compulsory.leading:
+            continue
+        at_one = part.leading.subs(b.size, 1)
+        power = sympy.simplify(sympy.log(at_one / part.leading) / sympy.log(b.size))
+        edge = sympy.simplify((at_one / b.compulsory.leading) ** (1 / sympy.nsimplify(power)))
+        if edge.free_symbols:
+            yield f"The {name} argument gives more than the compulsory loads where {b.size} < {short(edge)}."
+
+
+def _only_compulsory(b: Bound) -> str:
+    if b.notes:
+        return f"No more can be said: {b.notes[0]}."
+    return "No more can be said: no value is read in so many places that a small memory must load it again."
+
+
+def _tile(r: BoundReport) -> Iterator[str]:
+    b, plan = r.bound, r.plan
+    if plan is None:
+        yield f"No tile is recommended: {r.why_no_tile}."
+        return
+    yield f"Tile: `order {', '.join(plan.order)}`, `tile {plan.rows}, {plan.columns} by b`, b = {plan.shape}:"
+    yield f"  loads {short(plan.loads.subs(plan.shape, sympy.Symbol('b')))}, which is the bound but for lower orders."
+    if r.intensity is None or r.element_bytes is None:
+        return
+    size = sympy.Symbol("Z", positive=True)
+    best = r.intensity.subs(b.size, size / r.element_bytes) / r.element_bytes
+    square = best / (3 * sympy.sqrt(3) / 2)
+    yield f"  In Z bytes the intensity comes near {short(best)}. Square blocks of all three arrays, loaded anew for"
+    yield f"  each step (Z = {3 * r.element_bytes}*b**2), reach {short(square)}: the tile is 2.6 times better."
+
+
+def _at(r: BoundReport, level: Level) -> Iterator[str]:
+    at = ", ".join(f"{n} = {v}" for n, v in r.params.items())
+    yield f"At {at}, {level.name} of {show_size(level.cache_bytes)}, {r.bound.size} = {group(level.elements)} elements:"
+    yield f"  bound       {group(level.bound)} loads ({level.argument})"
+    if level.schedule is not None:
+        yield f"  as written  {group(level.schedule)} loads{_times(level.schedule, level.bound)}"
+    elif r.element_bytes is None:
+        yield "  as written  not compared: its arrays have elements of different sizes"
+    else:
+        yield "  as written  too many accesses to count exactly"
+    if level.tile is not None and level.tiled is not None:
+        name = f"tile {level.tile[0]} x {level.tile[1]}"
+        yield f"  {name:<11} {group(level.tiled)} loads{_times(level.tiled, level.bound)}"
+
+
+def _times(loads: int, least: int) -> str:
+    if loads == least:
+        return ", as few as can be"
+    return f", {loads / least:.4g} times the bound" if least else ""
+
+
+# ---- JSON ----
+
+
+def document(r: BoundReport) -> Json:
+    """`roofdsl.bound/1`; loads and S in elements. The numbers are of the first cache given."""
+    b = r.bound
+    first = r.levels[0] if r.levels else None
+    tile: Json = {}
+    if r.plan is not None:
+        shape = first.tile if first is not None and first.tile is not None else (None, None)
+        tile = {
+            v: {"expr": str(r.plan.shape), "value": n}
+            for v, n in zip((r.plan.rows, r.plan.columns), shape, strict=True)
+        }
+    return {
+        "schema": SCHEMA,
+        "kernel": b.kernel.name,
+        "parameters": dict(r.params),
+        "size_symbol": str(b.size),
+        "element_bytes": r.element_bytes,
+        "lower_bound_loads": {"expr": str(b.loads), "value": None if first is None else first.bound},
+        "leading": {name: str(lead) for (name, _), lead in zip(b.arguments, b.leading(), strict=True)},
+        "arguments": {name: {"expr": str(value)} for name, value in b.arguments},
+        "valid_when": VALID,
+        "intensity": None if r.intensity is None else {"expr": str(r.intensity), "value": None},
+        "tile": tile,
+        "order": None if r.plan is None else list(r.plan.order),
+        "tiled_loads": {
+            "expr": None if r.plan is None else str(r.plan.loads),
+            "value": None if first is None else first.tiled,
+            **({"note": r.why_no_tile} if r.plan is None else {}),
+        },
+        "schedule_loads": {
+            "expr": None,
+            "value": None if first is None else first.schedule,
+            "note": "exact under LRU at the cache and the sizes given, in lines of one element",
+        },
+        "ratio": {"expr": None, "value": None if first is None else first.ratio},
+        "levels": [
+            {
+                "name": v.name, "cache_bytes": v.cache_bytes, "elements": v.elements, "lower_bound_loads": v.bound,
+                "argument": v.argument, "schedule_loads": v.schedule, "tile": None if v.tile is None else list(v.tile),
+                "tiled_loads": v.tiled, "ratio": v.ratio,
+            }
+            for v in r.levels
+        ],
+        "notes": list(b.notes),
+    }  # fmt: skip

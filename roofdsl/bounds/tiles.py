@@ -1,0 +1,186 @@
+"""Tiles that come near the bound: a block of the running values held, the other two operands streamed past it.
+
+For a product (three loops, each operand on two of them) the bound's own optimum says how: fast memory full of the
+running values C[i, j], a square of them, and for each step of the third loop a column of one operand and a row of the
+other (Smith et al. 2019; the multiply-add of one step is an outer product). Under LRU a tile of b_i x b_j, with the
+loops inside a tile in the order k, i, j, hits wherever it can exactly if
+
+    (b_i + 2) (b_j + 1) <= S + 1:
+
+between two updates of an element C[i, j] lie the tile's other elements, b_i + 1 elements of the column (those below
+of this step, those above of the next) and two rows of b_j. It moves |V| (1/b_i + 1/b_j) + |C| loads, against 2 |V| /
+sqrt(S). The square blocks of the blocked textbook product, three of them in fast memory, move sqrt(3) times the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import sympy
+
+from roofdsl.analysis.expressions import expression, parameter
+from roofdsl.bounds.bound import Bound
+from roofdsl.bounds.counting import count
+from roofdsl.bounds.exponents import echelon
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import replace
+from roofdsl.loops.integers import Const
+from roofdsl.loops.model import For, Kernel, Node, Order, Tile
+from roofdsl.loops.transform import apply
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How to tile: `order` of all loops before it, the two tiled ones (rows, columns); `shape` and `loads` in sympy.
+
+    loads: of the tiled kernel under LRU, where tiles divide the extents, leading terms.
+    """
+
+    order: tuple[str, ...]
+    rows: str
+    columns: str
+    shape: Any
+    loads: Any
+    extents: tuple[Any, Any, Any]
+
+
+class NoTiling(Exception):
+    """The kernel's loops are not of a form for which tiles are known; the message says why."""
+
+
+def tiling(bound: Bound) -> Tiling:
+    """The tiling of a kernel that is one perfect nest of a product. Raises NoTiling."""
+    if bound.partition is None:
+        raise NoTiling("its statements reuse nothing in a way that tiles could raise")
+    loops = _perfect(bound.plain)
+    allowed = bound.partition.parts[0]
+    core = [
+        loop.var for k, loop in enumerate(loops) if any(s.lost != () and _loses(s.lost, k) for s in allowed.piece.slots)
+    ]
+    slots = allowed.piece.slots
+    units = {v: echelon([[int(v == loop.var) for loop in loops]]) for v in core}
+    if len(core) != 3 or len(slots) != 3 or sorted(s.lost for s in slots) != sorted(units.values()):
+        raise NoTiling("it is no product of two operands on three loops, whose tiles are known in closed form")
+    held = next((s for s in slots if s.running), None)
+    if held is None:
+        raise NoTiling("no operand is a running value that a tile could hold")
+    stream = next(v for v in core if units[v] == held.lost)
+    rows, columns = [v for v in core if v != stream]
+    outer = tuple(loop.var for loop in loops if loop.var not in core)
+    size = bound.size
+    shape = (sympy.sqrt(4 * size + 5) - 3) / 2
+    flow = bound.flow
+    assert flow is not None
+    executions = flow.statements[0].domain
+    total = expression(count(flow, executions))
+    held_size = expression(count(flow, _shadow(executions, [loop.var for loop in loops].index(stream))))
+    extents = tuple(_extent(loop) for v in (rows, columns, stream) for loop in loops if loop.var == v)
+    return Tiling((*outer, stream, rows, columns), rows, columns, shape, 2 * total / shape + held_size, extents)
+
+
+def _perfect(kernel: Kernel) -> list[For]:
+    body: tuple[Node, ...] = kernel.body
+    loops: list[For] = []
+    while len(body) == 1 and isinstance(inner := body[0], For):
+        loops.append(inner)
+        body = inner.body
+    if len(loops) < 3 or len(body) != 1:
+        raise NoTiling("its loops are not one perfect nest around one statement, which `tile` needs")
+    return loops
+
+
+def _loses(lost: Any, dimension: int) -> bool:
+    return any(vector[dimension] for vector in lost)
+
+
+def _shadow(executions: Any, dimension: int) -> Any:
+    import islpy as isl
+
+    return executions.reset_tuple_id().project_out(isl.dim_type.set, dimension, 1)
+
+
+def _extent(loop: For) -> Any:
+    """The loop's extent where it starts at 0 and stops at a parameter or number; else None."""
+    if loop.start != Const(0):
+        return None
+    text = str(loop.stop)
+    return sympy.Integer(int(text)) if text.isdigit() else parameter(text) if text.isidentifier() else None
+
+
+def sides(elements: int, rows: int | None = None, columns: int | None = None) -> tuple[int, int]:
+    """(b_i, b_j): the tile with the fewest loads per execution that S = `elements` holds, extents known or not.
+
+    The last tiles of an extent may be cut off: what counts is how many tiles there are.
+    """
+    square = max(1, (isqrt(4 * elements + 5) - 3) // 2)
+    best: tuple[float, int, int] | None = None
+    for b_i in range(max(1, square // 2), 2 * square + 3):
+        if rows is not None:
+            b_i = min(b_i, rows)  # noqa: PLW2901
+        b_j = max(1, (elements + 1) // (b_i + 2) - 1)
+        if columns is not None:
+            b_j = min(b_j, columns)
+        per_row = 1 / b_j if columns is None else -(-columns // b_j) / columns
+        per_column = 1 / b_i if rows is None else -(-rows // b_i) / rows
+        cost = per_row + per_column
+        if best is None or cost < best[0] - 1e-12:
+            best = (cost, b_i, b_j)
+    assert best is not None
+    return best[1], best[2]
+
+
+def tiled(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> Kernel:
+    """The kernel with `order` and `tile` lines added. Raises CommandError where dependences or bounds forbid it."""
+    from roofdsl.analysis.legality import find_reversal
+
+    kernel = bound.plain
+    order = Order(plan.order, kernel.span)
+    tile = Tile((plan.rows, plan.columns), (Const(b_i), Const(b_j)), kernel.span)
+    changed = replace(kernel, directives=(order, tile))
+    try:
+        apply(changed)
+        found, unknown = find_reversal(changed)
+    except InputError as error:
+        raise CommandError(f"kernel {kernel.name} cannot be tiled: {error.diagnostics[0].message}") from None
+    if found is not None or unknown is not None:
+        why = "a dependence would be reversed" if found is not None else "whether dependences allow it is not known"
+        raise CommandError(f"kernel {kernel.name} cannot be tiled so: {why}")
+    return changed
+
+
+def source_of(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> str:
+    """The tiled kernel as canonical `.roof` text. Raises CommandError as `tiled` does."""
+    from roofdsl.lang import tree
+    from roofdsl.lang.format import format_source
+    from roofdsl.lang.parse import parse
+    from roofdsl.lang.source import Source
+
+    if bound.untiled or bound.kernel.directives:
+        message = f"kernel {bound.kernel.name} is tiled already, by its loops or its directives"
+        raise CommandError(message, "give it without them, and `--apply` writes the tile")
+    tiled(bound, plan, b_i, b_j)
+    source = bound.kernel.source
+    lines = source.text.splitlines()
+    (found,) = [
+        item for item in parse(source).items if isinstance(item, tree.Kernel) and item.name.text == bound.kernel.name
+    ]
+    first = next(i for i in found.body if isinstance(i, tree.For))
+    sizes = str(b_i) if b_i == b_j else f"{b_i}, {b_j}"
+    indent = " " * (first.span.column - 1)
+    added = [f"{indent}order {', '.join(plan.order)}", f"{indent}tile {plan.rows}, {plan.columns} by {sizes}"]
+    text = [
+        *lines[found.span.line - 1 : first.span.line - 1],
+        *added,
+        *lines[first.span.line - 1 : found.span.end_line],
+    ]
+    return format_source(Source(source.name, "\n".join(text) + "\n"))
+
+
+def at_sizes(plan: Tiling, params: Mapping[str, int], elements: int) -> tuple[int, int]:
+    """`sides` for the extents at `params`."""
+    values = {parameter(n): v for n, v in params.items()}
+    extents = [None if e is None else int(e.subs(values)) for e in plan.extents[:2]]
+    return sides(elements, *extents)

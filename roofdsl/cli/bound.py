@@ -1,0 +1,100 @@
+"""`roofdsl bound`: I/O lower bounds, optimal tiles, and how far the loops as written are from them."""
+
+from __future__ import annotations
+
+import click
+
+from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json, size_option
+from roofdsl.lang.diagnostics import CommandError
+
+
+@click.command()
+@click.argument("file")
+@set_option
+@size_option("--cache", "Fast memory, such as 32KiB: the bound, this schedule and the tile at the sizes given.")
+@click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="At every cache of a machine.")
+@click.option("--steps", is_flag=True, help="The argument, step by step.")
+@click.option("--apply", "write", is_flag=True, help="Print the tiled kernel as .roof (needs --cache or --machine).")
+@json_option
+def bound(
+    *,
+    file: str,
+    settings: dict[str, int],
+    cache: int | None,
+    machine_name: str | None,
+    steps: bool,
+    write: bool,
+    as_json: bool,
+) -> None:
+    """Bound the loads that any order of the kernels of FILE needs, and tile near it."""
+    if cache is not None and machine_name is not None:
+        raise click.UsageError("--cache and --machine both say how large fast memory is; give one of them")
+    if write and as_json:
+        raise click.UsageError("--apply and --json are two outputs; give one of them")
+    caches = _caches(cache, machine_name)
+    if write and not caches:
+        raise click.UsageError("--apply needs the size of fast memory: --cache SIZE or --machine M")
+    chosen = choose(file)
+    if chosen.programs:
+        some = ", ".join(chosen.checked.kernels)
+        raise CommandError(f"`{chosen.programs[0]}` is a program, and bounds are for kernels", f"pick one: {some}")
+    from roofdsl.analysis.setting import numbers
+    from roofdsl.bounds.bound import bound as lower_bound
+    from roofdsl.bounds.report import SCHEMA, document, report, text
+
+    found = []
+    for kernel, own in kernels_of(chosen, settings):
+        values = numbers(kernel, own, complete=False)
+        complete = {p.name for p in kernel.parameters} <= values.keys() | {
+            p.name for p in kernel.parameters if p.default is not None
+        }
+        if own or (caches and complete):
+            values = numbers(kernel, own, complete=complete)
+        if write:
+            click.echo(_applied(kernel, values, caches[-1]), nl=False)
+            continue
+        found.append(report(lower_bound(kernel, values), values, caches))
+    if write:
+        return
+    if as_json:
+        documents = [document(r) for r in found]
+        show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
+    else:
+        click.echo("\n".join(text(r, steps) for r in found), nl=False)
+
+
+def _caches(cache: int | None, machine_name: str | None) -> tuple[tuple[str, int], ...]:
+    if cache is not None:
+        return (("a cache", cache),)
+    if machine_name is None:
+        return ()
+    from roofdsl.machine.find import load_machine
+
+    machine = load_machine(machine_name)
+    caches = tuple((c.name, c.size_bytes) for c in machine.caches)
+    if not caches:
+        raise CommandError(f"machine {machine_name} has no caches", "give the size of fast memory by --cache")
+    return caches
+
+
+def _applied(kernel: object, values: dict[str, int], cache: tuple[str, int]) -> str:
+    """The tiled kernel as text. Raises CommandError where no tile is known."""
+    from roofdsl.bounds.bound import bound as lower_bound
+    from roofdsl.bounds.tiles import NoTiling, at_sizes, source_of, tiling
+    from roofdsl.loops.model import Kernel
+
+    assert isinstance(kernel, Kernel)
+    found = lower_bound(kernel)
+    try:
+        plan = tiling(found)
+    except NoTiling as error:
+        raise CommandError(f"no tile is known for kernel {kernel.name}: {error}") from None
+    widths = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
+    if len(widths) != 1:
+        raise CommandError(f"kernel {kernel.name} has elements of different sizes", "a tile is known for one size only")
+    known = all(p.name in values for p in kernel.parameters)
+    elements = cache[1] // widths.pop()
+    from roofdsl.bounds.tiles import sides
+
+    rows, columns = at_sizes(plan, values, elements) if known else sides(elements)
+    return source_of(found, plan, rows, columns)

@@ -1,0 +1,94 @@
+"""The recommended tile by exact LRU: within 15 % of the bound from S = 200 on, and no tile of its kind loads less."""
+
+from __future__ import annotations
+
+import pytest
+
+from roofdsl.analysis.at import traffic_at
+from roofdsl.bounds.bound import Bound, bound
+from roofdsl.bounds.tiles import Tiling, sides, source_of, tiled, tiling
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.transform import apply
+from roofdsl.simulate.distances import miss_curve
+from tests.oracle.loading import kernel_of
+
+GEMM = """kernel gemm(m, n, p):
+    in A: f64[m, p], B: f64[p, n]
+    inout C: f64[m, n]
+    for i in range(m), j in range(n), k in range(p):
+        C[i, j] += A[i, k] * B[k, j]
+"""
+
+
+@pytest.fixture(scope="module")
+def gemm() -> tuple[Bound, Tiling]:
+    found = bound(kernel_of(GEMM))
+    return found, tiling(found)
+
+
+def loads(gemm: tuple[Bound, Tiling], shape: tuple[int, int], params: dict[str, int], elements: int) -> int:
+    moved = traffic_at(tiled(*gemm, *shape), params, 8 * elements, None, "load_store").loads_bytes
+    assert moved is not None
+    return moved // 8
+
+
+@pytest.mark.parametrize("elements", [100, 200, 217, 500, 1000, 3000, 10_000, 31_000, 100_000])
+def test_within_15_percent(gemm: tuple[Bound, Tiling], elements: int) -> None:
+    rows, columns = sides(elements)
+    params = {"m": rows, "n": 2 * columns, "p": 40 * elements}
+    moved = loads(gemm, (rows, columns), params, elements)
+    assert moved == params["m"] * params["n"] + params["p"] * (rows * 2 + 2 * columns)
+    least, argument = gemm[0].at(params, elements)
+    assert argument == "partition"
+    assert least <= moved <= (1.22 if elements == 100 else 1.15) * least
+
+
+def test_simulated(gemm: tuple[Bound, Tiling]) -> None:
+    """The same by simulation of every access."""
+    rows, columns = sides(200)
+    params = {"m": 2 * rows, "n": 2 * columns, "p": 300}
+    kernel = tiled(*gemm, rows, columns)
+    simulated = miss_curve(apply(kernel), params, None).loads(8 * 200, "load_store")
+    assert simulated == 8 * loads(gemm, (rows, columns), params, 200)
+
+
+@pytest.mark.parametrize("elements", [30, 64, 120])
+def test_no_other_rectangle_loads_less(gemm: tuple[Bound, Tiling], elements: int) -> None:
+    best = sides(elements)
+    p = 60
+
+    def each(shape: tuple[int, int]) -> float:
+        params = {"m": shape[0], "n": shape[1], "p": p}
+        return (loads(gemm, shape, params, elements) / (shape[0] * shape[1]) - 1) / p
+
+    others = [(a, b) for a in range(best[0] - 2, best[0] + 3) for b in range(best[1] - 2, best[1] + 3) if a > 0 < b]
+    assert each(best) <= min(map(each, others)) + 1e-9
+
+
+def test_extents_are_shared_out_evenly() -> None:
+    assert sides(1000, 32, 1000)[0] in (16, 32)
+    rows, columns = sides(10_000, 100, 100)
+    assert -(-100 // rows) * -(-100 // columns) <= 2
+
+
+def test_written_as_text(gemm: tuple[Bound, Tiling]) -> None:
+    text = source_of(*gemm, 12, 13)
+    assert "    order k, i, j\n    tile i, j by 12, 13\n" in text
+    again = kernel_of(text)
+    params = {"m": 24, "n": 26, "p": 40}
+    assert traffic_at(again, params, 1600, None, "load_store") == traffic_at(
+        tiled(*gemm, 12, 13), params, 1600, None, "load_store"
+    )
+
+
+def test_an_illegal_tile_is_refused() -> None:
+    text = """kernel sweep(n):
+    in B: f64[n, n], D: f64[n, n]
+    inout C: f64[n, n]
+    for k in range(n), i in range(n), j in range(n):
+        C[i, j] = min(C[i, j], C[i, k] + C[k, j])
+"""
+    found = bound(kernel_of(text))
+    plan = tiling(found)
+    with pytest.raises(CommandError, match="cannot be tiled"):
+        tiled(found, plan, 4, 4)
