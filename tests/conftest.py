@@ -14,6 +14,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sweep-points", type=int, default=1, help="points of each shipped kernel compared with predict")
     parser.addoption("--fuzz", type=int, default=3000, help="how many inputs the fuzz test tries")
     parser.addoption("--bound-sizes", type=int, default=2, help="sizes at which I/O bounds meet optimal replacement")
+    parser.addoption("--submissions", type=int, default=40, help="how many damaged submissions are graded")
     parser.addoption("--fuzz-seed", default="2026", help="other inputs for the fuzz test")
 
 

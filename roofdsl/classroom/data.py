@@ -206,7 +206,7 @@ class _Reader:
         ids = [p.id for p in parts]
         if not parts or len(set(ids)) < len(ids):
             raise self.fail("it needs parts, each with an id of its own")
-        return Exercise(
+        found = Exercise(
             path.stem,
             self.get(table, "title", str, where),
             unit,
@@ -222,6 +222,21 @@ class _Reader:
             self.get(table, "steps", str, where, ""),
             str(path.parent),
         )
+        self.named(found)
+        return found
+
+    def named(self, found: Exercise) -> None:
+        """Every kernel that is spoken of is there. Raises CommandError."""
+        spoken = [*found.show, found.steps]
+        for p in found.parts:
+            spoken += [p.reference, p.solution_kernel, *p.examples]
+        missing = next((n for n in spoken if n and n not in found.kernels), None)
+        if missing is not None:
+            raise self.fail(f"there is no kernel `{missing}`", did_you_mean(missing, found.kernels))
+        if unknown := next(
+            (p for p in found.parts if p.prediction and p.prediction not in {q.id for q in found.parts}), None
+        ):
+            raise self.fail(f"part `{unknown.id}` speaks of a part `{unknown.prediction}`, which is not there")
 
     def kernel(self, path: Path, text: str) -> str:
         """The text of a kernel; `file NAME.roof` is one beside the exercise."""

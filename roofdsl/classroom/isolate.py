@@ -173,7 +173,7 @@ def _finish(child: _Child, limits: Limits) -> Outcome:
         return Outcome(None, f"it took more than {limits.cpu_s} s of processor time, or too much memory")
     if code < 0:
         return Outcome(None, f"it crashed ({signal.Signals(-code).name})")
-    return Outcome(None, "it needed too much memory" if code == _MEMORY else f"it could not be graded ({text})")
+    return Outcome(None, "it needed too much memory" if code == _MEMORY else f"the grader failed on it ({text})")
 
 
 def _kill(pid: int) -> None:

@@ -253,7 +253,7 @@ def _choice(part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
     right = chosen.right
     if right is None:
         assert chosen.when is not None
-        if not known:
+        if "measured_time" not in known:
             return Verdict(False, "This is judged by your measurement: hand that in too.")
         right = holds(chosen.when, {n: evaluate(known[n], {}) for n in MEASURED if n in known})
     return Verdict(right, f"{'Right' if right else 'No'}. {chosen.why}")

@@ -136,7 +136,7 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except (ValueError, RecursionError) as error:
-        where = str(error) if isinstance(error, tomllib.TOMLDecodeError | json.JSONDecodeError) else "it nests too deep"
+        where = "it nests too deep" if isinstance(error, RecursionError) else str(error)
         raise Unreadable(f"`{path.name[:80]}` is no {path.suffix[1:].upper()}: {where[:200]}") from None
     if not isinstance(found, dict):
         raise Unreadable(f"`{path.name[:80]}` is no table of answers")

@@ -151,7 +151,8 @@ def test_predict_measure_explain() -> None:
         (good["result"].replace("9e", "8e").replace(f"{seconds}", "1.0", 1), ""),
         ("{}", "schema"),
     ]:
-        part = judge(version, {**good, "result": wrong}).parts[1]
+        _, part, choice = judge(version, {**good, "result": wrong, "why": within}).parts
         assert not part.correct and says in part.message, part.message
+        assert not choice.correct and "measurement" in choice.message
     alone = judge(version, {"why": within})
     assert not alone.parts[2].correct and "measurement" in alone.parts[2].message

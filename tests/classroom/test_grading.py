@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -81,9 +82,9 @@ def test_no_cell_is_a_formula() -> None:
     assert [line.split(",")[0] for line in text.splitlines()[1:]] == ["'=1+1", "'@cmd", "a\ufffd"]
 
 
-def _autograder(root: Path, exercises: list[str]) -> subprocess.CompletedProcess[str]:
+def _autograder(root: Path, exercises: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Unpacks the zip and runs run_autograder as Gradescope does, in a tree of its own."""
-    write_zip(root / "autograder.zip", exercises, None)
+    write_zip(root / "autograder.zip", exercises, folder)
     with zipfile.ZipFile(root / "autograder.zip") as archive:
         archive.extractall(root / "source")
         for name in ("setup.sh", "run_autograder"):
@@ -100,17 +101,23 @@ def _results(root: Path) -> dict[str, object]:
 
 
 def test_the_autograder(tmp_path: Path) -> None:
+    """With an exercise of the instructor's own beside shipped ones."""
+    own = tmp_path / "mine"
+    own.mkdir()
+    (own / "mine.toml").write_text(OWN)
+    shutil.copy(Path(EXERCISES["ridge-point"].folder) / "ridge-point.toml", own)
+    double = 2 * settled(load(own / "mine.toml"), "ada@example.org").values["n"]
     version = settled(EXERCISES["ridge-point"], "ada@example.org")
     (tmp_path / "submission").mkdir()
     answers = "".join(f'{p.part.id} = "{right_answer(p)}"\n' for p in version.parts)
-    (tmp_path / "submission" / "answers.toml").write_text(f"[ridge-point]\n{answers}")
+    (tmp_path / "submission" / "answers.toml").write_text(f"[mine]\nx = {double}\n[ridge-point]\n{answers}")
     users = {"users": [{"email": "Ada@Example.org", "id": 7}]}
     (tmp_path / "submission_metadata.json").write_text(json.dumps(users))
-    done = _autograder(tmp_path, ["ridge-point"])
+    done = _autograder(tmp_path, ["mine", "ridge-point"], own)
     assert done.returncode == 0, done.stderr
     document = _results(tmp_path)
-    assert document["score"] == 2 and document["visibility"] == "visible"
-    assert [t["status"] for t in document["tests"]] == ["passed", "passed"]  # type: ignore[attr-defined]
+    assert document["score"] == 3 and document["visibility"] == "visible"
+    assert [t["status"] for t in document["tests"]] == ["passed"] * 3  # type: ignore[attr-defined]
     setup = (tmp_path / "source" / "setup.sh").read_text()
     assert subprocess.run(["bash", "-n"], input=setup, text=True, check=False).returncode == 0
     assert "sympy" in (tmp_path / "source" / "requirements.txt").read_text()
@@ -176,6 +183,8 @@ FAULTY = [
     (OWN.replace('"number"', '"riddle"'), "kind `riddle`"),
     (OWN.replace('"Mine"', "3"), "`title` of the file is of the wrong kind"),
     (OWN.partition("[[part]]")[0], "lacks `part`"),
+    (OWN.replace("[vary]", 'show = ["triad"]\n[vary]'), "there is no kernel `triad`"),
+    (OWN + 'prediction = "y"\n', "speaks of a part `y`"),
 ]
 
 

@@ -239,6 +239,50 @@ def test_damaged_submissions_get_nothing(how: str, tmp_path: Path) -> None:
     assert bool(grade.problem) == (how not in names)
 
 
+def _broken(text: bytes, rng: random.Random) -> bytes:
+    """A file of answers with bytes lost, changed, doubled or put in."""
+    data = bytearray(text)
+    for _ in range(rng.choice((1, 3, 30))):
+        at = rng.randrange(len(data) + 1)
+        match rng.randrange(4):
+            case 0:
+                del data[at : at + rng.randrange(20)]
+            case 1:
+                data[at : at + 1] = rng.randbytes(1)
+            case 2:
+                data[at:at] = _made(rng.randrange(10**6)).encode("utf-8", "surrogatepass")
+            case _:
+                data[at:at] = data[at : at + rng.randrange(400)] * rng.randrange(4)
+    return bytes(data)
+
+
+def test_broken_submissions_are_graded(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Files of answers damaged at random: a grade for each, never more than all points, the sound ones all points."""
+    chosen = [EXERCISES[n] for n in ("gemv", "ridge-point", "interchange")]
+    version = {e.id: settled(e, "ada") for e in chosen}
+    document = "".join(
+        f"[{e.id}]\n"
+        + "".join(
+            f"{p.part.id} = {json.dumps(version[e.id].kernels['model'] if p.part.reference else right_answer(p))}\n"
+            for p in version[e.id].parts
+        )
+        for e in chosen
+    ).encode()
+    count: int = request.config.getoption("--submissions")
+    rng = random.Random(17)
+    for k in range(count):
+        own = tmp_path / f"{k:05}"
+        own.mkdir()
+        sound = k % 8 == 0
+        (own / "answers.toml").write_bytes(document if sound else _broken(document, rng))
+    submissions = [("ada", path) for path in sorted(tmp_path.iterdir())]
+    grades = grade_all(submissions, chosen, jobs=2)
+    points = sum(e.points for e in chosen)
+    assert all(g.score == points for g in grades[::8])
+    assert all(0 <= g.score <= points and g.results for g in grades)
+    assert any(g.problem for g in grades) and any(0 < g.score < points for g in grades)
+
+
 def test_no_submission_harms_the_next(tmp_path: Path) -> None:
     """A class in which every second submission is damaged: the others get what they get alone."""
     good = '[ridge-point]\nridge = "1"\nattained = "225 GFLOP/s"\n'
@@ -293,7 +337,7 @@ STOPPED: list[tuple[Callable[[], str], str]] = [
     (_hungry, "memory"),
     (_talkative, "wrote far more"),
     (_crashing, "crashed"),
-    (_failing, "could not be graded (ValueError"),
+    (_failing, "the grader failed on it (ValueError"),
 ]
 
 
