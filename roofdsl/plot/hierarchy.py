@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import cos, degrees, log10, sin
 from pathlib import Path
 from typing import Any
@@ -95,25 +96,27 @@ def _name_slope(board: Board, roofs: LevelRoofs, slope: LevelSlope) -> None:
     for ceiling, depth, offset in zip(slope.ceilings, depths, stack(below, 13.5), strict=True):
         names.append((ceiling.bytes_per_s, ceiling.label, depth - offset))
     for rate, label, lift in names:
-        _name_line(board, roofs, rate, label, lift)
+        _name_line(board, roofs, rate, label, (lift,) if lift > 0 else (lift, 5.0))
 
 
-def _name_line(board: Board, roofs: LevelRoofs, rate: float, label: str, lift: float) -> None:
-    """A name `lift` pixels above a line of bandwidth."""
+def _name_line(board: Board, roofs: LevelRoofs, rate: float, label: str, lifts: Sequence[float]) -> None:
+    """A name so many pixels above a line of bandwidth, where it covers least of other names and lines."""
     along = (cos(board.angle), sin(board.angle))
     width, _ = board.size(label, SMALL)
     start = board.pixel(*_entry(board, rate))
     stop = board.pixel(roofs.top / rate, roofs.top)
     length = (stop[0] - start[0]) / along[0]
     spots = []
-    for i in range(33):
+    for lift, i in product(lifts, range(33)):
         at = 14 + width / 2 + (length - width - 34) * i / 32
         px = start[0] + at * along[0] - lift * along[1]
         py = start[1] + at * along[1] + lift * along[0]
         steps = [(px + along[0] * width * j / 10, py + along[1] * width * j / 10) for j in range(-5, 6)]
         # no taller than a name, so that names of neighbouring lines may stand one under the other
         spots.append((px, py, [Box(x - 8, y - 1, x + 8, y + 10) for x, y in steps]))
-    costs = [(board.hides_point(bs), _covered(board, bs), _beside_points(board, bs)) for _, _, bs in spots]
+    lines = [sum(b.overlap(c) for b in bs for c in board.crossed) for _, _, bs in spots]
+    covered = [round(_covered(board, bs) + 0.3 * n, -2) for (_, _, bs), n in zip(spots, lines, strict=True)]
+    costs = [(board.hides_point(b), c, _beside_points(board, b)) for (_, _, b), c in zip(spots, covered, strict=True)]
     px, py, boxes = spots[costs.index(min(costs))]
     board.text(
         px, py, label, SMALL, color=INK, rotation=degrees(board.angle), rotation_mode="anchor", ha="center",

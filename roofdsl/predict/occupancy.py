@@ -110,7 +110,8 @@ class LatencyCeiling(Record):
         return self.in_flight_bytes < self.needed_bytes
 
     def ceiling(self) -> BandwidthCeiling:
-        return BandwidthCeiling(f"latency, {show_bytes(self.in_flight_bytes)} in flight", self.level, self.bytes_per_s)
+        name = f"{self.level} latency, {show_bytes(self.in_flight_bytes)} in flight"
+        return BandwidthCeiling(name, self.level, self.bytes_per_s)
 
 
 def latency_ceilings(machine: Machine, resident: Occupancy, bytes_per_thread: int) -> tuple[LatencyCeiling, ...]:

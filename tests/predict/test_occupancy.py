@@ -58,3 +58,14 @@ def test_too_little_in_flight_is_a_ceiling() -> None:
     assert low.bytes_per_s == Fraction(163840 * 10**7, 4)
     assert (high.in_flight_bytes, high.binds) == (80 * 64 * 32 * 8, False)
     assert low.ceiling().level == "HBM"
+
+
+@pytest.mark.parametrize(("threads_of_sm", "measured_gb"), [(128, 227.6), (256, 418.6), (384, 571.0), (512, 680.6)])
+def test_a_v100s_latency_ceiling_is_just_above_what_few_threads_reach(threads_of_sm: int, measured_gb: float) -> None:
+    """gpu-benches' README: blocks of 128 threads on 80 multiprocessors, each thread summing one f64 stream."""
+    room = (96 << 10) // (threads_of_sm // 128)  # shared memory that leaves so many blocks
+    found = occupancy(V100, Block(128, 32, room))
+    assert found.threads == threads_of_sm
+    hbm = latency_ceilings(V100, found, 8)[-1]
+    assert hbm.level == "HBM"
+    assert 0.6 * float(hbm.bytes_per_s) < measured_gb * 1e9 < float(hbm.bytes_per_s)
