@@ -67,6 +67,12 @@ class Collective(Record):
         """All steps, each with its latency, and the bytes."""
         return self.transfer_s + self.steps * self.latency_s
 
+    @property
+    def even_bytes(self) -> Fraction | None:
+        """The size of array whose bytes take as long as the latencies of the steps; None without any."""
+        delay = self.steps * self.latency_s
+        return delay * self.bandwidth_bytes_per_s / self.share if delay and self.share else None
+
     def to_json(self) -> dict[str, Any]:
         """Plain numbers in bytes, seconds, bytes per second."""
         return {
@@ -81,6 +87,7 @@ class Collective(Record):
             "steps": self.steps,
             "latency_s": float(self.latency_s),
             "time_s": float(self.time_s),
+            "even_bytes": None if self.even_bytes is None else float(self.even_bytes),
         }
 
 

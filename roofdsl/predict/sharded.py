@@ -64,6 +64,12 @@ class ShardedPrediction(Record):
     break_evens: tuple[BreakEven, ...] = field(default=(), compare=False)
 
     @property
+    def parameters(self) -> dict[str, int]:
+        """The sizes of the whole product, which the devices share."""
+        own = dict(self.device.parameters)
+        return own | {self.sharding.parameter: own[self.sharding.parameter] * self.network.devices}
+
+    @property
     def link(self) -> str:
         """The name of the links."""
         return self.network.link

@@ -18,6 +18,7 @@ PRINTED = {
     "collective_among": "collective all-gather --bytes 1GiB --among HBM0,HBM1,HBM2 --machine summit",
     "shard_sums": f"shard matmul_bdf --split D --devices 2 --over D {TPU}",
     "shard_gather": f"shard matmul_bdf --split F --devices 4 --gather X --result parts --topology two-way-ring {TPU}",
+    "shard_several": f"shard matmul_bdf --split D --devices 2,8,32 --over B --topology switch --latency 2us {TPU}",
     "break_even": f"break-even matmul_i8 --over B {TPU}",
     "break_even_program": "break-even layer_decode --over batch --set context=128 --machine h100_sxm --unit tensor",
 }
@@ -38,6 +39,8 @@ FAILS = {
     "collective_nowhere": "collective all-gather --bytes 1GiB --among HBM0,HBM7 --machine summit",
     "collective_latency": "collective all-gather --bytes 1GiB --devices 2 --machine tpu_v5e --latency 3",
     "shard_uneven": f"shard matmul_bdf --split D --devices 3 {TPU}",
+    "shard_devices": f"shard matmul_bdf --split D --devices 1,2 {TPU}",
+    "shard_one_figure": f"shard matmul_bdf --split D --devices 2 --plot out.svg {TPU}",
     "shard_square": f"shard matmul_bf16 --split n --devices 2 {TPU}",
     "shard_several": f"shard models/kernels/matmul_sharded.roof --split D --devices 2 {TPU}",
     "break_even_caches": "break-even matmul_bdf --over B --machine h100_pcie --unit tensor",
@@ -81,6 +84,19 @@ def test_json(roofdsl: Run) -> None:
             "intervals": [[259, None]],
         }
     ]
+    several = read(PRINTED["shard_several"])
+    assert isinstance(several["shards"], list)
+    assert [f["devices"] for f in several["shards"]] == [2, 8, 32]
     both = read(f"break-even models/kernels/matmul_sharded.roof --over B {TPU}")
     assert isinstance(both["kernels"], list)
     assert len(both["kernels"]) == 4
+
+
+def test_a_figure_over_devices(roofdsl: Run, tmp_path: Path) -> None:
+    out = tmp_path / "shard.svg"
+    line = f"shard matmul_bdf --split F --gather X --result parts --devices 2,4,8 --plot {out} {TPU}"
+    assert roofdsl(*line.split()).returncode == 0
+    assert out.stat().st_size > 5000
+    before = out.read_bytes()
+    roofdsl(*line.split())
+    assert out.read_bytes() == before

@@ -16,7 +16,7 @@ from roofdsl.loops.programs import Launch, program
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import Options
-from roofdsl.predict.program import predict_program
+from roofdsl.predict.program import predict_launches, predict_program
 from roofdsl.predict.threshold import Question, program_bounds
 from roofdsl.predict.time import Prediction
 from roofdsl.simulate.lru import simulate_lru
@@ -137,6 +137,20 @@ def test_a_long_prefill_is_bound_by_compute() -> None:
     step = predicted("llama3_8b_prefill", new=8192)
     assert step.bound == "compute"
     assert 0.8 < float(step.rate_per_s) / 989.4e12 < 1
+
+
+def test_eight_devices_share_the_products_of_a_layer() -> None:
+    """An eighth of the heads and of the MLP's width each: an eighth of the products, and of weights and cache."""
+    file = load_file(shipped("kernels")["transformer"])
+    whole = {"batch": 4, "context": 600, "d": 8192, "kv": 8, "group": 8, "ffn": 28672}
+    rows = {}
+    for name, sizes in (("whole", whole), ("part", {**whole, "kv": 1, "ffn": 28672 // 8})):
+        found = predict_launches(file, "layer_decode", sizes, H100, Options(unit="tensor"))
+        rows[name] = {row.total.kernel: row.total for row in found.by_kernel}
+    for kernel in ("linear", "attention_products", "swiglu", "rotary"):
+        assert rows["whole"][kernel].work == 8 * rows["part"][kernel].work
+    assert rows["whole"]["attention_products"].memory.bytes == 8 * rows["part"]["attention_products"].memory.bytes
+    assert rows["whole"]["residual"] == rows["part"]["residual"]
 
 
 def test_no_batch_makes_a_long_context_bound_by_compute() -> None:
