@@ -104,8 +104,10 @@ def _interval(b: Bounds, k: int) -> str:
     """`launch to 12`, `HBM 13 to 99`, `compute from 100`."""
     i = b.intervals[k]
     names = " or ".join(i.names)
-    if i.last is None or (b.searched_to is not None and k == len(b.intervals) - 1):
-        return f"{names} from {i.first:,}" if k or i.first > 1 else f"{names} always"
+    is_last = k == len(b.intervals) - 1
+    if i.last is None or (b.searched_to is not None and is_last):
+        everywhere = "always" if b.searched_to is None else "as far as searched"
+        return f"{names} from {i.first:,}" if k or i.first > 1 else f"{names} {everywhere}"
     if i.first == i.last:
         return f"{names} at {i.first:,}"
     return f"{names} {f'{i.first:,} ' if k or i.first > 1 else ''}to {i.last:,}"
@@ -132,7 +134,7 @@ def _left(parts: tuple[Bounds, ...], over: str) -> list[str]:
         last, label = max(left)
         lines.append(f"last to leave it:                {label} at {over} = {last:,}")
     never = [label for first, label in firsts if first is None]
-    return [*lines, *([f"never:                           {', '.join(never)}"] if never else [])]
+    return [*lines, *([f"in it at the largest:            {', '.join(never)}"] if never else [])]
 
 
 def _json(

@@ -347,7 +347,7 @@ def _searched(
             if not at:
                 raise
             break
-        n = nearest(2 * n)
+        n = nearest(2 * n) or (nearest(question.search_to) if n < question.search_to else None)
     if not at:
         raise CommandError(f"no value of {question.over} up to {question.search_to} is allowed by the assumptions")
     changes = [at[0]]
