@@ -21,7 +21,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.machine.model import MATRIX_CLASSES, Machine
+from roofdsl.machine.model import MATRIX_CLASSES, Machine, operation
 from roofdsl.measure.results import Measurement
 from roofdsl.plot.content import roofs_of
 from roofdsl.polyhedral.cases import Case, Cases
@@ -226,6 +226,7 @@ class _Collector:
             }
         return {
             "types": list(dict.fromkeys(t for t, _ in counts)),
+            "operation": "OP" if counts and all(operation(t) == "OP" for t, _ in counts) else "FLOP",
             "work": self.held(work.total),
             "counts": {f"{t} {cls}": self.held(form) for (t, cls), form in counts.items()},
             "machines": by_machine,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.analysis.at import QUICK_OPERATIONS
-from roofdsl.analysis.closed import CACHE, Bytes, ClosedForms, NoClosedForm
+from roofdsl.analysis.closed import CACHE, Bytes, ClosedForms, NoClosedForm, Regime
 from roofdsl.analysis.derived import Derivation, Quantity, Traffics
 from roofdsl.analysis.operations import StatementOperations
 from roofdsl.analysis.results import OPERATION_CLASSES
@@ -15,7 +15,11 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Compare, Condition, Const, Product, Sym
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, Constraint
+from roofdsl.polyhedral.isolated import Raised, Stopped, in_child
 from roofdsl.polyhedral.quasi import Quasi
+
+LONGEST_S = 4.0
+"""Processor time after which plateaus in lines are given up."""
 
 _AT_LEAST = re.compile(r"(\w+) (>=|=) (\d+)(?:\*(\w+))?")
 _MULTIPLE = re.compile(rf"{CACHE} a multiple of (\d+)")
@@ -71,7 +75,7 @@ class TrafficForms(Record):
             None,
             self.convention,
             None if self.any_cache is None else scaled(self.any_cache),
-            int(self.grain * ratio),
+            max(1, int(self.grain * ratio)),
             int(self.least_bytes * ratio),
             None if self.compulsory is None else scaled(self.compulsory),
             tuple(map(scaled, self.lines)),
@@ -185,7 +189,7 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
         except NoClosedForm as error:
             notes.append(str(error))
         try:
-            plateaus = [PlateauForm(r.from_bytes, held(r.all_bytes), r.bytes) for r in forms.regimes(convention)]
+            plateaus = [PlateauForm(r.from_bytes, held(r.all_bytes), r.bytes) for r in _regimes(forms, convention)]
         except NoClosedForm as error:
             notes.append(str(error))
     else:
@@ -201,6 +205,21 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
         tuple(plateaus),
         notes[0] if notes else "",
     )
+
+
+def _regimes(forms: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:
+    """The plateaus, after a copy of this process has shown that they do not take long. Raises NoClosedForm."""
+
+    def task() -> str:
+        return str(len(forms.regimes(convention)))
+
+    try:
+        in_child(task, LONGEST_S)
+    except Stopped:
+        raise NoClosedForm("its plateaus take too long to find") from None
+    except Raised:
+        return forms.regimes(convention)  # raises it here, with the reason
+    return forms.regimes(convention)
 
 
 # ---- work ----

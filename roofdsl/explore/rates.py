@@ -47,7 +47,8 @@ def rates_of(
         else:
             pipes = [tuple(_one_pipe(keys, probe))]
     except CommandError as error:
-        return Rates((), missing=error.message + (f"; {error.help}" if error.help else ""))
+        hint = "choose matrix units" if "--unit" in error.help else error.help
+        return Rates((), missing=error.message + (f"; {hint}" if hint else ""))
     return Rates(tuple(pipes), tuple(dict.fromkeys(probe.notes)))
 
 

@@ -131,7 +131,7 @@ function byteTicks(y) {
 
 function curveText(kernel, entry, values, now, chosen) {
   const cache = chosen === null ? "Without bound" : `At Z = ${showSize(Number(chosen))}`;
-  const intensity = now.intensity === null ? "" : `, ${showNumber(now.intensity)} FLOP/B`;
+  const intensity = now.intensity === null ? "" : `, ${showNumber(now.intensity)} ${now.variant.operation}/B`;
   const lines = now.moved.forms.line === null ? "lines of one element" : `lines of ${showSize(now.moved.forms.line)}`;
   const why = entry.forms.length > 1 && now.moved.elements && entry.forms[0].note ? ` (${entry.forms[0].note})` : "";
   return `${cache}, ${kernel.name} moves ${showBytes(now.bytes)}${intensity}: ${howText(now.moved)}${why}. `

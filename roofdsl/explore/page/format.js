@@ -23,8 +23,8 @@ function scaled(value, unit, digits = 4) {
   return `${showNumber(value, digits)} ${unit}`;
 }
 
-const showRate = (value, digits) => scaled(value, "FLOP/s", digits);
-const showWork = (value, digits) => scaled(value, "FLOP", digits);
+const showRate = (value, operation = "FLOP") => scaled(value, `${operation}/s`);
+const showWork = (value, operation = "FLOP") => scaled(value, operation);
 const showBandwidth = (value, digits) => scaled(value, "B/s", digits);
 const showBytes = (value, digits) => scaled(value, "B", digits);
 

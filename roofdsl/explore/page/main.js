@@ -98,11 +98,11 @@ function drawTable(state, table, notes) {
     const name = tag("th", { scope: "row" }, legend(k), `${kernel.name}${values ? `, ${values}` : ""}`);
     if (found.problem) return tag("tr", {}, name, tag("td", { colspan: head.length - 1 }, found.problem));
     const cells = [
-      [showWork(found.work), found.work], [signOf(found.moved) + showBytes(found.bytes), found.bytes],
-      [found.intensity === null ? "none" : `${showNumber(found.intensity)} FLOP/B`, found.intensity],
+      [showWork(found.work, found.variant.operation), found.work], [signOf(found.moved) + showBytes(found.bytes), found.bytes],
+      [found.intensity === null ? "none" : `${showNumber(found.intensity)} ${found.variant.operation}/B`, found.intensity],
       [showTime(found.compute), found.compute], [showTime(found.memory), found.memory], [showTime(found.launch), found.launch],
       [showTime(found.time), found.time],
-      [found.work > 0 ? showRate(found.rate) : showBandwidth(found.bytesPerSecond), found.rate], [listed(found.bounds), ""],
+      [found.work > 0 ? showRate(found.rate, found.variant.operation) : showBandwidth(found.bytesPerSecond), found.rate], [listed(found.bounds), ""],
     ];
     return tag("tr", { "data-kernel": kernel.name, "data-how": found.moved.how }, name,
       ...cells.map(([text, value], i) => tag("td", { "data-column": head[i + 1], "data-value": String(value ?? "") }, text)));

@@ -70,11 +70,12 @@ function drawRoofline(state, place) {
   const x = logScale(limits.x, [size.left, size.right]);
   const y = logScale(limits.y, [size.bottom, size.top]);
   const labels = new Labels(size);
+  const unit = points.length > 0 && points.every((p) => p.found.variant.operation === "OP") ? "OP" : "FLOP";
   const parts = [
     axes(size, { x, y }, {
       x: powers(x, 44).map((e) => [10 ** e, showPower(e)]),
       y: powers(y, 26).map((e) => [10 ** e, showPower(e)]),
-    }, { x: "intensity (FLOP/B)", y: "attainable performance (FLOP/s)" }),
+    }, { x: `intensity (${unit}/B)`, y: `attainable performance (${unit}/s)` }),
   ];
   const main = lines.roofs.find((roof) => !roof.ceiling) ?? lines.roofs[0];
   const ridge = main ? main.rate / beta : null;
@@ -261,7 +262,7 @@ function sentenceOf(state, k) {
   if (found.problem) return `${name}: ${found.problem}.`;
   const where = found.intensity === null
     ? `moves ${showBandwidth(found.bytesPerSecond)} and computes nothing`
-    : `does ${showNumber(found.intensity)} FLOP/B and reaches ${showRate(found.rate)}`;
+    : `does ${showNumber(found.intensity)} ${found.variant.operation}/B and reaches ${showRate(found.rate, found.variant.operation)}`;
   const bound = { compute: "compute-bound", launch: "bound by its launch" };
   const bounds = listed(found.bounds.map((b) => bound[b] ?? `memory-bound (${b})`));
   return `${name} ${where}: ${bounds}.`;
