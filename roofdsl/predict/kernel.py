@@ -128,11 +128,13 @@ def predict(
     if options.in_flight_bytes is not None and not latency:
         warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
     assumed = prediction.assumptions + nearer.assumptions + boundary.assumptions + orders.assumptions + state
-    if footprint > memory.size_bytes:
+    if footprint > memory.size_bytes and options.data is None:
+        larger = next((m.name for m in machine.memories[1:] if m.size_bytes >= footprint), None)
+        others = f"; `--data {larger}` streams it from there" if larger else ""
         warnings = (
             *warnings,
             f"{kernel.name} touches {show_size(footprint)}, more than {machine.name}'s {memory.name} holds "
-            f"({show_size(memory.size_bytes)}); the time is as if it did",
+            f"({show_size(memory.size_bytes)}); the time is as if it did{others}",
         )
     return replace(
         prediction,

@@ -1,5 +1,6 @@
 """Streams over links: counting_and_time.md, rule 19."""
 
+from fractions import Fraction
 from itertools import combinations
 from random import Random
 
@@ -7,8 +8,10 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
+from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.links import stream_rate
-from tests.predict.machines import machine
+from tests.oracle.lru import traffic
+from tests.predict.machines import kernel_of, machine
 
 NODE = load_machine("summit")
 GPUS = [f"HBM{i}" for i in range(6)]
@@ -65,3 +68,24 @@ def test_the_flow_is_the_smallest_cut_of_random_networks() -> None:
             for near in [{("A", 0), *some}]
         )
         assert stream_rate(machine(*lines), ["A"], ["E"]).bytes_per_s == cut * 10**9
+
+
+def test_data_that_do_not_fit_stream_as_often_as_the_memory_misses_them() -> None:
+    """The device's memory is a cache of its size for what lies on the host: here three passes over too much."""
+    kernel = kernel_of(
+        "kernel k(n):\n    in x: f64[n]\n    inout y: f64[n]\n"
+        "    for t in range(3), i in range(n):\n        y[i] += x[i]\n"
+    )
+    node = machine(
+        "peak f64 1 TFLOP/s", "memory HBM 1 KiB, 1 TB/s", "memory other 2 KiB, 1 TB/s", "memory DRAM 1 GB, 50 GB/s",
+        "link bus: DRAM <-> HBM 10 GB/s", "link peer: HBM <-> other 1 GB/s",
+    )  # fmt: skip
+    for n in (60, 64, 65, 100):
+        p = predict(kernel, {"n": n}, node, Options(data="DRAM"))
+        link = next(level for level in p.levels if level.kind == "link")
+        assert link.bytes == traffic(kernel, {"n": n}, 1024, None, "load_store").bytes
+        assert link.time_s == Fraction(link.bytes, 10**10) == p.expected_s
+        assert not p.warnings
+    assert link.bytes == 3 * 100 * 24  # nothing is left of the pass before
+    (warning,) = predict(kernel, {"n": 1000}, node).warnings
+    assert warning.endswith("the time is as if it did; `--data DRAM` streams it from there")
