@@ -6,6 +6,7 @@ found wrong, 2 the command could not be carried out, 130 interrupted (contract.m
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -25,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bound": ("roofdsl.cli.bound:bound", "Bound the loads that any order needs; tiles that come near."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank changes by their predicted gain, each proven legal."),
+    "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
     "break-even": ("roofdsl.cli.break_even:command", "Closed form of the size from which compute is the bound."),
     "shard": ("roofdsl.cli.shard:command", "Share a contraction among devices: compute against communication."),
@@ -72,7 +74,8 @@ def run(args: list[str], debug: bool = False) -> int:
     try:
         with cli.make_context("roofdsl", args) as context:  # not cli.main, which handles signals and pipes its own way
             result = cli.invoke(context)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # nobody may want the output (>&-)
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -90,6 +93,9 @@ def run(args: list[str], debug: bool = False) -> int:
         return _tell(error)
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
 def _tell(error: Exception) -> int:
     if isinstance(error, InputError):
         click.echo(str(error), err=True)
@@ -98,6 +104,10 @@ def _tell(error: Exception) -> int:
         click.echo(f"error: {error.message}", err=True)
         if error.help:
             click.echo(f"help: {error.help}", err=True)
+        return 2
+    if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+        click.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not complain
         return 2
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     click.echo(f"error: {what}", err=True)

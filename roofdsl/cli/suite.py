@@ -1,0 +1,117 @@
+"""`roofdsl suite`: a table of many kernels on one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roofdsl.cli.options import choose, json_option, machine_option, set_option, show_json, traffic_option
+from roofdsl.cli.progress import progress_bar
+from roofdsl.cli.suite_text import describe, describe_forms, forms_to_json, to_csv, to_json
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.loops.load import kernel as load_kernel
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.find import GROUPS, SIZES, load_machine, shipped, standard_sizes
+from roofdsl.measure.atomic import check_writable, write_whole
+from roofdsl.predict.kernel import Options
+from roofdsl.suite.rows import Subject, forms, rows
+
+LIMIT_S = 20.0
+
+
+@click.command("suite")
+@click.argument("files", nargs=-1, required=True, metavar="GROUP|FILE...")
+@machine_option
+@click.option("--size", type=click.Choice(SIZES), help="Of PolyBench's kernels: one of its standard sizes.")
+@set_option
+@traffic_option
+@click.option("--symbolic", is_flag=True, help="Closed forms in place of numbers.")
+@click.option(
+    "--limit",
+    type=click.FloatRange(0.1, 3600),
+    default=LIMIT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Processor time for one kernel.",
+)
+@click.option("-o", "--output", metavar="OUT.csv", help="Also write the table as CSV.")
+@json_option
+def command(
+    *,
+    files: tuple[str, ...],
+    machine_name: str,
+    size: str | None,
+    settings: dict[str, int],
+    traffic: Traffic | None,
+    symbolic: bool,
+    limit: float,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Compare many kernels on one machine: W, Q at every level, lower bound, intensity, rate, what bounds them.
+
+    GROUP is `polybench` or `kernels`, the shipped ones; FILE as everywhere. What is not found for a kernel within the
+    limit, or refused, is left empty, and said below the table.
+    """
+    machine = load_machine(machine_name)
+    if output is not None:
+        check_writable(Path(output))
+        if symbolic:
+            raise CommandError("--symbolic has no CSV", "use --json > OUT.json")
+    subjects = [subject for file in files for subject in _subjects(file, size, settings)]
+    unknown = set(settings) - frozenset().union(*(_names(s.kernel) for s in subjects))
+    if unknown:
+        raise CommandError(f"none of these kernels has a parameter `{min(unknown)}`")
+    with progress_bar("suite") as tell:
+        if symbolic:
+            closed = forms(subjects, machine, limit, tell)
+        else:
+            found = rows(subjects, machine, Options(traffic), limit, tell)
+    if symbolic:
+        if as_json:
+            show_json(forms_to_json(closed, machine))
+        else:
+            click.echo(describe_forms(closed))
+        return
+    if output is not None:
+        write_whole(Path(output), to_csv(found, machine))
+    if as_json:
+        show_json(to_json(found, machine))
+    else:
+        click.echo(describe(found, machine, size))
+
+
+def _names(kernel: Kernel | None) -> frozenset[str]:
+    if kernel is None:
+        return frozenset()
+    return frozenset(p.name for p in kernel.parameters) | {name for name, _ in kernel.constants}
+
+
+def _subjects(file: str, size: str | None, settings: dict[str, int]) -> list[Subject]:
+    """The kernels of a group or file; those of PolyBench at its size."""
+    standard = standard_sizes() if size is not None else {}
+    if file not in GROUPS:
+        return _of(file, standard if file.startswith("polybench/") else {}, size, settings)
+    own = standard if file == "polybench" else {}
+    if size is not None and file != "polybench":
+        raise CommandError(f"the kernels of `{file}` have no standard sizes", "give sizes with --set n=1024")
+    return [subject for path in shipped(file).values() for subject in _of(str(path), own, size, settings)]
+
+
+def _of(
+    file: str, standard: dict[str, dict[str, dict[str, int]]], size: str | None, settings: dict[str, int]
+) -> list[Subject]:
+    chosen = choose(file)
+    found = []
+    for name in chosen.kernels:
+        given = (standard[name][size] if size is not None and name in standard else {}) | settings
+        try:
+            kernel = load_kernel(chosen.checked, name, given)
+        except (CommandError, InputError) as error:
+            message = error.message if isinstance(error, CommandError) else error.diagnostics[0].message
+            found.append(Subject(name, None, {}, message))
+            continue
+        known = _names(kernel)
+        found.append(Subject(name, kernel, {n: v for n, v in given.items() if n in known}))
+    return found

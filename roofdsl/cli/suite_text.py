@@ -1,0 +1,170 @@
+"""A suite as a table, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+from roofdsl.cli.text import bold, columns
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_time
+from roofdsl.suite.rows import Forms, Row
+
+DIGITS = 3
+
+
+def levels_of(machine: Machine) -> list[str]:
+    """The levels that predictions of the machine can have, nearest first."""
+    return [*(c.name for c in machine.caches), machine.main_memory.name]
+
+
+def describe(rows: Sequence[Row], machine: Machine, size: str | None) -> str:
+    """The table, and below it why cells are empty."""
+    title = f" ({machine.title})" if machine.title else ""
+    at = f", size {size}" if size is not None else ""
+    shown = [
+        name
+        for name in levels_of(machine)
+        if any(r.prediction is not None and any(v.name == name for v in r.prediction.levels) for r in rows)
+    ]
+    head = ["kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "expected", "time", "bound by"]
+    table = [head, *(_cells(r, shown) for r in rows)]
+    right = range(1, len(head) - 1)
+    lines = [bold(f"{len(rows)} kernels on {machine.name}{title}{at}"), ""]
+    lines += [f"  {line}" for line in columns(table, right=tuple(right))]
+    lines += ["", *_legend(machine, shown)]
+    notes = [(r.name, n) for r in rows for n in r.notes]
+    if notes:
+        lines += ["", "  left out:", *(f"    {name}: {_first(note)}" for name, note in notes)]
+    return "\n".join(lines)
+
+
+def _first(note: str) -> str:
+    return note.split("\n", maxsplit=1)[0]
+
+
+def _legend(machine: Machine, shown: Sequence[str]) -> list[str]:
+    memory = machine.main_memory.name
+    cache = machine.last_cache
+    where = f"with the {cache.name} as fast memory" if cache is not None else "each datum once"
+    lines = []
+    if shown:
+        lines.append(f"  {', '.join(shown)}: bytes that each delivers to the nearer level and takes back")
+    return [
+        *lines,
+        f"  lower bound: loads from {memory} that no legal order can do without, {where}",
+        "  ratio: the loads of the kernel as it is over the lower bound",
+        f"  I: W over the bytes of {memory}",
+    ]
+
+
+def _cells(row: Row, shown: Sequence[str]) -> list[str]:
+    p = row.prediction
+    operation = p.operation if p is not None else "FLOP"
+    work = "" if row.work is None else show_rate(row.work, operation, DIGITS).removesuffix("/s")
+    cells = [row.name, work, _bytes(row.compulsory_bytes)]
+    levels = {} if p is None else {level.name: level.bytes for level in p.levels}
+    cells += [_bytes(levels.get(name)) for name in shown]
+    cells += [_bytes(row.lower_bound_bytes), "" if row.ratio is None else f"{show_number(row.ratio, DIGITS)}x"]
+    if p is None:
+        return [*cells, "", "", "", ""]
+    intensity = "" if p.intensity is None else show_number(p.intensity, DIGITS)
+    rate = show_rate(p.rate_per_s, p.operation, DIGITS)
+    return [*cells, intensity, rate, show_time(p.expected_s, DIGITS), p.bound]
+
+
+def _bytes(count: int | None) -> str:
+    return "" if count is None else show_bytes(count, DIGITS)
+
+
+def describe_forms(found: Sequence[Forms]) -> str:
+    """W, compulsory traffic and lower bound as formulas, kernel by kernel."""
+    lines: list[str] = []
+    for one in found:
+        table = [
+            ("W", one.work or "-"),
+            ("compulsory Q", f"{one.compulsory} B" if one.compulsory is not None else "-"),
+            ("lower bound", f"{one.lower_bound} elements (leading terms)" if one.lower_bound is not None else "-"),
+        ]
+        lines += [
+            bold(one.name),
+            *(f"  {line}" for line in columns(table)),
+            *(f"  note: {_first(n)}" for n in one.notes),
+        ]
+        lines.append("")
+    return "\n".join(lines[:-1])
+
+
+def to_json(rows: Sequence[Row], machine: Machine) -> dict[str, Any]:
+    """The document `roofdsl.suite/1`."""
+    return {
+        "schema": "roofdsl.suite/1",
+        "machine": machine.name,
+        "kernels": [
+            {
+                "kernel": row.name,
+                "parameters": dict(row.parameters),
+                "traffic": row.traffic or None,
+                "work_flops": row.work,
+                "compulsory_bytes": row.compulsory_bytes,
+                "lower_bound_bytes": row.lower_bound_bytes,
+                "lower_bound_by": row.lower_bound_by or None,
+                "loads_bytes": row.loads_bytes,
+                "ratio": row.ratio,
+                "prediction": None if row.prediction is None else row.prediction.to_json(),
+                "notes": list(row.notes),
+            }
+            for row in rows
+        ],
+    }
+
+
+def forms_to_json(found: Sequence[Forms], machine: Machine) -> dict[str, Any]:
+    """The document `roofdsl.suite/1` of closed forms."""
+    return {
+        "schema": "roofdsl.suite/1",
+        "machine": machine.name,
+        "kernels": [
+            {
+                "kernel": one.name,
+                "work": one.work,
+                "compulsory_bytes": one.compulsory,
+                "lower_bound_elements": one.lower_bound,
+                "notes": list(one.notes),
+            }
+            for one in found
+        ],
+    }
+
+
+def to_csv(rows: Sequence[Row], machine: Machine) -> str:
+    """One line for each kernel: plain numbers in operations, bytes, seconds; what is not known is empty."""
+    names = levels_of(machine)
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    counts = ["work", "compulsory_bytes", *(f"{n}_bytes" for n in names), "lower_bound_bytes", "loads_bytes", "ratio"]
+    writer.writerow(["kernel", "parameters", *counts, "intensity", "flops_per_s", "time_s", "bound", "notes"])
+    for row in rows:
+        p = row.prediction
+        levels = {} if p is None else {level.name: level.bytes for level in p.levels}
+        plain: list[Any] = [row.name, " ".join(f"{n}={v}" for n, v in row.parameters.items()), row.work]
+        plain += [
+            row.compulsory_bytes,
+            *(levels.get(n) for n in names),
+            row.lower_bound_bytes,
+            row.loads_bytes,
+            row.ratio,
+        ]
+        if p is None:
+            plain += [None] * 4
+        else:
+            plain += [
+                None if p.intensity is None else float(p.intensity),
+                float(p.rate_per_s),
+                float(p.expected_s),
+                p.bound,
+            ]
+        writer.writerow([*plain, "; ".join(map(_first, row.notes))])
+    return out.getvalue()

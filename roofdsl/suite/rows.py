@@ -1,0 +1,181 @@
+"""One row for each kernel of a suite, found in a process of its own within a time; what is not found says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from roofdsl.advise.workers import Tell, run_all
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.time import Prediction
+
+Progress = Callable[[float, str], None]
+
+
+class Subject(Record):
+    """A kernel of the suite: the name it goes by, and its sizes. why: where it cannot be looked at, the reason."""
+
+    name: str
+    kernel: Kernel | None
+    sizes: Mapping[str, int]
+    why: str = ""
+
+
+class Row(Record):
+    """What is known of one kernel; None for what was not found, with the reasons in `notes`.
+
+    compulsory_bytes: Q with fast memory without bound, in the convention `traffic`. lower_bound_bytes: loads from the
+    memory that no legal order of the kernel can do without, with the last cache as fast memory (compulsory without
+    caches). loads_bytes: loads from the memory of the kernel as it is.
+    """
+
+    name: str
+    parameters: Mapping[str, int]
+    work: int | None = None
+    compulsory_bytes: int | None = None
+    traffic: str = ""
+    prediction: Prediction | None = None
+    lower_bound_bytes: int | None = None
+    lower_bound_by: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def loads_bytes(self) -> int | None:
+        return None if self.prediction is None else self.prediction.memory.loads_bytes
+
+    @property
+    def ratio(self) -> float | None:
+        """Loads of the kernel as it is over the lower bound."""
+        if self.loads_bytes is None or not self.lower_bound_bytes:
+            return None
+        return self.loads_bytes / self.lower_bound_bytes
+
+
+class Forms(Record):
+    """Closed forms of one kernel as text, in bytes and operations: None where there is none, `notes` say why."""
+
+    name: str
+    work: str | None = None
+    compulsory: str | None = None
+    lower_bound: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def rows(
+    subjects: Sequence[Subject], machine: Machine, options: Options, seconds: float, progress: Progress
+) -> list[Row]:
+    """A row for every subject, in order; each gets `seconds` of processor time."""
+    tasks = [partial(_row, s, machine, options) for s in subjects]
+    told = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
+    return [_ended(s, found, seconds) for s, found in zip(subjects, told, strict=True)]
+
+
+def _ended(subject: Subject, told: tuple[Row, bool] | None, seconds: float) -> Row:
+    """The row as far as it came, with a note where time ran out."""
+    row, done = told or (Row(subject.name, subject.sizes), False)
+    if done:
+        return row
+    what = "operations" if row.work is None else "the prediction" if row.prediction is None else "the lower bound"
+    return replace(row, notes=(*row.notes, f"{what} not found in {seconds:g} s"))
+
+
+def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> None:
+    """Tells (the row so far, whether it is done), again and again."""
+    from roofdsl.analysis.at import traffic_at, work_at
+    from roofdsl.predict.boundary import memory_boundary
+
+    row = Row(subject.name, subject.sizes)
+    kernel = subject.kernel
+    if kernel is None:
+        tell((replace(row, notes=(subject.why,)), True))
+        return
+    try:
+        boundary = memory_boundary(kernel, machine, options.traffic)
+        row = replace(row, work=work_at(kernel, subject.sizes).total, traffic=boundary.convention)
+        once = traffic_at(kernel, subject.sizes, None, None, boundary.convention)
+        row = replace(row, compulsory_bytes=once.bytes)
+        tell((row, False))
+        found = predict(kernel, subject.sizes, machine, options)
+        row = replace(row, prediction=found, parameters=dict(found.parameters), notes=found.warnings)
+        tell((row, False))
+    except (CommandError, InputError) as error:
+        message = error.message if isinstance(error, CommandError) else error.diagnostics[0].message
+        row = replace(row, notes=(*row.notes, message))
+    tell((_with_bound(row, kernel, machine), True))
+
+
+def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
+    """The row with the lower bound on loads.
+
+    Elements of the smallest size there is, and as many of them as the cache can hold: so that it stays a lower bound
+    where sizes differ.
+    """
+    from roofdsl.analysis.setting import numbers
+    from roofdsl.bounds.bound import bound
+
+    sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
+    cache = machine.last_cache
+    if not sizes:
+        return replace(row, notes=(*row.notes, "no lower bound: the kernel touches no array"))
+    try:
+        values = numbers(kernel, row.parameters)
+        found = bound(kernel)
+        if cache is None:
+            return replace(row, lower_bound_bytes=_compulsory(found, values) * min(sizes), lower_bound_by="compulsory")
+        loads, argument = found.at(values, cache.size_bytes // min(sizes))
+    except (CommandError, InputError) as error:
+        message = error.message if isinstance(error, CommandError) else error.diagnostics[0].message
+        return replace(row, notes=(*row.notes, f"no lower bound: {message}"))
+    if not loads:
+        return replace(row, notes=(*row.notes, *(f"no lower bound: {n}" for n in found.notes)))
+    return replace(row, lower_bound_bytes=loads * min(sizes), lower_bound_by=argument)
+
+
+def _compulsory(found: Any, values: Mapping[str, int]) -> int:
+    from roofdsl.analysis.expressions import parameter
+
+    return int(found.compulsory.loads.subs({parameter(n): v for n, v in values.items()}))
+
+
+def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progress: Progress) -> list[Forms]:
+    """Closed forms of every subject in its parameters; each gets `seconds` of processor time."""
+    tasks = [partial(_forms, s, machine) for s in subjects]
+    told = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
+    ended = []
+    for subject, found in zip(subjects, told, strict=True):
+        form, done = found or (Forms(subject.name), False)
+        ended.append(form if done else replace(form, notes=(*form.notes, f"not all found in {seconds:g} s")))
+    return ended
+
+
+def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
+    from roofdsl.analysis.closed import ClosedForms, NoClosedForm
+    from roofdsl.analysis.expressions import expression
+    from roofdsl.bounds.bound import bound
+    from roofdsl.predict.boundary import memory_boundary
+
+    form = Forms(subject.name)
+    if subject.kernel is None:
+        tell((replace(form, notes=(subject.why,)), True))
+        return
+    try:
+        closed = ClosedForms(subject.kernel, {})
+        convention = memory_boundary(subject.kernel, machine).convention
+        form = replace(form, work=str(expression(closed.work)))
+        form = replace(form, compulsory=str(expression(closed.compulsory(convention).total)))
+    except (NoClosedForm, CommandError) as error:
+        form = replace(form, notes=(*form.notes, str(error).split("\n", maxsplit=1)[0]))
+    tell((form, False))
+    try:
+        found = bound(subject.kernel)
+        leading = [str(part) for part in found.leading() if part != 0]
+        text = f"max({', '.join(leading)})" if len(leading) > 1 else (leading or ["0"])[0]
+        form = replace(form, lower_bound=text, notes=(*form.notes, *found.notes))
+    except (CommandError, InputError) as error:
+        form = replace(form, notes=(*form.notes, f"no lower bound: {error}"))
+    tell((form, True))

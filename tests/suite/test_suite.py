@@ -1,0 +1,115 @@
+"""The rows of a suite are what the commands say of each kernel alone; nothing that is asked for is dropped."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from roofdsl.cli.suite_text import describe, to_csv
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.machine.find import load_machine, shipped, standard_sizes
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.suite.rows import Row, Subject, forms, rows
+from tests.cli.conftest import Run, roofdsl
+
+__all__ = ["roofdsl"]
+
+NAMES = ("gemm", "trisolv", "floyd_warshall", "jacobi_1d")
+
+
+def subjects(size: str = "mini") -> list[Subject]:
+    found = []
+    for name in NAMES:
+        k = kernel(load_file(shipped("polybench")[name]), name)
+        found.append(Subject(name, k, standard_sizes()[name][size]))
+    return [*found, Subject("lost", None, {}, "it has no text")]
+
+
+@pytest.fixture(scope="module")
+def table() -> list[Row]:
+    return rows(subjects(), load_machine("skylake_gold_6148"), Options(), 60.0, lambda part, step: None)
+
+
+def test_rows_are_predictions(table: list[Row]) -> None:
+    machine = load_machine("skylake_gold_6148")
+    assert [r.name for r in table] == [*NAMES, "lost"]
+    for row, subject in zip(table, subjects(), strict=True):
+        if subject.kernel is None or row.name == "floyd_warshall":
+            continue
+        alone = predict(subject.kernel, subject.sizes, machine)
+        assert row.prediction == alone
+        assert row.work == alone.work
+        assert row.compulsory_bytes is not None and row.compulsory_bytes <= alone.memory.bytes
+        assert row.lower_bound_bytes is not None and row.loads_bytes is not None
+        assert 0 < row.lower_bound_bytes <= row.loads_bytes
+
+
+def test_compulsory_traffic_is_counted_by_hand(table: list[Row]) -> None:
+    """gemm, MINI: A, B and C are loaded, C is stored; trisolv: b and the lower triangle of L, x is stored."""
+    ni, nj, nk, n = 20, 25, 30, 40
+    assert table[0].compulsory_bytes == 8 * (ni * nk + nk * nj + 2 * ni * nj)
+    assert table[1].compulsory_bytes in (8 * (n * (n + 1) // 2 + 2 * n), 8 * (n * (n + 1) // 2 + 3 * n))
+
+
+def test_what_is_refused_is_told(table: list[Row]) -> None:
+    floyd, lost = table[2], table[4]
+    assert floyd.prediction is None and floyd.work == 2 * 60**3
+    assert floyd.notes == ("machine skylake_gold_6148 has no peak for i32",)
+    assert lost.notes == ("it has no text",)
+    text = describe(table, load_machine("skylake_gold_6148"), "mini")
+    for row in table:
+        assert any(line.split()[:1] == [row.name] for line in text.split("\n"))
+    assert "    lost: it has no text" in text
+
+
+def test_a_limit_leaves_what_was_found() -> None:
+    found = rows(subjects("large")[:1], load_machine("skylake_gold_6148"), Options(), 0.01, lambda part, step: None)
+    assert found[0].notes == ("operations not found in 0.01 s",)
+
+
+def test_csv_has_every_number(table: list[Row]) -> None:
+    machine = load_machine("skylake_gold_6148")
+    lines = list(csv.DictReader(StringIO(to_csv(table, machine))))
+    assert [line["kernel"] for line in lines] == [*NAMES, "lost"]
+    p = table[0].prediction
+    assert p is not None
+    assert int(lines[0]["DRAM_bytes"]) == p.memory.bytes
+    assert float(lines[0]["time_s"]) == float(p.expected_s)
+    assert lines[2]["time_s"] == ""
+
+
+def test_closed_forms() -> None:
+    found = forms(subjects()[:1], load_machine("skylake_gold_6148"), 60.0, lambda part, step: None)
+    assert found[0].work is not None and "3*ni*nj*nk" in found[0].work.replace(" ", "")
+    assert found[0].lower_bound is not None and "sqrt(S)" in found[0].lower_bound
+
+
+def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
+    line = ("suite", "polybench/trisolv", "gemv", "--machine", "skylake_gold_6148")
+    result = roofdsl(*line, "--set", "n=40", "--json", "-o", str(tmp_path / "out.csv"))
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["schema"] == "roofdsl.suite/1"
+    assert [k["kernel"] for k in document["kernels"]] == ["trisolv", "gemv"]
+    alone = json.loads(roofdsl("predict", "gemv", "--machine", "skylake_gold_6148", "--set", "n=40", "--json").stdout)
+    assert document["kernels"][1]["prediction"] == alone
+    assert (tmp_path / "out.csv").read_text().startswith("kernel,parameters,work,")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("kernels --size mini", "the kernels of `kernels` have no standard sizes"),
+        ("gemv --set zz=3", "none of these kernels has a parameter `zz`"),
+        ("polybench --symbolic -o out.csv", "--symbolic has no CSV"),
+        ("nothing", "there is no file and no shipped kernel `nothing`"),
+    ],
+)
+def test_wrong_questions(line: str, says: str, roofdsl: Run) -> None:
+    result = roofdsl("suite", *line.split(" "), "--machine", "v100")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert says in result.stderr and "Traceback" not in result.stderr
