@@ -13,7 +13,7 @@ import pytest
 from roofdsl.analysis.at import traffic_at
 from roofdsl.cli.options import choose, kernels_of
 from roofdsl.explore.content import Asked, content_of
-from roofdsl.explore.page import asset, to_page
+from roofdsl.explore.page import to_page
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Options, predict
@@ -320,29 +320,3 @@ def replace_title(title: str) -> Any:
     from roofdsl.lang.record import replace as replace_record
 
     return replace_record(machine_of("plain"), title=title, source=title)
-
-
-# ---- colours ----
-
-
-def colours() -> Iterator[tuple[str, dict[str, str]]]:
-    """The variables of each theme."""
-    for name, block in re.findall(r"(:root[^{]*)\{([^}]*--paper:[^}]*)\}", asset("style.css")):
-        yield name.strip(), dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
-
-
-def luminance(colour: str) -> float:
-    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def test_contrast_is_enough_to_read() -> None:
-    """WCAG 2.1, 1.4.3: 4.5 to 1 for text, on paper, panels and the tinted regions."""
-    themes = list(colours())
-    assert len(themes) == 3
-    for name, found in themes:
-        for text in ("ink", "muted", "accent", *(f"k{i}" for i in range(6))):
-            for ground in ("paper", "panel") if text.startswith("k") else ("paper",):
-                light, dark = sorted((luminance(found[text]), luminance(found[ground])), reverse=True)
-                assert (light + 0.05) / (dark + 0.05) >= 4.5, (name, text, ground)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -230,3 +231,29 @@ def test_a_machine_without_a_unit_or_type_is_shown_with_the_reason() -> None:
     assert "no tensor rate" in rates["plain"]["missing"]
     assert rates["matrix"]["missing"] == ""
     assert "no peak for f16" in variants["f16"]["machines"]["plain"]["rates"][""]["missing"]
+
+
+# ---- colours ----
+
+
+def colours() -> Iterator[tuple[str, dict[str, str]]]:
+    """The variables of each theme."""
+    for name, block in re.findall(r"(:root[^{]*)\{([^}]*--paper:[^}]*)\}", asset("style.css")):
+        yield name.strip(), dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_contrast_is_enough_to_read() -> None:
+    """WCAG 2.1, 1.4.3: 4.5 to 1 for text, on paper, panels and the tinted regions."""
+    themes = list(colours())
+    assert len(themes) == 3
+    for name, found in themes:
+        for text in ("ink", "muted", "accent", *(f"k{i}" for i in range(6))):
+            for ground in ("paper", "panel") if text.startswith("k") else ("paper",):
+                light, dark = sorted((luminance(found[text]), luminance(found[ground])), reverse=True)
+                assert (light + 0.05) / (dark + 0.05) >= 4.5, (name, text, ground)

@@ -190,7 +190,7 @@ function crossings(kernel, name, most, values, predict) {
   const step = stepOf(kernel, values, name);
   const computes = (k) => {
     const found = predict({ ...values, [name]: k * step });
-    return found.problem || found.moved.how === "least" ? null : found.compute >= found.memory;
+    return found.problem || found.work === 0 || found.moved.how === "least" ? null : found.compute >= found.memory;
   };
   const stops = stopsUpTo(Math.max(1, Math.floor(most / step)), 4);
   const out = [];
