@@ -10,6 +10,7 @@ import click
 from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
+from roofdsl.measure.atomic import write_whole
 
 if TYPE_CHECKING:
     from roofdsl.codegen.generated import Argument, Generated, TargetName, Variant
@@ -53,10 +54,7 @@ def emit(
         whole = {"schema": "roofdsl.emit/1", "kernels": documents}
         show_json({"schema": "roofdsl.emit/1", **documents[0]} if len(documents) == 1 else whole)
     elif output is not None:
-        try:
-            Path(output).write_text(found[0][0].source, encoding="utf-8")
-        except OSError as error:
-            raise CommandError(f"`{output}` cannot be written: {error.strerror}") from None
+        write_whole(Path(output), found[0][0].source)
     else:
         click.echo("\n".join(code.source for code, _ in found), nl=False)
 

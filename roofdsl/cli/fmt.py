@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.format import format_source
-from roofdsl.lang.source import Source
 from roofdsl.loops.load import decode, read_source
+from roofdsl.measure.atomic import write_whole
 
 
 @click.command()
@@ -29,13 +28,6 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
         elif file == "-":
             click.echo(text, nl=False)
         elif text != source.text:
-            _write(source, text)
+            write_whole(Path(source.name), text)
             click.echo(f"{source.name} laid out")
     return 1 if changed else 0
-
-
-def _write(source: Source, text: str) -> None:
-    try:
-        Path(source.name).write_bytes(text.encode("utf-8"))
-    except OSError as error:
-        raise CommandError(f"`{source.name}` cannot be written: {error.strerror or error}") from None

@@ -23,8 +23,13 @@ def read_source(path: str | os.PathLike[str]) -> Source:
 
 def decode(data: bytes, name: str) -> Source:
     """Bytes (of standard input, say) as a source. Raises InputError where they are no UTF-8 text."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        source = Source(name, data.decode("utf-16", "replace"))
+        message = "this is a text in UTF-16, as some programs of Windows write it"
+        raise InputError(source, [Diagnostic("file-encoding", message, Span(1, 1, 1, 2), "save the file as UTF-8")])
     try:
-        return Source(name, data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        return Source(name, text if "\n" in text else text.replace("\r", "\n"))  # lines may end in \r alone
     except UnicodeDecodeError as error:
         start = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
         before = data[:start].decode("utf-8-sig", "replace")

@@ -9,19 +9,25 @@ from pathlib import Path
 from roofdsl.lang.diagnostics import CommandError
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replaces the file at `path` by `text` (UTF-8) in one step: whoever reads it, or whatever kills this process,
-    finds the old file or the new one. Raises CommandError where it cannot be written.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Replaces the file at `path` by `content` (text in UTF-8) in one step: whoever reads it, or whatever kills this
+    process, finds the old file or the new one. Raises CommandError where it cannot be written.
 
-    The text goes to a file beside it, reaches the disk, and takes the name (POSIX rename is atomic).
+    The content goes to a file beside it, reaches the disk, and takes the name (POSIX rename is atomic). Of a link, the
+    file it leads to is replaced; what is no file, such as /dev/stdout, is written to.
     """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    if path.exists() and not path.is_file():
+        _write_to(path, data)
+        return
+    path = Path(os.path.realpath(path))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:
         raise _cannot(path, error) from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, _mode(path))
@@ -32,6 +38,15 @@ def write_whole(path: Path, text: str) -> None:
             raise _cannot(path, error) from None
         raise
     _sync_folder(path.parent)
+
+
+def _write_to(path: Path, data: bytes) -> None:
+    """Writes to a device or a pipe."""
+    try:
+        with path.open("wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise _cannot(path, error) from None
 
 
 def check_writable(path: Path) -> None:

@@ -191,7 +191,7 @@ def load(path: Path) -> tuple[Measurement, ...]:
         raise CommandError(f"the path cannot be read: {error}") from None
     if len(data) > _LARGEST_FILE:
         raise CommandError(f"`{path}` is larger than a result file can be ({_LARGEST_FILE >> 20} MiB)")
-    return parse(Source(str(path), data.decode("utf-8", "replace")))
+    return parse(Source(str(path), data.decode("utf-8-sig", "replace")))
 
 
 def parse(source: Source) -> tuple[Measurement, ...]:

@@ -32,15 +32,19 @@ def check_format(path: Path) -> str:
 
 def save_figure(path: Path, kind: str, draw: Callable[[], Any]) -> None:
     """Writes what `draw` makes in the format `kind`; the same figure gives the same file. Raises CommandError."""
+    from io import BytesIO
+
     import matplotlib as mpl
+
+    from roofdsl.measure.atomic import write_whole
+
+    drawn = BytesIO()
 
     with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = draw()
         metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
-        try:
-            figure.savefig(path, format=kind, dpi=2 * DPI, metadata=metadata)
-        except OSError as error:
-            raise CommandError(f"`{path}` cannot be written: {error.strerror or error}") from None
+        figure.savefig(drawn, format=kind, dpi=2 * DPI, metadata=metadata)
+    write_whole(path, drawn.getvalue())
 
 
 @dataclass

@@ -8,12 +8,11 @@ from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_bandwidth, show_size
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.characterize_gpu import GpuCharacterization
 from roofdsl.measure.sweep import STREAMS
-from roofdsl.plot.board import FORMATS, INK, OKABE_ITO, PAPER
+from roofdsl.plot.board import INK, OKABE_ITO, PAPER, check_format, save_figure
 from roofdsl.plot.labels import stack
 
 
@@ -87,24 +86,7 @@ def save_sweep(path: Path, figure: SweepFigure) -> None:
 
     Raises CommandError for another ending, and where the file cannot be written.
     """
-    kind = check_format(path)
-    import matplotlib as mpl
-
-    with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
-        drawn = draw_sweep(figure)
-        metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
-        try:
-            drawn.savefig(path, format=kind, dpi=200, metadata=metadata)
-        except OSError as error:
-            raise CommandError(f"`{path}` cannot be written: {error.strerror or error}") from None
-
-
-def check_format(path: Path) -> str:
-    """The format that a figure's name asks for. Raises CommandError for one that is not drawn."""
-    kind = path.suffix.lstrip(".").lower()
-    if kind not in FORMATS:
-        raise CommandError(f"`{path}` is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
-    return kind
+    save_figure(path, check_format(path), lambda: draw_sweep(figure))
 
 
 def draw_sweep(figure: SweepFigure) -> Any:

@@ -143,7 +143,7 @@ def load_points(path: Path) -> Points:
         raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
     if len(data) > _LARGEST_FILE:
         raise CommandError(f"`{path}` is larger than a document of points can be ({_LARGEST_FILE >> 20} MiB)")
-    return parse_points(Source(str(path), data.decode("utf-8", "replace")))
+    return parse_points(Source(str(path), data.decode("utf-8-sig", "replace")))
 
 
 def parse_points(source: Source) -> Points:

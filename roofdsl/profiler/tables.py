@@ -59,7 +59,7 @@ def read(path: Path) -> tuple[Launches, ...]:
     if len(data) > _LARGEST_FILE:
         raise CommandError(f"`{path}` is larger than a report can be ({_LARGEST_FILE >> 20} MiB)")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")  # of PowerShell
     except UnicodeDecodeError:
         source = Source(str(path), data.decode("utf-8", "replace"))
         raise wrong(source, 1, "this is no CSV: it is no text in UTF-8", _EXPORT) from None

@@ -40,6 +40,8 @@ class Journal:
         self.rows: dict[str, dict[str, Any]] = {}
         self._file: IO[bytes] | None = None
         if path.exists():
+            if not path.is_file():
+                raise CommandError(f"`{path}` is no file, and a journal is read again")
             self._read()
 
     def _read(self) -> None:
