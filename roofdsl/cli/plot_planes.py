@@ -64,7 +64,7 @@ def _command(kind: Kind, about: str) -> click.Command:
         check_types(types)
         machine = load_machine(machine_name)
         at = level or machine.main_memory.name
-        options = Options(traffic, unit, levels="all" if level else "memory")
+        options = Options(traffic, unit)
         found = predicted(files, machine, settings, sizes, options)
         shown = types or tuple(dict.fromkeys(p.type for p in found if p.type is not None))
         units = tuple(dict.fromkeys(p.unit for p in found if p.unit is not None)) or ((unit,) if unit else ())

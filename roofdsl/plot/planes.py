@@ -93,7 +93,7 @@ def _board(kind: Kind, plane: Plane, series: Sequence[Series], title: str) -> Bo
     axes = figure.add_axes(rectangle)
     window = time_window(plane, series) if kind == "time" else complexity_window(plane, series, kind != "complexity")
     if kind == "time":
-        labels = (f"Bandwidth time, {plane.level}", "Compute time")
+        labels = (f"Bandwidth time at {plane.slope.label}", f"Compute time at {plane.peak.label}")
         _scale(axes, window, (show_time, show_time), labels)
     else:
         labels = (f"Bytes Q, {plane.level}", f"Work W ({plane.operation})")
@@ -148,7 +148,7 @@ def _second_axes(axes: Any, window: Window, plane: Plane, title: str) -> None:
         second.tick_params(labelsize=SMALL, colors=GREY)
         second.set_zorder(0)
     right.set_ylabel(f"Compute time at {plane.peak.label}", fontsize=NORMAL, color=GREY)
-    above.set_xlabel(f"Bandwidth time, {plane.level}", fontsize=NORMAL, color=GREY, labelpad=5)
+    above.set_xlabel(f"Bandwidth time at {plane.slope.label}", fontsize=NORMAL, color=GREY, labelpad=5)
     axes.set_zorder(1)
     axes.patch.set_visible(False)
     axes.set_title(title, fontsize=NORMAL + 2, loc="left", color=INK, pad=34)

@@ -14,7 +14,7 @@ from typing import Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.machine.quantities import group, show_rate, show_time
-from roofdsl.plot.content import MachineRoofs, Roof, Window, roofs_of
+from roofdsl.plot.content import MachineRoofs, Roof, Slope, Window, roofs_of, slopes_of
 from roofdsl.plot.levels_content import labels_of
 from roofdsl.predict.measured import MeasuredTimes, measured_times
 from roofdsl.predict.time import Prediction
@@ -71,7 +71,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Plane:
-    """A machine as the planes see it: the highest roof P, and the bandwidth of one level.
+    """A machine as the planes see it: the highest roof P, and the bandwidth of one level, both ways of a duplex one.
 
     others: further roofs, whose balances are thinner lines.
     """
@@ -80,8 +80,12 @@ class Plane:
     peak: Roof
     others: tuple[Roof, ...]
     level: str
-    bytes_per_s: float
+    slope: Slope
     operation: str = "FLOP"
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.slope.bytes_per_s
 
     @property
     def balance(self) -> float:
@@ -105,12 +109,12 @@ def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level
     if not solid:
         raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
     levels: list[Cache | Memory] = [*machine.caches, machine.main_memory]
-    rates = {each.name: float(each.bandwidth_bytes_per_s) for each in levels}
+    slopes = {each.name: slopes_of(each)[0] for each in levels}
     name = level or machine.main_memory.name
-    if name not in rates:
-        raise CommandError(f"machine {machine.name} has no level {name}", f"its levels are {', '.join(rates)}")
+    if name not in slopes:
+        raise CommandError(f"machine {machine.name} has no level {name}", f"its levels are {', '.join(slopes)}")
     operation = "OP" if all(" OP/s" in r.label for r in solid) else "FLOP"
-    return Plane(machine.title or machine.name, solid[0], tuple(solid[1:]), name, rates[name], operation)
+    return Plane(machine.title or machine.name, solid[0], tuple(solid[1:]), name, slopes[name], operation)
 
 
 # ---- spots ----

@@ -30,6 +30,7 @@ from roofdsl.predict.program import predict_program
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
 from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
+from tests.predict.machines import kernel_of, machine
 
 SEEDS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/seeds.json").read_text())
 TIME = SEEDS["time_based_roofline_paper"]
@@ -177,6 +178,19 @@ def test_measured_points_of_a_profile() -> None:
     assert max(opened[0] / plane.bytes_per_s, opened[1] / plane.peak.rate_per_s) == pytest.approx(1e-3)
     marks = {line.get_marker() for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 1}
     assert marks == {"s"}
+
+
+def test_a_duplex_memory_has_its_bandwidth_both_ways() -> None:
+    """Else a copy, whose loads and stores cross together, would be faster than the plane's bandwidth allows."""
+    duplex = machine("peak f64 fma 1 TFLOP/s", "memory RAM 1 GiB, 10 GB/s, duplex", "launch 1 us")
+    text = "kernel k(n):\n    in A: f64[n]\n    out B: f64[n]\n    for i in range(n):\n        B[i] = A[i]\n"
+    copy = predict(kernel_of(text), {"n": 10**6}, duplex)
+    plane = plane_of(duplex, (), ())
+    assert plane.bytes_per_s == 20e9
+    (series,) = predicted_series([copy], "RAM")
+    times = plane.times(series.spots[0])
+    assert times is not None
+    assert times.lost == pytest.approx(1)
 
 
 # ---- windows, levels, files ----
