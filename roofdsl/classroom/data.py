@@ -31,6 +31,7 @@ COURSE: Mapping[str, str] = {
 KINDS = ("expression", "number", "choice", "kernel", "prediction", "measurement")
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LARGEST_FILE = 1 << 20
+MOST_OPTIONS = 8
 
 
 class Mistake(Record):
@@ -315,6 +316,8 @@ class _Reader:
         for name in needed[part.kind]:
             if not getattr(part, name):
                 raise self.fail(f"{where} is of the kind {part.kind} and lacks `{name}`")
+        if len(part.options) > MOST_OPTIONS:
+            raise self.fail(f"{where} has more than {MOST_OPTIONS} options")
         if part.points < 1 or not 0 <= part.tolerance < 1:
             raise self.fail(f"{where} has less than one point, or a tolerance outside 0 to 1")
 

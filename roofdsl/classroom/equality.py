@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal
 
-from roofdsl.classroom.exact import evaluate, same
+from roofdsl.classroom.exact import evaluate, real, same
 from roofdsl.classroom.formula import (
     Binary,
     Call,
@@ -83,7 +83,7 @@ def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relati
 def leading_equal(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> bool:
     """Whether two formulas tend to the same for large sizes, those that others are multiples of growing slower.
 
-    Raises FormulaError where `answer` has no value.
+    An answer that is out of range at such sizes does not.
     """
     tiles = {s.multiple_of for s in symbols.values() if s.multiple_of}
     found = []
@@ -92,8 +92,11 @@ def leading_equal(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> b
         expected = evaluate(right, env)
         if not expected:
             return False
-        found.append(abs(float(evaluate(answer, env) / expected) - 1))
-    return found[0] < 1e-3 and found[1] <= max(found[0] / 10, 1e-12)
+        try:
+            found.append(abs(real(evaluate(answer, env)) / real(expected) - 1))
+        except FormulaError:
+            return False
+    return bool(found[0] < 1e-3 and found[1] <= max(found[0] / 10, 1e-12))
 
 
 def points(symbols: Mapping[str, Symbol], *, whole: bool) -> Iterator[dict[str, Any]]:

@@ -110,7 +110,7 @@ def same(a: Value, b: Value) -> bool:
     """Whether two values are equal: exactly where both are fractions, else to hundreds of digits."""
     if isinstance(a, Fraction) and isinstance(b, Fraction):
         return a == b
-    a, b = _real(a), _real(b)
+    a, b = real(a), real(b)
     return bool(abs(a - b) <= _mp().mpf(10) ** -_SAME_DIGITS * max(abs(a), abs(b)))
 
 
@@ -154,7 +154,8 @@ def _joint(done: str, parts: tuple[Node, ...]) -> Dimension:
 # ---- arithmetic within limits ----
 
 
-def _real(value: Value) -> Any:
+def real(value: Value) -> Any:
+    """The value with many digits, as mpmath has it."""
     mp = _mp()
     return mp.mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else value
 
@@ -171,7 +172,7 @@ def _checked(value: Value) -> Value:
 
 def _arithmetic(op: str, a: Value, b: Value) -> Value:
     if not (isinstance(a, Fraction) and isinstance(b, Fraction)):
-        a, b = _real(a), _real(b)
+        a, b = real(a), real(b)
     if op in ("/", "//") and not b:
         raise FormulaError("something is divided by zero")
     match op:
@@ -201,7 +202,7 @@ def _power(base: Value, exponent: Value) -> Value:
         return base ** int(exponent)
     if base < 0:
         raise FormulaError("a root of a negative number is asked for")
-    return _mp().power(_real(base), _real(exponent))
+    return _mp().power(real(base), real(exponent))
 
 
 def _root(value: Value) -> Value:
@@ -211,7 +212,7 @@ def _root(value: Value) -> Value:
         top, bottom = isqrt(value.numerator), isqrt(value.denominator)
         if top * top == value.numerator and bottom * bottom == value.denominator:
             return Fraction(top, bottom)
-    return _mp().sqrt(_real(value))
+    return _mp().sqrt(real(value))
 
 
 def _floor(value: Value) -> Fraction:
@@ -231,14 +232,14 @@ def _call(function: str, values: list[Value]) -> Value:
                 raise FormulaError("the logarithm of a number that is not positive is asked for")
             if isinstance(first, Fraction) and (power := _exact_log2(first)) is not None:
                 return power
-            return _mp().log(_real(first), 2)
+            return _mp().log(real(first), 2)
         case "floor":
             return _floor(first)
         case "ceil":
             return -_floor(-first)
     best = first
     for value in values[1:]:
-        smaller = _real(value) < _real(best)
+        smaller = real(value) < real(best)
         best = value if smaller == (function == "min") and not same(value, best) else best
     return best
 

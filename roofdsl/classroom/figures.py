@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.classroom.engine import kernel_of
-from roofdsl.classroom.settle import Settled, machine_named
+from roofdsl.classroom.settle import Settled
 from roofdsl.lang.diagnostics import CommandError
 
 
@@ -30,7 +30,7 @@ def _roofline(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
     from roofdsl.plot.roofline import save_roofline
     from roofdsl.predict.kernel import Options, predict
 
-    machine = machine_named(settled, plot["machine"])
+    machine = settled.machine(plot["machine"])
     options = Options(levels="memory")
     points = []
     for entry in plot.get("points", ()):

@@ -11,9 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from roofdsl.classroom.engine import MOST_ACCESSES, kernel_of
-from roofdsl.classroom.exact import holds
 from roofdsl.classroom.forms import number
-from roofdsl.classroom.formula import FormulaError, Node
+from roofdsl.classroom.formula import Node
 from roofdsl.classroom.settle import Settled, SettledPart
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
@@ -49,21 +48,9 @@ def judge_kernel(settled: Settled, part: SettledPart, text: str) -> Verdict:
     except _Wrong as wrong:
         return Verdict(False, str(wrong))
     for requirement in part.part.require:
-        if not _fulfilled(settled, requirement.when, counts):
+        if not settled.fulfilled(requirement.when, counts):
             return Verdict(False, settled.fill(requirement.why) + f" ({_told(counts)})")
     return Verdict(True, f"Right: the same result, and {_told(counts)}.")
-
-
-def _fulfilled(settled: Settled, when: str, counts: Mapping[str, Node]) -> bool:
-    from roofdsl.classroom.formula import parse_condition, replaced
-
-    names = {*settled.exercise.quantities, *settled.numbers, *counts}
-    try:
-        node = parse_condition(when, names)
-        own = {n: settled.quantity(n) for n in settled.exercise.quantities if n not in counts}
-        return holds(replaced(node, {**settled.numbers, **own, **counts}), {})
-    except FormulaError as error:
-        raise settled.fail(f"`{when}`: {error}") from None
 
 
 def _told(counts: Mapping[str, Node]) -> str:

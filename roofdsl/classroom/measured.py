@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from roofdsl.classroom.engine import kernel_of
-from roofdsl.classroom.exact import evaluate, holds
+from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms import number
-from roofdsl.classroom.formula import Node, parse_condition, replaced
-from roofdsl.classroom.settle import MEASURED, Settled, SettledPart, shown
+from roofdsl.classroom.formula import Node
+from roofdsl.classroom.settle import Settled, SettledPart, shown
 from roofdsl.classroom.units import value_of
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.source import Source
@@ -46,11 +46,8 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
         "measured_bandwidth": number(Fraction(measurement.footprint_bytes or 0) / time_s),
         **{n: v for n, v in known.items() if n == "prediction"},
     }
-    names = {*MEASURED, *settled.exercise.quantities, *settled.numbers}
     for requirement in part.part.require:
-        own = {n: settled.quantity(n) for n in settled.exercise.quantities}
-        condition = replaced(parse_condition(requirement.when, names), {**settled.numbers, **own, **values})
-        if not holds(condition, {}):
+        if not settled.fulfilled(requirement.when, values):
             return Verdict(False, settled.fill(requirement.why))
     if "prediction" not in known:
         return Verdict(False, "The prediction comes first: answer that part too.")

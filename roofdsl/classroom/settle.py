@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
@@ -25,10 +25,11 @@ from roofdsl.classroom.formula import (
     replaced,
     show,
 )
-from roofdsl.classroom.units import Dimension, value_of
-from roofdsl.lang.diagnostics import CommandError
+from roofdsl.classroom.units import value_of
+from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
+from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_size, show_time
 
 _HOLE = re.compile(r"\{(=?)([^{}|]*)(?:\|([^{}]*))?\}")
@@ -91,6 +92,7 @@ class Settled:
     def __init__(self, exercise: Exercise, values: Mapping[str, Any], order: str = "") -> None:
         """`values`: for each name of `vary` its value; `order`: what the order of options depends on."""
         self.exercise, self.values, self.order = exercise, dict(values), order
+        self._quantities: dict[str, Node | None] = {}
 
     # ---- names ----
 
@@ -131,19 +133,17 @@ class Settled:
         """The texts of the exercise's kernels and machines, filled in."""
         return {name: self.fill(text) for name, text in self.exercise.kernels.items()}
 
-    @cached_property
-    def _quantities(self) -> dict[str, Node]:
-        return {}
-
     def quantity(self, name: str) -> Node:
-        """A quantity of the exercise, asked from the engine or given by a formula in others."""
+        """A quantity of the exercise, asked from the engine or given by a formula in others. Raises CommandError."""
         if name not in self._quantities:
+            self._quantities[name] = None  # it is being found
             table = self.exercise.quantities[name]
-            if isinstance(table, str):
-                self._quantities[name] = self.formula(self.fill(table))
-            else:
-                self._quantities[name] = self._asked(name, table)
-        return self._quantities[name]
+            is_formula = isinstance(table, str)
+            self._quantities[name] = self.formula(self.fill(str(table))) if is_formula else self._asked(name, table)
+        found = self._quantities[name]
+        if found is None:
+            raise self.fail(f"quantity {name} depends on itself")
+        return found
 
     def _asked(self, name: str, table: Mapping[str, Any]) -> Node:
         at = dict(table.get("at", {}))
@@ -154,7 +154,7 @@ class Settled:
         query = Query(
             given.get("ask", ""),
             self.kernels[kernel] if kernel else "",
-            self._machine(given.get("machine", "")),
+            self.kernels.get(given.get("machine", ""), given.get("machine", "")),
             tuple((n, self.whole(v)) for n, v in given.get("set", {}).items()),
             given.get("traffic", ""),
             self.bytes(given["cache"]) if "cache" in given else None,
@@ -166,13 +166,14 @@ class Settled:
         )
         try:
             found = answer(query)
-        except (CommandError, KeyError) as error:
+        except (CommandError, InputError, KeyError) as error:
             raise self.fail(f"quantity {name}: {error}") from None
         found = replaced(found, {n: number(self.whole(v)) for n, v in at.items()})
         return self.constant(found) if at else found
 
-    def _machine(self, name: str) -> str:
-        return self.kernels.get(name, name)
+    def machine(self, name: str) -> Machine:
+        """The machine that the exercise speaks of by `name`, its own or a shipped one. Raises CommandError."""
+        return machine_of(self.kernels.get(self.fill(name), self.fill(name)))
 
     def _deep(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -199,26 +200,22 @@ class Settled:
 
     # ---- formulas ----
 
-    def formula(self, text: str, more: Mapping[str, Node] | None = None, *, units: bool = True) -> Node:
+    def formula(self, text: str) -> Node:
         """A formula of the exercise, its quantities and drawn numbers put in. Raises CommandError."""
-        return self._parsed(text, more or {}, condition=False, units=units)
+        return self._parsed(text, lambda names: parse(text, names, units=True), ())
 
     def condition(self, text: str, unknown: Collection[str] = ()) -> Node:
         """A condition of the exercise; names in `unknown` stay. Raises CommandError."""
-        from roofdsl.classroom.formula import Name
+        return self._parsed(text, lambda names: parse_condition(text, names), unknown)
 
-        return self._parsed(text, {n: Name(n) for n in unknown}, condition=True)
-
-    def _parsed(self, text: str, more: Mapping[str, Node], *, condition: bool, units: bool = True) -> Node:
-        names = {*self.exercise.quantities, *self.numbers, *self.symbols, *more}
+    def _parsed(self, text: str, parsed: Callable[[set[str]], Node], unknown: Collection[str]) -> Node:
         try:
-            node = parse_condition(text, names) if condition else parse(text, names, units=units)
+            node = parsed({*self.exercise.quantities, *self.numbers, *self.symbols, *unknown})
         except FormulaError as error:
             raise self.fail(f"`{text}`: {error}") from None
-        needed = names_in(node)
+        needed = names_in(node) - set(unknown)
         values = {n: v for n, v in self.numbers.items() if n in needed}
-        values |= {n: self.quantity(n) for n in self.exercise.quantities if n in needed and n not in more}
-        return replaced(node, {**values, **{n: v for n, v in more.items() if n in needed}})
+        return replaced(node, values | {n: self.quantity(n) for n in self.exercise.quantities if n in needed})
 
     def constant(self, node: Node) -> Node:
         """A formula whose parameters cancel as the number that it is; any other as it stands."""
@@ -306,6 +303,14 @@ class Settled:
             raise self.fail(f"part {part.id} has {sum(bool(o.right) for o in found)} right options, and needs one")
         return tuple(found)
 
+    def fulfilled(self, when: str, known: Mapping[str, Node]) -> bool:
+        """Whether a condition holds with what is `known` of an answer. Raises CommandError where it has no value."""
+        node = replaced(self.condition(when, known.keys()), dict(known))
+        try:
+            return holds(node, {})
+        except (FormulaError, KeyError) as error:
+            raise self.fail(f"`{when}` cannot be decided: {error}") from None
+
     def _holds(self, when: Node) -> bool:
         """Whether a condition holds, for all sizes where it speaks of sizes. Raises CommandError where it depends."""
         try:
@@ -350,11 +355,4 @@ def shown(node: Node, unit: str | None) -> str:
         case None | "":
             exact = isinstance(value, Fraction) and value.denominator <= (12 if abs(value) < 10 else 1)
             return show(Number(value)) if exact and value >= 0 else show_number(value, 6)
-    factor, dimension = value_of(unit)
-    assert isinstance(dimension, Dimension)
-    return f"{show_number(value / factor)} {unit}"
-
-
-def machine_named(settled: Settled, name: str) -> Any:
-    """The machine that an exercise speaks of by `name`."""
-    return machine_of(settled._machine(settled.fill(name)))
+    return f"{show_number(value / value_of(unit)[0])} {unit}"

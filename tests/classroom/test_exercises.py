@@ -76,6 +76,8 @@ PUBLISHED = [
     ("channels", "beta", {}, 128e9),  # 6 channels x 2666 MT/s x 8 B
     ("peak-by-hand", "f64", {}, 1536e9),  # 20 cores x 2.4 GHz x 32 a cycle
     ("lstm-launches", "fused", {}, 16 * 4.2e-6),  # Time-Based Roofline, section III.B
+    ("convolution", "W", {"h": 112, "f": 64, "s": 2}, 3_568_435_200),  # the same, section IV: its default
+    ("convolution", "side", {"h": 112, "f": 64, "s": 2}, 55),
     ("largest-tile", "b", {"Z": "32 KiB", "type": "f64"}, 36),  # floor(sqrt(32768/24))
 ]
 

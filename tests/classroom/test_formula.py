@@ -143,6 +143,8 @@ def test_how_wrong_answers_are_related() -> None:
     assert relation(parse("4*n**2 + 8*n", N), right, N) == "proportional"
     assert relation(parse("8*n**2", N), right, N) == "leading"
     assert relation(parse("8*n**3", N), right, N) == "different"
+    assert relation(parse("n**8", N), parse("1/n**4", N), N) == "different"
+    assert relation(parse("n**9", N), right, N) == "different"
     assert leading_equal(parse("24*n**3/b + n*b", TILED), parse("24*n**3/b", TILED), TILED)
     assert not leading_equal(parse("24*n**3/b + n**3", TILED), parse("24*n**3/b", TILED), TILED)
 

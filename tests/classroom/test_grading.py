@@ -202,6 +202,8 @@ SETTLING = [
     (OWN.replace("{n}", "{k}"), "nothing called `k`"),
     (OWN.replace('"2*n"', '"1/(n-n)"'), "divided by zero"),
     (OWN + '[quantities]\nQ = { ask = "taste" }\n', "`taste`"),
+    (OWN + '[quantities]\nQ = "R + 1"\nR = "2*Q"\n', "depends on itself"),
+    (OWN + '[quantities]\nQ = { ask = "W", kernel = "k" }\n[kernels]\nk = "kernel k(n):"\n', "quantity Q"),
     (OWN + '[quantities]\nQ = { ask = "peak", machine = "cray" }\n', "no shipped machine `cray`"),
 ]
 
