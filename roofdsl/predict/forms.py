@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from roofdsl.analysis.closed import ClosedForms
 from roofdsl.analysis.operations import StatementOperations
@@ -17,18 +16,15 @@ from roofdsl.analysis.settled import NoClosedForm
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.integers import Compare, Const, FloorDiv, IntExpr, Product, Sum, Sym
+from roofdsl.loops.integers import Compare, IntExpr
 from roofdsl.loops.model import Kernel, Parameter
 from roofdsl.machine.model import Machine
 from roofdsl.polyhedral.cases import Cases
-from roofdsl.polyhedral.quasi import Quasi, floor
+from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options
-
-if TYPE_CHECKING:
-    from roofdsl.loops.programs import LoweredProgram
 
 
 class Terms(Record):
@@ -148,7 +144,7 @@ def program_terms(
 
     lowered = program(checked, name, settings)
     if over is not None:
-        _check_free(checked, name, settings, lowered, over)
+        check_free(checked, name, settings, over)
     units = Units(machine, options.unit)
     known: dict[tuple[str, tuple[tuple[str, int], ...]], Terms] = {}
     found: dict[str, Terms] = {}
@@ -167,18 +163,20 @@ def program_terms(
     return _values(name, lowered.parameters, settings, constants), tuple(found.values())
 
 
-def _check_free(
-    checked: CheckedFile, name: str, settings: Mapping[str, int], lowered: LoweredProgram, over: str
-) -> None:
-    """Raises CommandError where another value of `over` changes a kernel's constants."""
+ANY = 5040
+"""A value of a parameter, with many divisors, with which a program is lowered where it is a symbol in all forms."""
+
+
+def check_free(checked: CheckedFile, name: str, given: Mapping[str, int], over: str) -> None:
+    """Raises CommandError where `over` reaches a `const` parameter of a kernel, which is another one for each value."""
     from roofdsl.loops.programs import program
 
-    default = next((p.default for p in lowered.parameters if p.name == over), None)
-    changed = program(checked, name, {**settings, over: (settings.get(over) or default or 1) + 1})
-    for before, after in zip(lowered.launches, changed.launches, strict=True):
-        if before.kernel.constants != after.kernel.constants:
-            message = f"{name} gives {over} to {before.kernel.name} as a `const` parameter, a number in all its forms"
-            raise CommandError(message, "let another parameter grow, and set this one with --set")
+    one, other = (program(checked, name, {**given, over: value}) for value in (ANY, 2 * ANY))
+    for launch, changed in zip(one.launches, other.launches, strict=True):
+        for (constant, before), (_, after) in zip(launch.kernel.constants, changed.kernel.constants, strict=True):
+            if before != after:
+                what = f"program {name} gives `{over}` for the `const` parameter `{constant}` of {launch.kernel.name}"
+                raise CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
 
 
 def _values(
@@ -193,16 +191,9 @@ def _values(
 
 def quasi(e: IntExpr) -> Quasi:
     """An integer expression of parameters as a polynomial. Raises CommandError where it is none."""
-    if isinstance(e, Const):
-        return Quasi.constant(e.value)
-    if isinstance(e, Sym):
-        return Quasi.symbol(e.name)
-    if isinstance(e, (Sum, Product)):
-        parts = [quasi(t) for t in e.terms]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part if isinstance(e, Sum) else total * part
-        return total
-    if isinstance(e, FloorDiv) and isinstance(e.divisor, Const):
-        return floor(quasi(e.numerator) * Fraction(1, e.divisor.value))
-    raise CommandError(f"`{e}` has no closed form")
+    from roofdsl.analysis.report.forms import quasi_of
+
+    try:
+        return quasi_of(e)
+    except ValueError:
+        raise CommandError(f"`{e}` has no closed form") from None

@@ -25,10 +25,8 @@ from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.crossings import Interval, NotExact, largest
+from roofdsl.predict.forms import ANY, check_free
 from roofdsl.predict.kernel import Options, predict
-
-if TYPE_CHECKING:
-    from roofdsl.loops.programs import LoweredProgram
 
 SEARCH_TO = 4096
 """The largest value of the parameter that a search looks at, unless another is asked for."""
@@ -37,9 +35,6 @@ MOST_STEPS = 10_000
 """Values that are looked at, at most, to find one that the assumptions of a kernel allow."""
 
 T = TypeVar("T")
-
-
-_ANY = 5040  # a value of the parameter, with many divisors, with which a program is lowered
 
 
 class Bounds(Record):
@@ -126,11 +121,11 @@ def program_bounds(
     from roofdsl.predict.program import Units, program_sizes
 
     given = {n: v for n, v in settings.items() if n != question.over}
-    lowered = program(checked, name, {**given, question.over: _ANY})
+    lowered = program(checked, name, {**given, question.over: ANY})
     sizes = program_sizes(checked, lowered, given, question.over)
     if question.over not in {p.name for p in lowered.parameters}:
         raise _no_parameter(f"program {name}", question.over, [], [question.over])
-    _check_free(checked, lowered, given, question.over)
+    check_free(checked, name, given, question.over)
     numbers: dict[str, IntExpr] = {n: Const(v) for n, v in sizes.items()}
     units = Units(machine, question.options.unit)
     found: dict[tuple[object, ...], _Launch] = {}
@@ -149,20 +144,6 @@ def program_bounds(
     parts = [_bounds([launch], machine, question, launch.kernel.name, allowed) for launch in launches]
     labels = [f"{launch.kernel.name}({', '.join(_text(e) for _, e in launch.arguments)})" for launch in launches]
     return whole, tuple(replace(part, label=label) for part, label in zip(parts, labels, strict=True))
-
-
-def _check_free(checked: CheckedFile, lowered: LoweredProgram, given: Mapping[str, int], over: str) -> None:
-    """Raises CommandError where `over` reaches a `const` parameter of a kernel, which is another one for each value."""
-    from roofdsl.loops.programs import program
-
-    other = program(checked, lowered.name, {**given, over: 2 * _ANY})
-    for launch, changed in zip(lowered.launches, other.launches, strict=True):
-        for (name, before), (_, after) in zip(launch.kernel.constants, changed.kernel.constants, strict=True):
-            if before != after:
-                what = (
-                    f"program {lowered.name} gives `{over}` for the `const` parameter `{name}` of {launch.kernel.name}"
-                )
-                raise CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
 
 
 def _no_parameter(whose: str, over: str, names: Sequence[str], constants: Sequence[str]) -> CommandError:

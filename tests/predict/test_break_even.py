@@ -163,7 +163,7 @@ def test_a_const_parameter_does_not_grow() -> None:
     one = machine("peak f64 fma 1 TFLOP/s")
     values, _ = program_terms(file, "p", one, {}, over="n")
     assert values == {"n": 9, "s": 2}
-    with pytest.raises(CommandError, match="gives s to k as a `const` parameter"):
+    with pytest.raises(CommandError, match="gives `s` for the `const` parameter `s` of k"):
         program_terms(file, "p", one, {}, over="s")
 
 
