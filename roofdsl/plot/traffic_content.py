@@ -144,6 +144,8 @@ def bound_line(
         sizes.append(size)
         moved.append(max(float(least.bytes), float(loads * element + (least.stores_bytes or 0))))
         size *= 2 ** (1 / STEPS_OF_BOUND)
+    sizes.append(sizes[-1] * 2**40)  # level from here on
+    moved.append(moved[-1])
     return (tuple(sizes), tuple(moved)) if moved[0] > least.bytes else None
 
 
