@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 from math import lcm
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
