@@ -6,10 +6,10 @@ import argparse
 import os
 from math import inf
 
-from benchmarks import compare, derivations, grading, layer_conditions, peers, report, simulation, startup
+from benchmarks import compare, derivations, grading, layer_conditions, peers, report, simulation, startup, sweeping
 
-PARTS = ("derivations", "startup", "peers", "layers", "simulation", "grading")
-APART = ("validation",)
+PARTS = ("derivations", "startup", "peers", "layers", "simulation", "sweeps", "grading")
+APART = ("validation", "trust")
 """Parts that run only where they are named, and write a report of their own."""
 
 
@@ -24,7 +24,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=derivations.REPEATS, help="counted runs of a derivation")
     parser.add_argument("--runs", type=int, default=startup.RUNS, help="counted runs of a command")
     parser.add_argument("--kernel", action="append", help="derivations and validation: only this kernel (repeatable)")
-    parser.add_argument("--seconds", type=float, default=inf, help="validation: begin no more kernels after it")
+    parser.add_argument("--seconds", type=float, default=inf, help="validation, trust: begin no more kernels after it")
+    parser.add_argument("--random-kernels", type=int, default=1000, help="trust: compared with brute force")
+    parser.add_argument("--seed", type=int, default=100_000, help="trust: of the first of them")
     parser.add_argument("--imports", action="store_true", help="with startup: the dearest imports of predict")
     options = parser.parse_args()
     known = (*PARTS, *APART)
@@ -45,12 +47,18 @@ def main() -> None:
         sections.append(simulation.section(options.repeats))
     if "layers" in parts:
         sections.append(layer_conditions.section())
+    if "sweeps" in parts:
+        sections.append(sweeping.section(options.repeats))
     if "grading" in parts:
         sections.append(grading.section())
     if "peers" in parts:
         sections.append(compare.section(peers.ask_all(), options.repeats))
     if "validation" in parts:
         print(f"wrote {report.write_validation(options.kernel or (), options.seconds, (before, os.getloadavg()[0]))}")
+    if "trust" in parts:
+        from benchmarks import trust
+
+        print(f"wrote {trust.write(options.random_kernels, options.seed, options.seconds, before)}")
     if not sections:
         return
     if options.parts or options.kernel:

@@ -1,0 +1,69 @@
+"""The trust report: its parts on a few cases, and what it says where something is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import associativity, sweeping, trust
+from benchmarks.associativity import CACHES, Case
+from benchmarks.kernels import ROOT
+
+
+def test_brute_force_counts_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = trust.against_brute_force(3, 7, 1000)
+    assert (found.kernels, found.mismatches) == (3, ()) and found.questions >= 9 and found.by_sets > 0
+    assert "**0**" in trust.brute_force_section(found)
+
+    def wrong(*_: object) -> bool:
+        raise AssertionError("off by one")
+
+    monkeypatch.setattr("tests.analysis.exact.check_numbers", wrong)
+    found = trust.against_brute_force(2, 7, 1000)
+    assert found.mismatches == ((7, "off by one"), (8, "off by one"))
+    assert "| 7 | off by one |" in trust.brute_force_section(found)
+
+
+def test_errors_of_sets() -> None:
+    """Of a kernel that fits there are none; the tables hold the means of the cases."""
+    cases = [
+        Case("k", (("n", 4),), "odd", CACHES[0].name, 1000, 900, 1000, 90, 100),
+        Case("k", (("n", 8),), "multiples of 16", CACHES[0].name, 1000, 1000, 1000, 100, 100),
+    ]
+    assert [c.error for c in cases] == [0.1, 0.0] and [c.miss_error for c in cases] == [0.01, 0.0]
+    text = associativity.error_tables(cases, {"too long": 2})
+    assert "the mean is 0.50%" in text and "the mean is 5.00%" in text and "50% of the cases" in text
+    assert "Left out: 2 x too long." in text
+    assert trust.cases_csv(cases).splitlines()[1] == 'k,n=4,odd,"32 KiB, 8 ways",1000,900,1000,90,100'
+    found, left = associativity.compare_caches(1000, only=("triad",))
+    assert {c.cache for c in found} == {c.name for c in CACHES} and all(c.error == 0 for c in found) and not left
+
+
+def test_rows_of_a_stored_report(tmp_path: Path) -> None:
+    report = tmp_path / "README.md"
+    report.write_text(
+        "# Validation\n\n|  | runs |\n| --- | --- |\n| all | 2 |\n\n"
+        "| kernel | size | in | bound | ratio | beside |\n| --- | --- | --- | --- | --- | --- |\n"
+        "| gemv | n=8 | L1 | L1 | 0.50 |  |\n| triad | n=9 | DRAM | DRAM | 1.25 | 0.9 |\n\nNot run:\n\n"
+        "| kernel | size | why |\n| --- | --- | --- |\n| lu | n=3 | long |\n",
+        encoding="utf-8",
+    )
+    runs = trust.stored_runs(report)
+    assert [(r.kernel, r.data_in, r.ratio) for r in runs] == [("gemv", "L1", 0.5), ("triad", "DRAM", 1.25)]
+    report.write_text("# nothing\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no table of runs"):
+        trust.stored_runs(report)
+
+
+def test_the_stored_validation_is_read() -> None:
+    latest = trust.latest_validation()
+    assert latest is not None
+    text = trust.measured_section(latest, "Here")
+    assert text.startswith("## Here") and f"{len(trust.stored_runs(latest))} runs" in text
+    assert str(latest.relative_to(ROOT)) in text
+
+
+def test_a_sweep_is_timed() -> None:
+    found = sweeping.measure("lstm_add_bias", "v100", "batch=1..4,hidden=32..64:+16", "memory", 1)
+    assert len(found.result.table) == 12 and found.result.counted == 0
