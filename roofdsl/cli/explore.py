@@ -40,8 +40,8 @@ def explore(
 
     Sliders begin at --set, else at a parameter's default.
     """
+    from roofdsl.explore.assemble import to_page
     from roofdsl.explore.content import Asked, content_of
-    from roofdsl.explore.page import to_page
     from roofdsl.measure.atomic import check_writable, write_whole
     from roofdsl.measure.results import load
 

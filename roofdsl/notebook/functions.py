@@ -208,8 +208,8 @@ def explore(
     **more: int,
 ) -> Page:
     """The interactive page of kernels and machines, in the notebook; `.save("page.html")` writes it."""
+    from roofdsl.explore.assemble import to_page
     from roofdsl.explore.content import Asked, content_of
-    from roofdsl.explore.page import to_page
 
     chosen = list(_several(kernels, {**(sizes or {}), **more}))
     machines = (on,) if isinstance(on, (str, Machine)) else tuple(on)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roofdsl.explore.page import NUMERIC, asset, expressions
+from roofdsl.explore.assemble import NUMERIC, asset, expressions
 from tests.explore.browser import browser, chromium
 
 NODE = shutil.which("node")

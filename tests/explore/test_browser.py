@@ -12,8 +12,8 @@ import pytest
 
 from roofdsl.analysis.at import traffic_at
 from roofdsl.cli.options import choose, kernels_of
+from roofdsl.explore.assemble import to_page
 from roofdsl.explore.content import Asked, content_of
-from roofdsl.explore.page import to_page
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Options, predict

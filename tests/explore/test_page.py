@@ -18,9 +18,9 @@ from roofdsl.analysis.derive import derive
 from roofdsl.cli.explore import explore
 from roofdsl.cli.main import run
 from roofdsl.explore.article import derivation_html
+from roofdsl.explore.assemble import LARGEST_BYTES, SCRIPTS, asset, to_page
 from roofdsl.explore.content import Asked, content_of
 from roofdsl.explore.mathml import mathml
-from roofdsl.explore.page import LARGEST_BYTES, SCRIPTS, asset, to_page
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernels, load_file
