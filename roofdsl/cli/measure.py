@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose, json_option, kernels_of, parse_settings, set_option, show_json, warn
+from roofdsl.cli.options import choose, json_option, kernels_of, parse_steps, set_option, show_json, warn
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.text import bold, columns
 from roofdsl.lang.diagnostics import CommandError
@@ -33,7 +33,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
 )
 @click.option("--compiler", type=click.Choice(["numba", "cc"]), default="numba", show_default=True, help="On the CPU.")
 @set_option
-@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One measurement per size (repeatable).")
+@click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One measurement per size (repeatable).")
 @click.option("--repeats", type=click.IntRange(1, 10_000), default=REPEATS, show_default=True)
 @click.option(
     "--budget",
@@ -82,8 +82,7 @@ def measure(
         raise CommandError(
             f"`{file}` is a program, and kernels are measured", f"pick one: {', '.join(chosen.checked.kernels)}"
         )
-    ats = [parse_settings(s) for s in sizes] or [{}]
-    pairs = [pair for at in ats for pair in kernels_of(chosen, settings | at)]
+    pairs = [pair for at in parse_steps(sizes) for pair in kernels_of(chosen, settings | at)]
     jobs = [(kernel, own, variant) for kernel, own in pairs for variant in variants or known[:1]]
     how = _How(backend, compiler, Plan(repeats=repeats, budget_s=budget), cold, math_mode)
     found: list[Measurement] = []

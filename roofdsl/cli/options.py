@@ -85,6 +85,34 @@ def _time(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
         raise click.BadParameter(str(error), ctx, param) from None
 
 
+MOST_STEPS = 1000
+"""Sizes that one `--at` stands for, at most."""
+
+
+def parse_steps(texts: Sequence[str]) -> list[dict[str, int]]:
+    """The sizes of the `--at` options, in order: `n=64,b=8` is one, `n=64..4096:*2` one for every value of the range.
+
+    Of several ranges in one text the last goes fastest. Without a text there is one step, with nothing in it. Raises
+    click.BadParameter and, for what is wrong in a range, CommandError.
+    """
+    if not texts:
+        return [{}]
+    found: list[dict[str, int]] = []
+    for text in texts:
+        if ".." not in text:
+            found.append(parse_settings(text))
+            continue
+        from itertools import product
+
+        from roofdsl.sweep.ranges import parse_ranges, points_of
+
+        ranges = parse_ranges(text)
+        if points_of(ranges) > MOST_STEPS:
+            raise CommandError(f"`--at {text}` is {points_of(ranges):,} sizes", f"at most {MOST_STEPS:,} are taken")
+        found += [dict(zip(ranges, values, strict=True)) for values in product(*ranges.values())]
+    return found
+
+
 def json_option(function: F) -> F:
     """`--json`; the function gets `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")(function)
@@ -157,7 +185,7 @@ def choose_all(
     for each in chosen:
         elsewhere = known - _parameters(each)
         given: list[dict[str, int]] = []
-        for size in [parse_settings(text) for text in sizes] or [{}]:
+        for size in parse_steps(sizes):
             own = {name: number for name, number in {**settings, **size}.items() if name not in elsewhere}
             given += [own] if own not in given else []
         found.append((each, given))

@@ -38,7 +38,7 @@ from roofdsl.profiler.cited import points_named
 @machine_option
 @click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
 @set_option
-@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One kernel per size (repeatable).")
+@click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One kernel per size (repeatable).")
 @traffic_option
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")

@@ -29,7 +29,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format."
     ),
     set_option,
-    click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One step per size, in this order."),
+    click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One step per size, in this order."),
     click.option("--level", metavar="NAME", help="The level whose bytes and bandwidth count; the memory's."),
     click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation."),
     click.option(

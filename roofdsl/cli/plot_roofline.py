@@ -30,7 +30,7 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
 @click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
 @set_option
-@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One point per size (repeatable).")
+@click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One point per size (repeatable).")
 @traffic_option
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")

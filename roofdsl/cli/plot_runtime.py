@@ -23,7 +23,7 @@ from roofdsl.predict.time import Prediction
 @machine_option
 @click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
 @set_option
-@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One bar per size, in this order.")
+@click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One bar per size, in this order.")
 @click.option("--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`.")
 @traffic_option
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")

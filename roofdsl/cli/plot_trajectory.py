@@ -27,7 +27,7 @@ from roofdsl.profiler.cited import points_named
 @machine_option
 @click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
 @set_option
-@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One step per size, in this order.")
+@click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One step per size, in this order.")
 @click.option("--level", "levels", multiple=True, metavar="NAME", help="Intensities at these levels; the memory's.")
 @click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation.")
 @traffic_option

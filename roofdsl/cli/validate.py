@@ -10,7 +10,7 @@ from roofdsl.cli.options import (
     choose_all,
     json_option,
     kernels_of,
-    parse_settings,
+    parse_steps,
     set_option,
     show_json,
     traffic_option,
@@ -40,7 +40,7 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
 @set_option
-@click.option("--at", "sizes", multiple=True, metavar="NAME=NUMBER,...", help="One run per size (repeatable).")
+@click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One run per size (repeatable).")
 @click.option("--results", multiple=True, metavar="FILE.json", help="Stored results or points, in place of new ones.")
 @click.option("--point", "point_names", multiple=True, metavar="KERNEL=LABEL", help="A kernel and its point.")
 @click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
@@ -129,7 +129,7 @@ def validate(
             f'{points_held(documents)}; --point "{kernel}=LABEL" says which of them is {kernel}',
         )
     for machine in machines if found else ():
-        for at in [parse_settings(s) for s in sizes] or [{}]:
+        for at in parse_steps(sizes):
             wanted = settings | at if results else at
             some = compare_all(kernels, found, machine, sizes=wanted, options=options, limits=limits)
             compared += [c for c in some if c not in compared]

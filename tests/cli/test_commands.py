@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from roofdsl.cli.main import COMMANDS
-from roofdsl.cli.options import choose_all
+from roofdsl.cli.options import choose_all, parse_steps
+from roofdsl.lang.diagnostics import CommandError
 from tests.cli.conftest import ROOT, Run
 
 WRONG = "kernel k(n):\n    in A: f64[n]\n    out B: f64[n]\n    for i in range(n):\n        B[i] = A[i] + C[i]\n"
@@ -279,3 +280,22 @@ def test_the_list_of_models_fits_a_terminal(roofdsl: Run) -> None:
     lines = roofdsl("models").stdout.splitlines()
     assert max(map(len, lines)) <= 96
     assert ["gemv", "n", "=", "4096"] in [line.split() for line in lines]
+
+
+@pytest.mark.parametrize(("texts", "steps"), [
+    ((), [{}]),
+    (("n=64,b=8", "n=128"), [{"n": 64, "b": 8}, {"n": 128}]),
+    (("n=16..64:*2",), [{"n": 16}, {"n": 32}, {"n": 64}]),
+    (("n=1..2,b=4", "n=9"), [{"n": 1, "b": 4}, {"n": 2, "b": 4}, {"n": 9}]),
+    (("n=1..2,b=8..16:+8",), [{"n": 1, "b": 8}, {"n": 1, "b": 16}, {"n": 2, "b": 8}, {"n": 2, "b": 16}]),
+])  # fmt: skip
+def test_steps_and_ranges(texts: tuple[str, ...], steps: list[dict[str, int]]) -> None:
+    assert parse_steps(texts) == steps
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("n=1..5000", "is 5,000 sizes"), ("n=8..4", "ends before it begins"), ("n=1..8:2", "is no step"),
+])  # fmt: skip
+def test_wrong_ranges(text: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        parse_steps((text,))
