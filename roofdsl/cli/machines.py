@@ -55,9 +55,11 @@ def flow(name: str, sources: str, destinations: str, as_json: bool) -> None:
     rate = stream_rate(load_machine(name), _names(sources), _names(destinations))
     if as_json:
         links = {n: float(v) for n, v in rate.links}
-        show_json({"schema": "roofdsl.flow/1", "bytes_per_s": float(rate.bytes_per_s), "links": links})
+        document = {"schema": "roofdsl.flow/1", "bytes_per_s": float(rate.bytes_per_s), "links": links}
+        show_json({**document, "limited_by": list(rate.limits)})
         return
-    click.echo(bold(show_bandwidth(rate.bytes_per_s)))
+    limits = f", limited by {', '.join(rate.limits)}" if rate.limits else ": no link leads there"
+    click.echo(bold(show_bandwidth(rate.bytes_per_s)) + limits)
     used = [(n, show_bandwidth(v)) for n, v in (*rate.links, *rate.memories) if v]
     click.echo("\n".join(f"  {line}" for line in columns(used, right=(1,))), nl=bool(used))
 

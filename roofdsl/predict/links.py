@@ -14,11 +14,15 @@ _SOURCE, _SINK = "<source>", "<sink>"  # no names of the language
 
 
 class StreamRate(Record):
-    """What a stream attains, and what each link and memory carries of it, in bytes per second."""
+    """What a stream attains, and what each link and memory carries of it, in bytes per second.
+
+    limits: the links and memories that together let no more pass, a minimum cut.
+    """
 
     bytes_per_s: Fraction
     links: tuple[tuple[str, Fraction], ...]
     memories: tuple[tuple[str, Fraction], ...]
+    limits: tuple[str, ...]
 
 
 def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable[str]) -> StreamRate:
@@ -45,6 +49,7 @@ def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable
         total,
         tuple((link.name, carried.get(f"link {link.name}", Fraction(0))) for link in machine.links),
         tuple((name, carried.get(f"memory {name}", Fraction(0))) for name in names),
+        _minimum_cut(flow, capacity),
     )
 
 
@@ -96,8 +101,27 @@ def _max_flow(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> Fra
     return total
 
 
+def _minimum_cut(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> tuple[str, ...]:
+    """What leads out of the nodes that a little more could still reach: full, and together as much as the flow."""
+    reached = _reached(flow, capacity)
+    cut = [name.split(" ", 1)[1] for a, b, name in capacity if a in reached and b not in reached and name]
+    return tuple(dict.fromkeys(cut))
+
+
 def _augmenting_path(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> list[tuple[Edge, bool]]:
     """The edges (and whether each is taken forward) of a shortest path with room left; empty where none is."""
+    reached = _reached(flow, capacity)
+    path = []
+    node = _SINK
+    while step := reached.get(node):
+        path.append(step)
+        edge, forward = step
+        node = edge[0] if forward else edge[1]
+    return path[::-1]
+
+
+def _reached(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> dict[str, tuple[Edge, bool] | None]:
+    """Every node that more can be sent to (up to the sink), and the edge by which it is reached first."""
     reached: dict[str, tuple[Edge, bool] | None] = {_SOURCE: None}
     queue = deque([_SOURCE])
     while queue and _SINK not in reached:
@@ -110,10 +134,4 @@ def _augmenting_path(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction])
             elif b == node and a not in reached and flow[edge] > 0:
                 reached[a] = (edge, False)
                 queue.append(a)
-    path = []
-    node = _SINK
-    while step := reached.get(node):
-        path.append(step)
-        edge, forward = step
-        node = edge[0] if forward else edge[1]
-    return path[::-1]
+    return reached

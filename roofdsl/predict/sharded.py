@@ -24,9 +24,8 @@ from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.time import Prediction, bounding
 
-_SAME = Fraction(9, 10)
 Result = Literal["whole", "parts"]
 
 
@@ -107,9 +106,7 @@ class ShardedPrediction(Record):
     @property
     def bounds(self) -> tuple[str, ...]:
         """The largest term, and those within 10 % of it, largest first."""
-        terms = [*self.device.terms, (self.link, self.communication_s)]
-        near = [(name, t) for name, t in terms if t and t >= _SAME * max(time for _, time in terms)]
-        return tuple(name for name, _ in sorted(near, key=lambda item: -item[1]))
+        return bounding([*self.device.terms, (self.link, self.communication_s)])
 
     def to_json(self) -> dict[str, Any]:
         """The document `roofdsl.shard/1`; `device` is a `roofdsl.predict/1`."""

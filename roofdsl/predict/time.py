@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -72,6 +73,13 @@ def _times(a: int | None, times: int) -> int | None:
 
 def _both(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
+
+
+def bounding(terms: Sequence[tuple[str, Fraction]]) -> tuple[str, ...]:
+    """The names of the largest term and of those within 10 % of it, largest first; none where all are 0."""
+    longest = max(t for _, t in terms)
+    near = [(name, t) for name, t in terms if t and t >= _SAME * longest]
+    return tuple(name for name, _ in sorted(near, key=lambda item: -item[1]))
 
 
 class Prediction(Record):
@@ -187,9 +195,7 @@ class Prediction(Record):
     @property
     def bounds(self) -> tuple[str, ...]:
         """The largest term, and those within 10 % of it, largest first."""
-        largest = max(t for _, t in self.terms)
-        near = [(name, t) for name, t in self.terms if t and t >= _SAME * largest]
-        return tuple(name for name, _ in sorted(near, key=lambda item: -item[1]))
+        return bounding(self.terms)
 
     @property
     def bound(self) -> str:

@@ -18,10 +18,19 @@ GPUS = [f"HBM{i}" for i in range(6)]
 
 
 @pytest.mark.parametrize(
-    ("destinations", "rate"), [(GPUS[:1], 50), (GPUS[:3], 150), (GPUS[3:], 64), (GPUS, 170), (GPUS[3:4], 50)]
+    ("destinations", "rate", "limits"),
+    [
+        (GPUS[:1], 50, {"NVLink0"}),
+        (GPUS[:3], 150, {"NVLink0", "NVLink1", "NVLink2"}),
+        (GPUS[3:], 64, {"XBus"}),
+        (GPUS, 170, {"DRAM0"}),
+        (GPUS[3:4], 50, {"NVLink3"}),
+    ],
 )
-def test_summit(destinations: list[str], rate: int) -> None:
-    assert stream_rate(NODE, ["DRAM0"], destinations).bytes_per_s == rate * 10**9
+def test_summit(destinations: list[str], rate: int, limits: set[str]) -> None:
+    found = stream_rate(NODE, ["DRAM0"], destinations)
+    assert found.bytes_per_s == rate * 10**9
+    assert set(found.limits) == limits
 
 
 def test_six_from_one_socket_take_twenty_over_the_bus() -> None:
@@ -40,6 +49,7 @@ def test_a_link_of_one_direction() -> None:
     m = machine("peak f64 1 TFLOP/s", "memory A 1 GB, 1 TB/s", "memory B 1 GB, 1 TB/s", "link up: B -> A 5 GB/s")
     assert stream_rate(m, ["B"], ["A"]).bytes_per_s == 5 * 10**9
     assert stream_rate(m, ["A"], ["B"]).bytes_per_s == 0
+    assert stream_rate(m, ["A"], ["B"]).limits == ()
 
 
 def test_names_that_are_not_there() -> None:
@@ -67,7 +77,10 @@ def test_the_flow_is_the_smallest_cut_of_random_networks() -> None:
             for some in combinations(nodes, size)
             for near in [{("A", 0), *some}]
         )
-        assert stream_rate(machine(*lines), ["A"], ["E"]).bytes_per_s == cut * 10**9
+        found = stream_rate(machine(*lines), ["A"], ["E"])
+        assert found.bytes_per_s == cut * 10**9
+        widths = rates | {f"l{i}": r for i, (_, _, r) in enumerate(links)}
+        assert sum(widths[name] for name in found.limits) == cut
 
 
 def test_data_that_do_not_fit_stream_as_often_as_the_memory_misses_them() -> None:
