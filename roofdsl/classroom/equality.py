@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal
 
-from roofdsl.classroom.exact import evaluate, real, same
+from roofdsl.classroom.exact import evaluate, quotient, real, same
 from roofdsl.classroom.formula import (
     Binary,
     Call,
@@ -74,7 +74,7 @@ def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relati
         expected = evaluate(right, env)
         if not expected:
             return "different"
-        ratios.append(evaluate(answer, env) / expected)
+        ratios.append(quotient(evaluate(answer, env), expected))
     if ratios[0] and all(same(r, ratios[0]) for r in ratios):
         return "proportional"
     return "leading" if leading_equal(answer, right, symbols) else "different"

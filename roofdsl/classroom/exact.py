@@ -160,6 +160,11 @@ def real(value: Value) -> Any:
     return mp.mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else value
 
 
+def quotient(a: Value, b: Value) -> Value:
+    """a / b, exact where both are."""
+    return a / b if isinstance(a, Fraction) and isinstance(b, Fraction) else real(a) / real(b)
+
+
 def _checked(value: Value) -> Value:
     if isinstance(value, Fraction):
         top, bottom = value.numerator.bit_length(), value.denominator.bit_length()

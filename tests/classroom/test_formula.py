@@ -145,6 +145,9 @@ def test_how_wrong_answers_are_related() -> None:
     assert relation(parse("8*n**3", N), right, N) == "different"
     assert relation(parse("n**8", N), parse("1/n**4", N), N) == "different"
     assert relation(parse("n**9", N), right, N) == "different"
+    assert relation(parse("floor(0.5)", N), parse("sqrt(n)", N), N) == "different"
+    assert relation(parse("3", N), parse("sqrt(n)", N), N) == "different"
+    assert relation(parse("3*sqrt(n)", N), parse("sqrt(n)", N), N) == "proportional"
     assert leading_equal(parse("24*n**3/b + n*b", TILED), parse("24*n**3/b", TILED), TILED)
     assert not leading_equal(parse("24*n**3/b + n**3", TILED), parse("24*n**3/b", TILED), TILED)
 
