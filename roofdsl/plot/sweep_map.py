@@ -163,7 +163,7 @@ def draw_curves(content: Curves, title: str) -> Any:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     _decade_ticks(axes.yaxis)
-    _integer_ticks(axes.xaxis, content.x)
+    _integer_ticks(axes.xaxis, content.x, sorted({x for _, xs, _ in content.curves for x in xs}))
     axes.set_xlabel(_name(content.x), fontsize=NORMAL + 1)
     axes.set_ylabel(_label(content.value), fontsize=NORMAL + 1)
     _frame(axes, title)
@@ -206,9 +206,13 @@ def _short(value: float) -> str:
     return f"{value:g}"
 
 
-def _integer_ticks(axis: Any, column: str) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+def _integer_ticks(axis: Any, column: str, values: Sequence[float]) -> None:
+    """Ticks at the values themselves, where they are few."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
+    if len(values) <= 12:
+        axis.set_major_locator(FixedLocator(list(values)))
+        axis.set_minor_locator(NullLocator())
     show = show_size if column == "cache_bytes" else (lambda v: f"{round(v):,}")
     axis.set_major_formatter(FuncFormatter(lambda v, _: show(round(v)) if v >= 1 else ""))
     axis.set_minor_formatter(NullFormatter())

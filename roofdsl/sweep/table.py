@@ -47,7 +47,13 @@ class Table:
 
     def cells(self, name: str) -> list[Any]:
         """One column as Python values."""
-        return [self.cell(name, k) for k in range(len(self))]
+        values = self.columns[name].tolist()
+        if name in self.words:
+            known = [*self.words[name], None]  # -1 is the last
+            return [known[k] for k in values]
+        if self.columns[name].dtype == float:
+            return [None if isnan(v) else v for v in values]
+        return [None if v < 0 else v for v in values]
 
     def numbers(self, name: str) -> Any:
         """A column of numbers in float64, nan where there is none. Raises CommandError for a name it does not have."""

@@ -58,6 +58,8 @@ def test_cells_without_a_value() -> None:
     for row in table.rows():
         assert (row["bound"] is None) == (row["time_s"] is None)
         assert row["DRAM_bytes"] is None or row["DRAM_bytes"] >= 5
+    for name in table.names:
+        assert table.cells(name) == [row[name] for row in table.rows()]
     with pytest.raises(CommandError, match="no column of numbers named `time`"):
         table.numbers("time")
     with pytest.raises(CommandError, match="no column `m`"):
