@@ -14,7 +14,7 @@ from roofdsl.analysis.expressions import polynomial
 from roofdsl.bounds.argument import argument, short
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import far, top_terms
-from roofdsl.bounds.tiles import NoTiling, Tiling, at_sizes, tiled, tiling
+from roofdsl.bounds.tiles import NoTiling, Tiling, sides_at, tiled, tiling
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.quantities import group, show_size
@@ -83,7 +83,7 @@ def _level(bound: Bound, plan: Tiling | None, params: Mapping[str, int], named: 
     if width is not None:
         schedule = _loads(bound.kernel, params, cache, width)
         if plan is not None:
-            best = at_sizes(plan, params, elements)
+            best = sides_at(plan, params, elements)
             try:
                 loads = _loads(tiled(bound, plan, *best), params, cache, width)
                 tile = best

@@ -36,7 +36,8 @@ from roofdsl.loops.transform import apply
 class Tiling:
     """How to tile: `order` of all loops before it, the two tiled ones (rows, columns); `shape` and `loads` in sympy.
 
-    loads: of the tiled kernel under LRU, where tiles divide the extents, leading terms.
+    loads: of the tiled kernel under LRU, where tiles divide the extents. extents: of rows and columns, None where
+    they are not a parameter or a number.
     """
 
     order: tuple[str, ...]
@@ -44,7 +45,7 @@ class Tiling:
     columns: str
     shape: Any
     loads: Any
-    extents: tuple[Any, Any, Any]
+    extents: tuple[Any, ...]
 
 
 class NoTiling(Exception):
@@ -77,7 +78,7 @@ def tiling(bound: Bound) -> Tiling:
     executions = flow.statements[0].domain
     total = expression(count(flow, executions))
     held_size = expression(count(flow, _shadow(executions, [loop.var for loop in loops].index(stream))))
-    extents = tuple(_extent(loop) for v in (rows, columns, stream) for loop in loops if loop.var == v)
+    extents = tuple(_extent(loop) for v in (rows, columns) for loop in loops if loop.var == v)
     return Tiling((*outer, stream, rows, columns), rows, columns, shape, 2 * total / shape + held_size, extents)
 
 
@@ -179,8 +180,10 @@ def source_of(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> str:
     return format_source(Source(source.name, "\n".join(text) + "\n"))
 
 
-def at_sizes(plan: Tiling, params: Mapping[str, int], elements: int) -> tuple[int, int]:
-    """`sides` for the extents at `params`."""
-    values = {parameter(n): v for n, v in params.items()}
-    extents = [None if e is None else int(e.subs(values)) for e in plan.extents[:2]]
+def sides_at(plan: Tiling, params: Mapping[str, int], elements: int) -> tuple[int, int]:
+    """`sides` for the extents at `params`, as far as these are given."""
+    extents = []
+    for extent in plan.extents:
+        value = None if extent is None else extent.subs({parameter(n): v for n, v in params.items()})
+        extents.append(int(value) if value is not None and value.is_Integer else None)
     return sides(elements, *extents)

@@ -6,6 +6,7 @@ import click
 
 from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json, size_option
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
 
 
 @click.command()
@@ -38,29 +39,27 @@ def bound(
     if chosen.programs:
         some = ", ".join(chosen.checked.kernels)
         raise CommandError(f"`{chosen.programs[0]}` is a program, and bounds are for kernels", f"pick one: {some}")
-    from roofdsl.analysis.setting import numbers
     from roofdsl.bounds.bound import bound as lower_bound
     from roofdsl.bounds.report import SCHEMA, document, report, text
 
-    found = []
-    for kernel, own in kernels_of(chosen, settings):
-        values = numbers(kernel, own, complete=False)
-        complete = {p.name for p in kernel.parameters} <= values.keys() | {
-            p.name for p in kernel.parameters if p.default is not None
-        }
-        if own or (caches and complete):
-            values = numbers(kernel, own, complete=complete)
-        if write:
-            click.echo(_applied(kernel, values, caches[-1]), nl=False)
-            continue
-        found.append(report(lower_bound(kernel, values), values, caches))
+    pairs = [(kernel, _values(kernel, own)) for kernel, own in kernels_of(chosen, settings)]
     if write:
+        click.echo("\n".join(_applied(kernel, values, caches[-1][1]) for kernel, values in pairs), nl=False)
         return
+    found = [report(lower_bound(kernel, values), values, caches) for kernel, values in pairs]
     if as_json:
         documents = [document(r) for r in found]
         show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
     else:
         click.echo("\n".join(text(r, steps) for r in found), nl=False)
+
+
+def _values(kernel: Kernel, own: dict[str, int]) -> dict[str, int]:
+    """The parameters given, and the file's defaults for the others. Raises what `numbers` raises."""
+    from roofdsl.analysis.setting import numbers
+
+    defaults = {p.name: p.default for p in kernel.parameters if p.default is not None}
+    return numbers(kernel, {**defaults, **own}, complete=False)
 
 
 def _caches(cache: int | None, machine_name: str | None) -> tuple[tuple[str, int], ...]:
@@ -77,14 +76,12 @@ def _caches(cache: int | None, machine_name: str | None) -> tuple[tuple[str, int
     return caches
 
 
-def _applied(kernel: object, values: dict[str, int], cache: tuple[str, int]) -> str:
+def _applied(kernel: Kernel, values: dict[str, int], cache_bytes: int) -> str:
     """The tiled kernel as text. Raises CommandError where no tile is known."""
     from roofdsl.bounds.bound import bound as lower_bound
-    from roofdsl.bounds.tiles import NoTiling, at_sizes, source_of, tiling
-    from roofdsl.loops.model import Kernel
+    from roofdsl.bounds.tiles import NoTiling, sides_at, source_of, tiling
 
-    assert isinstance(kernel, Kernel)
-    found = lower_bound(kernel)
+    found = lower_bound(kernel, values)
     try:
         plan = tiling(found)
     except NoTiling as error:
@@ -92,9 +89,4 @@ def _applied(kernel: object, values: dict[str, int], cache: tuple[str, int]) -> 
     widths = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
     if len(widths) != 1:
         raise CommandError(f"kernel {kernel.name} has elements of different sizes", "a tile is known for one size only")
-    known = all(p.name in values for p in kernel.parameters)
-    elements = cache[1] // widths.pop()
-    from roofdsl.bounds.tiles import sides
-
-    rows, columns = at_sizes(plan, values, elements) if known else sides(elements)
-    return source_of(found, plan, rows, columns)
+    return source_of(found, plan, *sides_at(plan, values, cache_bytes // widths.pop()))

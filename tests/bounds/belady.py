@@ -13,9 +13,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from roofdsl.loops.model import Assign, Count, Kernel, Let
+from roofdsl.analysis.dependences import uses
+from roofdsl.loops.model import Count, Kernel, Let
 from roofdsl.loops.transform import apply
-from tests.oracle.enumerate import run, textual
+from tests.oracle.enumerate import run
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,12 @@ def tasks(kernel: Kernel, params: Mapping[str, int]) -> list[Task]:
 
     Scalars other than `in` ones make dependences; they are values like others only in that.
     """
-    from roofdsl.analysis.dependences import uses
-
     kernel = apply(kernel)
     numbers: dict[object, int] = {}
     version: dict[object, tuple[object, int | None]] = {}  # place -> (value's key, task that made it)
     found: list[Task] = []
     reads: list[int] = []
     before: set[int] = set()
-    lets: dict[str, None] = {}
 
     def value(key: object) -> int:
         return numbers.setdefault(key, len(numbers))
@@ -66,7 +64,6 @@ def tasks(kernel: Kernel, params: Mapping[str, int]) -> list[Task]:
                 if use.array.dims:
                     writes.append(value(("made", place, k)))
         if isinstance(statement, Let):
-            lets[statement.name] = None
             continue
         found.append(Task(tuple(reads), tuple(writes), frozenset(before)))
         reads, before = [], set()
@@ -127,8 +124,3 @@ def loads(order: Sequence[Task], size: int) -> int:
             if held.get(victim) == -use:
                 del held[victim]
     return count
-
-
-def statement_count(kernel: Kernel) -> int:
-    """Statements in the text."""
-    return sum(isinstance(s, Assign) for s in textual(kernel.body))
