@@ -9,7 +9,7 @@ from math import inf
 from benchmarks import compare, derivations, grading, layer_conditions, peers, report, simulation, startup, sweeping
 
 PARTS = ("derivations", "startup", "peers", "layers", "simulation", "sweeps", "grading")
-APART = ("validation", "trust")
+APART = ("validation", "trust", "misses")
 """Parts that run only where they are named, and write a report of their own."""
 
 
@@ -23,7 +23,9 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=derivations.REPEATS, help="counted runs of a derivation")
     parser.add_argument("--runs", type=int, default=startup.RUNS, help="counted runs of a command")
-    parser.add_argument("--kernel", action="append", help="derivations and validation: only this kernel (repeatable)")
+    parser.add_argument(
+        "--kernel", action="append", help="derivations, validation, misses: only this kernel (repeatable)"
+    )
     parser.add_argument("--seconds", type=float, default=inf, help="validation, trust: begin no more kernels after it")
     parser.add_argument("--random-kernels", type=int, default=1000, help="trust: compared with brute force")
     parser.add_argument("--seed", type=int, default=100_000, help="trust: of the first of them")
@@ -59,6 +61,10 @@ def main() -> None:
         from benchmarks import trust
 
         print(f"wrote {trust.write(options.random_kernels, options.seed, options.seconds, before)}")
+    if "misses" in parts:
+        from benchmarks import polybench_misses
+
+        print(f"wrote {polybench_misses.write(report.REPORTS, options.kernel, before)}")
     if not sections:
         return
     if options.parts or options.kernel:
