@@ -86,7 +86,9 @@ def read(path: Path) -> Submission:
         raise Unreadable("it is no regular file and no folder")
     if path.suffix not in (".toml", ".json"):
         raise Unreadable("hand in a folder, or answers in TOML or JSON; archives and documents are not opened")
-    return Submission(_by_exercise(_document(path)), path.parent)
+    document = _document(path)
+    alone = {n: v for n, v in document.items() if not isinstance(v, dict)}  # of the exercise that names the file
+    return Submission({**_by_exercise(document), **({path.stem: alone} if alone else {})}, path.parent)
 
 
 def _folder(path: Path) -> Submission:

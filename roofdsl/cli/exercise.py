@@ -112,26 +112,28 @@ def check(
     Exit status 0 where all are right, 1 where one is not.
     """
     from roofdsl.classroom.data import exercise as load_exercise
-    from roofdsl.classroom.grading import check_alone
+    from roofdsl.classroom.grading import FILES, check_alone
     from roofdsl.classroom.sheet import told
-    from roofdsl.classroom.submissions import Submission, Unreadable, read
+    from roofdsl.classroom.submissions import Submission, Unreadable, read, read_text
 
     chosen = load_exercise(name, folder)
     if answers is None and not given:
         raise CommandError("there are no answers to check", "give them as PART=ANSWER, or --answers FILE")
-    submission = Submission({chosen.id: {}}, Path())
-    if answers is not None:
-        try:
+    submission = Submission({})
+    try:
+        if answers is not None:
             submission = read(answers)
-        except Unreadable as problem:
-            raise CommandError(f"`{answers}`: {problem}") from None
-    own = dict(submission.answers.get(chosen.id, {}))
-    for text in given:
-        part, equals, answer = text.partition("=")
-        if not equals or part not in {p.id for p in chosen.parts}:
-            parts = ", ".join(f"{p.id}=..." for p in chosen.parts)
-            raise click.BadParameter(f"`{text[:40]}` is none of {parts}", param_hint="PART=ANSWER")
-        own[part] = answer
+        own = dict(submission.answers.get(chosen.id, {}))
+        for text in given:
+            part, equals, answer = text.partition("=")
+            kind = next((p.kind for p in chosen.parts if p.id == part), None)
+            if not equals or kind is None:
+                parts = ", ".join(f"{p.id}=..." for p in chosen.parts)
+                raise click.BadParameter(f"`{text[:40]}` is none of {parts}", param_hint="PART=ANSWER")
+            is_file = kind in FILES and answer.endswith(FILES[kind]) and "\n" not in answer
+            own[part] = read_text(Path(answer)) if is_file else answer
+    except Unreadable as problem:
+        raise CommandError(f"the answers cannot be read: {problem}") from None
     result = check_alone(chosen, Submission({chosen.id: own}, submission.folder), student)
     if as_json:
         show_json(result.to_json())

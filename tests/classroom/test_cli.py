@@ -54,6 +54,7 @@ ERRORS = [
     (["check", "gemv"], "no answers to check", "PART=ANSWER"),
     (["check", "gemv", "V=3"], "none of W=..., Q=...", ""),
     (["check", "gemv", "--answers", "missing.toml"], "nothing that can be read", ""),
+    (["check", "fuse", "kernel=missing.roof"], "`missing.roof` cannot be read", ""),
     (["list", "--unit", "cooking"], "no unit `cooking`", ""),
     (["grade", "missing"], "is no folder", ""),
     (["grade", "tests", "--only", "cooking"], "no exercise or unit `cooking`", ""),
@@ -82,6 +83,7 @@ def test_answers_from_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
 
     (tmp_path / "sums.roof").write_text(settled(course()["interchange"], "").kernels["model"])
     assert run(arguments) == 0
+    assert run(["exercise", "check", "interchange", f"kernel={tmp_path / 'sums.roof'}"]) == 0
 
 
 @pytest.mark.parametrize("name", ["read-roofline", "read-traffic"])

@@ -162,6 +162,7 @@ def test_answers_file_by_file(tmp_path: Path) -> None:
     assert found.of("gemv", {}) == {"W": "2*n**2"}
     assert found.of("fuse", {"kernel": ".roof"}) == {"kernel": "kernel k(n):\n"}
     assert set(found.answers) == {"ridge-point", "gemv", "fuse"}
+    assert read(own / "ridge-point.toml").of("ridge-point", {}) == {"ridge": "7.78"}
 
 
 OWN = """
