@@ -17,8 +17,8 @@ LONGEST = 90
 def break_even_rows(found: BreakEven, values: Mapping[str, int]) -> list[tuple[str, str]]:
     """(term, what is known of it), first the value, then the form and its limit."""
     rows = [(found.term, answer(found, values))]
-    if found.form is not None:
-        constant = found.form.constant()
+    constant = None if found.form is None else found.form.constant()
+    if found.form is not None and (constant is None or constant >= 1):
         decimals = "" if constant is None or constant.denominator == 1 else f" = {show_number(constant, 6)}"
         shown = f"{found.parameter} >= {text(found.form)}{decimals}"
         signs = {c > 0 for _, c in found.slope}

@@ -15,9 +15,9 @@ from typing import Any, Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.report import did_you_mean
-from roofdsl.loops.accesses import accesses, elements, statements
+from roofdsl.loops.accesses import accesses, operands, statements
 from roofdsl.loops.integers import Const, Sym
-from roofdsl.loops.model import Array, Assign, Count, Element, Kernel
+from roofdsl.loops.model import Array, Assign, Count, Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.break_even import BreakEven, break_even
@@ -150,7 +150,7 @@ def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result:
             "a contraction sums products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`",
         )
     _check_loops(kernel, parameter)
-    arrays = [a for a in kernel.arrays if not a.is_scalar]
+    arrays = [a for a in kernel.arrays if a.intent != "temp"]
     parts = [a.name for a in arrays if Sym(parameter) in a.dims]
     written = {a.name for a in arrays if a.intent in ("out", "inout")}
     summed = _summed(kernel, parameter)
@@ -201,20 +201,41 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
 
 
 def _summed(kernel: Kernel, parameter: str) -> set[str]:
-    """Arrays updated inside a loop over the parameter, without a dimension of it: sums over the devices."""
+    """Arrays updated inside a loop over the parameter, without a dimension of it: sums over the devices.
+
+    A temporary that every turn of the loop starts anew is each device's own. Raises CommandError where an array is
+    overwritten in each turn, and where sums are used before they could be added up.
+    """
+
+    def refuse(why: str) -> CommandError:
+        return CommandError(f"{kernel.name} cannot be shared along {parameter}: {why}")
+
+    assigned = [(p, p.statement) for p in statements(kernel.body) if isinstance(p.statement, Assign)]
+    over = {id(s): [loop for loop in p.loops if loop.stop == Sym(parameter)] for p, s in assigned}
+    starts = [(s.target.array, loop) for _, s in assigned if not _updates(s) for loop in over[id(s)]]
     found = set()
-    for placed in statements(kernel.body):
-        statement = placed.statement
-        inside = any(loop.stop == Sym(parameter) for loop in placed.loops)
-        if inside and isinstance(statement, Assign) and isinstance(statement.target, Element):
-            array = statement.target.array
-            if Sym(parameter) not in array.dims:
-                if statement.op == "=" and statement.target not in elements(statement.value):
-                    raise CommandError(
-                        f"{kernel.name} overwrites {array.name} in each turn of its loop over {parameter}"
-                    )
-                found.add(array.name)
+    for _, statement in assigned:
+        array = statement.target.array
+        if Sym(parameter) in array.dims or not over[id(statement)]:
+            continue
+        own = array.intent == "temp" and any(a == array and loop in over[id(statement)] for a, loop in starts)
+        if own:
+            continue
+        if not _updates(statement):
+            raise refuse(f"each turn of its loop overwrites {array.name}")
+        if array.intent == "temp":
+            raise refuse(f"{array.name} is a sum over it that is used before it could be added up")
+        found.add(array.name)
+    for _, statement in assigned:
+        used = {e.array.name for e in operands(statement.value) if e != statement.target} & found
+        if used:
+            raise refuse(f"{min(used)} is a sum over it that is used before it could be added up")
     return found
+
+
+def _updates(statement: Assign) -> bool:
+    """Whether the statement adds to what its target holds."""
+    return statement.op != "=" or statement.target in operands(statement.value)
 
 
 def _gathered(arrays: Sequence[Array], inputs: Sequence[str], parts: Sequence[str], name: str, parameter: str) -> Array:

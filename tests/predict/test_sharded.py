@@ -147,7 +147,7 @@ BAD = {
     "kernel tiles(n, m):\n    assume n % 4 == 0\n    in A: f64[n], B: f64[m]\n    inout C: f64[m]\n"
     "    for i in range(n), j in range(m):\n        C[j] += A[i] * B[j]\n": "an assumption is about it",
     "kernel overwrites(n):\n    in A, B: f64[n]\n    out C: f64[1]\n    inout D: f64[n]\n"
-    "    for i in range(n):\n        C[0] = A[i] * B[i]\n        D[i] += A[i] * B[i]\n": "overwrites C in each turn",
+    "    for i in range(n):\n        C[0] = A[i] * B[i]\n        D[i] += A[i] * B[i]\n": "its loop overwrites C",
     "kernel adds(n):\n    in A: f64[n]\n    inout C: f64[n]\n"
     "    for i in range(n):\n        C[i] += A[i]\n": "not a contraction",
 }
@@ -157,6 +157,35 @@ BAD = {
 def test_what_cannot_be_shared(text: str) -> None:
     with pytest.raises(CommandError, match=BAD[text]):
         shard(kernel_of(text), "n")
+
+
+def test_scalars_are_summed_too() -> None:
+    dot = kernel(load_file(shipped_names("kernels")["dot"]), "dot", {})
+    s = shard(dot, "n")
+    assert (s.parts, s.sums, [t.kind for t in s.transfers]) == (("a", "b"), ("s",), ["all-reduce"])
+
+
+def test_temporaries() -> None:
+    """Each device has its own where every turn starts them anew; a sum over the devices may not be used before."""
+    attention = kernel(load_file(shipped_names("kernels")["attention_products"]), "attention_products", {})
+    for parameter in ("batch", "kv", "group"):
+        s = shard(attention, parameter, result="parts")
+        assert "O" in s.parts and s.sums == () and s.transfers == ()
+    assert shard(attention, "kv").whole == ()
+    assert shard(attention, "group").whole == ("K", "V")
+    with pytest.raises(CommandError, match="S is a sum over it that is used before"):
+        shard(attention, "dh")
+
+
+def test_a_result_that_is_used_is_no_sum_to_come() -> None:
+    text = (
+        "kernel two(n, m):\n    in A, B: f64[n, m]\n    inout C, D: f64[m]\n"
+        "    for i in range(n), j in range(m):\n        C[j] += A[i, j] * B[i, j]\n"
+        "    for j in range(m):\n        D[j] += C[j] * C[j]\n"
+    )
+    with pytest.raises(CommandError, match="C is a sum over it that is used before"):
+        shard(kernel_of(text), "n")
+    assert shard(kernel_of(text), "m").sums == ()
 
 
 def test_names_that_do_not_fit() -> None:
