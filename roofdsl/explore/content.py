@@ -13,7 +13,16 @@ from roofdsl.analysis.growth import tile_names
 from roofdsl.analysis.setting import numbers
 from roofdsl.analysis.writing import neat_text
 from roofdsl.explore.article import derivation_html, source_html
-from roofdsl.explore.forms import Held, PlateauForm, TrafficForms, WorkForms, in_lines, of_derivation, work_forms
+from roofdsl.explore.forms import (
+    Held,
+    PlateauForm,
+    TrafficForms,
+    WorkForms,
+    in_lines,
+    of_derivation,
+    with_tiles,
+    work_forms,
+)
 from roofdsl.explore.javascript import function, truth
 from roofdsl.explore.rates import Key, rates_of
 from roofdsl.explore.retype import own_type, retyped
@@ -138,7 +147,8 @@ class _Collector:
         element: dict[Traffic, TrafficForms] = {}
         for convention in dict.fromkeys([first, *(b.convention for b in conventions.values())]):
             derivation = derive(kernel, traffic=convention, any_cache=True, steps=convention == first)
-            element[convention] = of_derivation(derivation)
+            tiles = {n: given[n] for n in tile_names(kernel) if n in given}
+            element[convention] = with_tiles(of_derivation(derivation), kernel, tiles)
             if convention == first:
                 article = derivation_html(derivation)
         try:

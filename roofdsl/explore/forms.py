@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.analysis.at import QUICK_OPERATIONS
 from roofdsl.analysis.closed import CACHE, Bytes, ClosedForms, NoClosedForm, Regime
-from roofdsl.analysis.derived import Derivation, Quantity, Traffics
+from roofdsl.analysis.derived import Derivation, Traffics
+from roofdsl.analysis.fixed import FixedForms
 from roofdsl.analysis.operations import StatementOperations
 from roofdsl.analysis.results import OPERATION_CLASSES
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Compare, Condition, Const, Product, Sym
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, Constraint
@@ -143,7 +144,7 @@ def of_derivation(d: Derivation) -> TrafficForms:
         None,
         d.convention,
         _moved(d.any_cache),
-        _grain(total),
+        _grain(() if total is None else total.assumes),
         max(sizes, default=1),
         _moved(d.compulsory),
         tuple(held(q.form) for q in d.by_array.values() if q.form is not None)
@@ -160,9 +161,20 @@ def _numbers(d: Derivation, symbols: set[str], stated: Mapping[str, int]) -> dic
     return {n: v for n, v in stated.items() if n in symbols and re.search(rf"\b{n} = {v}\b", note)}
 
 
-def _grain(total: Quantity | None) -> int:
+def with_tiles(forms: TrafficForms, kernel: Kernel, tiles: Mapping[str, int]) -> TrafficForms:
+    """`forms` with Q(Z) at the tile sizes `tiles`, where it has none in all parameters but one in these numbers."""
+    if forms.any_cache is not None or not tiles:
+        return forms
+    try:
+        found = FixedForms(ClosedForms(kernel, {}), tiles).at_any_cache(forms.convention)
+    except NoClosedForm:
+        return forms
+    return replace(forms, any_cache=held(found.total, loads=found.loads), grain=_grain(found.total.assumes))
+
+
+def _grain(assumes: Sequence[str]) -> int:
     """The bytes of which a cache is a whole number in Q(Z)."""
-    for text in () if total is None else total.assumes:
+    for text in assumes:
         match = _MULTIPLE.fullmatch(text)
         if match is not None:
             return int(match[1])

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+from roofdsl.analysis.at import traffic_at
 from roofdsl.analysis.closed import ClosedForms, NoClosedForm, Regime
 from roofdsl.analysis.derive import derive
 from roofdsl.explore.content import Asked, content_of
@@ -154,6 +155,25 @@ def shipped(name: str) -> Kernel:
     from roofdsl.cli.options import choose, kernels_of
 
     return kernels_of(choose(name), {})[0][0]
+
+
+def test_a_tile_size_that_is_given_has_exact_traffic() -> None:
+    kernel, machine = kernel_of("blocked"), machine_of("plain")
+    content = content_of(Asked("", ((kernel, {"n": 64, "b": 4}),), (machine,), types=()))
+    asked = [
+        ({"n": n, "b": b}, cache) for b in (4, 8) for n in (16, 40) for cache in (8, 56, 100, 200, 500, 1000, 9999)
+    ]
+    text = (
+        "ASKED.map(([values, cache]) => { const p = predictionAt(DATA.kernels[0], 'f64', DATA.machines[0], '', values, "
+        "BigInt(cache)); return [p.moved.how, p.bytes]; })"
+    )
+    found = evaluate(content.functions, text, DATA=content.document, ASKED=asked)
+    exact = 0
+    for (values, cache), (how, moved) in zip(asked, found, strict=True):
+        if how in ("exact", "fits"):
+            assert moved == traffic_at(kernel, values, cache, None, "load_store").bytes, (values, cache)
+            exact += values["b"] == 4
+    assert exact == len(asked) / 2
 
 
 FILTER = """\
