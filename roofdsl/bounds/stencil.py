@@ -13,7 +13,8 @@ Everything read and not computed in the stretch is in fast memory at its begin o
 
 Where slices are linked through values of other statements (fdtd: a magnetic field by way of the electric ones), each
 of those stands for at most `shared` points of the slice before, and c is divided by that.
-Reads at the edge (of what no step computes) count as arrivals that cost nothing; there are `made` of them.
+Reads at the edge (of what no step computes) count as arrivals that cost nothing; `edge` is how many there are. What the
+first step reads of the values that were there is no such edge: one value for every point, as for later steps.
 Compare Elango et al. 2015, Olivry et al. PLDI 2020 (chains of dependences; smaller constants) and Kwasniewski et al.
 SPAA 2021 (larger constants, for computations that are boxes).
 """
@@ -29,8 +30,9 @@ import sympy
 
 from roofdsl.analysis.expressions import expression, polynomial
 from roofdsl.bounds.counting import count, degree, far, top_terms
-from roofdsl.bounds.flow import Flow, Statement, sets
+from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.growth import Point, growth
+from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Const
 from roofdsl.polyhedral.cases import Cases
 
@@ -66,51 +68,24 @@ def stencil(flow: Flow, size: Any) -> Stencil | None:
         for links, shared in _linked(flow, phases):
             made = _bound(flow, phases, links, shared, size)
             if made is not None:
-                found.append(made)
-    return max(found, key=lambda s: float(s.leading.subs(dict.fromkeys(s.leading.free_symbols, 1))), default=None)
+                rest = tuple(sorted((str(t), c) for t, c in form.terms if str(t) != by[0][0]))
+        found.append((by[0][0], form.constant - o, rest))
+    names = [f[0] for f in found[1:] if isinstance(f, tuple)]
+    return tuple(found) if names == list(statement.loops[1:]) and len(read.subscripts) == len(offset) else None
 
 
-def _groups(flow: Flow) -> Iterator[list[Statement]]:
-    """Statements of one outer loop and of full depth: all of them as phases of a step, and each on its own."""
-    by_loop: dict[int, list[Statement]] = {}
-    for s in flow.statements:
-        loops = s.placed.loops
-        if len(loops) >= 2 and loops[0].step == Const(1) and degree(flow, count(flow, s.domain)) == len(loops):
-            by_loop.setdefault(id(loops[0]), []).append(s)
-    for group in by_loop.values():
-        deepest = [s for s in group if len(s.loops) == max(len(g.loops) for g in group)]
-        if len(deepest) > 1:
-            yield deepest
-        for s in deepest:
-            yield [s]
-
-
-def _linked(flow: Flow, phases: list[Statement]) -> Iterator[tuple[list[Links], int]]:
-    """The links of each phase: direct ones; for a phase on its own also those through one other statement."""
-    direct = [_direct(s, phases) for s in phases]
-    if all(d is not None for d in direct):
-        yield [d for d in direct if d is not None], 1
-    if len(phases) == 1 and direct[0] is not None:
-        through = _through(flow, phases[0], direct[0])
-        if through is not None:
-            yield through
-
-
-def _direct(statement: Statement, phases: list[Statement]) -> Links | None:
-    """None where a link's distance is not the same everywhere."""
-    place = {s.name: k for k, s in enumerate(phases)}
-    links: Links = {}
-    for read in statement.reads:
-        for relation in sets(read.values):
-            source = relation.get_tuple_name(isl.dim_type.out)
-            if source not in place:
-                continue
-            point = _distance(relation)
-            if point is None:
-                return None
-            back = len(phases) * point[0] + place[statement.name] - place[source]
-            _add(links, (back, tuple(-x for x in point[1:])), relation.domain())
-    return links
+def _initial(statement: Statement, read: Read) -> Any:
+    """The executions of the first step that read what was there before."""
+    space = statement.domain.reset_tuple_id()
+    n = space.dim(isl.dim_type.set)
+    names = ", ".join(f"x{i}" for i in range(n))
+    later = isl.Map(f"{{ [{names}] -> [{names.replace('x', 'y')}] : y0 > x0 }}")
+    first = space.subtract(space.apply(later))
+    found = isl.Set.empty(space.get_space())
+    for relation in sets(read.values):
+        if relation.get_tuple_name(isl.dim_type.out).startswith("IN_"):
+            found = found.union(relation.domain().reset_tuple_id().intersect(first))
+    return found
 
 
 def _add(links: Links, key: tuple[int, Point], where: Any) -> None:
