@@ -68,10 +68,79 @@ def stencil(flow: Flow, size: Any) -> Stencil | None:
         for links, shared in _linked(flow, phases):
             made = _bound(flow, phases, links, shared, size)
             if made is not None:
-                rest = tuple(sorted((str(t), c) for t, c in form.terms if str(t) != by[0][0]))
-        found.append((by[0][0], form.constant - o, rest))
-    names = [f[0] for f in found[1:] if isinstance(f, tuple)]
-    return tuple(found) if names == list(statement.loops[1:]) and len(read.subscripts) == len(offset) else None
+                found.append(made)
+    return max(found, key=lambda s: float(s.leading.subs(dict.fromkeys(s.leading.free_symbols, 1))), default=None)
+
+
+def _groups(flow: Flow) -> Iterator[list[Statement]]:
+    """Statements of one outer loop and of full depth: all of them as phases of a step, and each on its own."""
+    by_loop: dict[int, list[Statement]] = {}
+    for s in flow.statements:
+        loops = s.placed.loops
+        if len(loops) >= 2 and loops[0].step == Const(1) and degree(flow, count(flow, s.domain)) == len(loops):
+            by_loop.setdefault(id(loops[0]), []).append(s)
+    for group in by_loop.values():
+        deepest = [s for s in group if len(s.loops) == max(len(g.loops) for g in group)]
+        if len(deepest) > 1:
+            yield deepest
+        for s in deepest:
+            yield [s]
+
+
+def _linked(flow: Flow, phases: list[Statement]) -> Iterator[tuple[list[Links], int]]:
+    """The links of each phase: direct ones; for a phase on its own also those through one other statement."""
+    direct = [_direct(s, phases) for s in phases]
+    if all(d is not None for d in direct):
+        yield [d for d in direct if d is not None], 1
+    if len(phases) == 1 and direct[0] is not None:
+        through = _through(flow, phases[0], direct[0])
+        if through is not None:
+            yield through
+
+
+def _direct(statement: Statement, phases: list[Statement]) -> Links | None:
+    """None where a link's distance is not the same everywhere."""
+    place = {s.name: k for k, s in enumerate(phases)}
+    links: Links = {}
+    before: list[tuple[Read, Point]] = []
+    for read in statement.reads:
+        for relation in sets(read.values):
+            source = relation.get_tuple_name(isl.dim_type.out)
+            if source not in place:
+                continue
+            point = _distance(relation)
+            if point is None:
+                return None
+            back = len(phases) * point[0] + place[statement.name] - place[source]
+            offset = tuple(-x for x in point[1:])
+            _add(links, (back, offset), relation.domain())
+            if back == 1:
+                before.append((read, offset))
+    if statement is phases[0] and len({_origin(statement, read, offset) for read, offset in before} - {None}) == 1:
+        for read, offset in before:
+            if _origin(statement, read, offset) is not None:
+                _add(links, (1, offset), _initial(statement, read))
+    return links
+
+
+def _origin(statement: Statement, read: Read, offset: Point) -> tuple[object, ...] | None:
+    """Where the step before the first one lies in the array read: the same for reads that agree on it.
+
+    None where different points would not read different elements.
+    """
+    places: list[tuple[object, ...]] = []
+    loops: list[str] = []
+    for subscript, o in zip(read.subscripts, offset, strict=False):
+        form = affine(subscript)
+        by = [(v, c) for v, c in form.coefficients().items() if v in statement.loops]
+        if form.hidden() & set(statement.loops) or len(by) != 1 or by[0][1] != 1:
+            return None
+        loops.append(by[0][0])
+        rest = tuple(sorted((str(t), c) for t, c in form.terms if str(t) != by[0][0]))
+        places.append((form.constant - o, rest))
+    if tuple(loops) != statement.loops[1:] or len(read.subscripts) != len(offset):
+        return None
+    return (read.array.name, *places)
 
 
 def _initial(statement: Statement, read: Read) -> Any:
