@@ -48,7 +48,7 @@ def characterize(
         if text is not None and not text.endswith(".roof"):
             raise click.BadParameter(f"`{text}` does not end in .roof", param_hint="-o")
     if plot is not None:
-        from roofdsl.plot.sweep import check_format
+        from roofdsl.plot.board import check_format
 
         check_format(Path(plot))
     if backend == "gpu":

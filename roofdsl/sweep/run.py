@@ -90,7 +90,7 @@ def sweep(
         )
     for variant in variants:
         require_legal(variant.kernel)
-    blocks, left_out, warnings = [], 0, dict[str, None]()
+    blocks, left_out = [], 0
     for variant in variants:
         columns, dropped = _points(variant.kernel, ranges)
         left_out += dropped * len(machines) * max(1, len(caches))
@@ -100,14 +100,14 @@ def sweep(
             blocks.append(_Block(variant, own, cache, columns, options=options, forms=forms))
     for block in blocks:
         block.evaluate()
-        warnings |= dict.fromkeys(block.warnings)
-    tasks = [t for block, offset in _offsets(blocks) for t in block.tasks(offset)]
-    if len(tasks) > most_counted:
+    open_points = sum(int((~block.known).sum()) for block in blocks)
+    if open_points > most_counted:
         raise CommandError(
-            f"{len(tasks):,} of {total:,} points have no closed form and would be counted one by one "
+            f"{open_points:,} of {total:,} points have no closed form and would be counted one by one "
             f"(at most {most_counted:,})",
             "take fewer points, `--levels memory`, sizes that fill whole cache lines, or raise --most-counted",
         )
+    tasks = [t for block, offset in _offsets(blocks) for t in block.tasks(offset)]
     outcomes: dict[int, Outcome] = {}
     tell(0, len(tasks))
     for outcome in runner(tasks) if tasks else ():
@@ -115,7 +115,8 @@ def sweep(
         tell(len(outcomes), len(tasks))
     names = tuple(dict.fromkeys(n for block in blocks for n in block.level_names()))
     table = _assembled(blocks, names, outcomes, ranges, cached=bool(caches))
-    failures = tuple((_where(tasks_by, caches), o.failure) for tasks_by, o in _failed(tasks, outcomes))
+    failures = tuple((_where(task, caches), o.failure) for task, o in _failed(tasks, outcomes))
+    warnings = dict.fromkeys(w for block in blocks for w in block.warnings)
     return Sweep(table, failures, left_out, len(tasks), tuple(warnings))
 
 
@@ -199,6 +200,7 @@ class _Block:
         left = np.flatnonzero(~self.known)
         if len(left) >= WORTH_IT and self.plan.may_be_known(try_cache=True):
             self._fill(self.plan, left, try_cache=True)
+        self._weigh()
         if self.too_large:
             memory = self.machine.main_memory
             self.warnings.append(
@@ -248,7 +250,12 @@ class _Block:
             for name, values in numbers.items():
                 self._put(name, target, values[keep], whole=not name.endswith("_s") and name != "intensity")
             self._put("bound", target, self._codes(plan, found.bound[keep]), whole=True)
-            touched = plan.touched(own, len(part))[keep]
+
+    def _weigh(self) -> None:
+        """How many points touch more than the memory holds, as far as that has a form."""
+        for start in range(0, self.count if self.plan.footprint is not None else 0, CHUNK):
+            own = {n: c[start : start + CHUNK] for n, c in self.columns.items()}
+            touched = self.plan.touched(own, min(CHUNK, self.count - start))
             self.too_large += int((touched > self.machine.main_memory.size_bytes).sum())
 
     def _codes(self, plan: Plan, codes: Any) -> Any:
@@ -363,6 +370,11 @@ def _add_counted(block: _Block, offset: int, outcomes: Mapping[int, Outcome]) ->
     rows = [outcomes[offset + int(k)].row or {} for k in places]
     if not rows:
         return
+    for name in block.level_names():
+        if lacking := sum(f"{name}_bytes" not in row for row in rows):
+            block.warnings.append(
+                f"{lacking:,} points, and their times, are without {name}: its exact traffic takes too long there"
+            )
     for name in dict.fromkeys(n for row in rows for n in row):
         here_ = [(k, row[name]) for k, row in zip(places, rows, strict=True) if name in row]
         values: list[Any] = [v for _, v in here_]
