@@ -180,15 +180,19 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
     if any(parameter in assumed.symbols() for assumed in kernel.assumptions):
         raise refuse("an assumption is about it")
     for placed in statements(kernel.body):
-        over = set()
+        over: set[str] = set()
         for loop in placed.loops:
             bounds = (loop.start, loop.stop, loop.step)
             if (loop.start, loop.stop, loop.step) == (Const(0), Sym(parameter), Const(1)):
                 over.add(loop.var)
             elif any(parameter in b.symbols() for b in bounds):
                 raise refuse(f"the loop over {loop.var} ends elsewhere than at {parameter}")
+            elif any(b.symbols() & over for b in bounds):
+                raise refuse(f"the loop over {loop.var} is not the same for all of its turns")
         if len(over) > 1:
             raise refuse(f"the loops over {' and '.join(sorted(over))} both run over it")
+        if any(condition.symbols() & {*over, parameter} for _, condition in placed.guards):
+            raise refuse("an `if` asks which of its turns it is")
         if isinstance(placed.statement, Count):
             continue
         for element in (access.element for access in accesses(placed.statement)):
@@ -226,8 +230,9 @@ def _summed(kernel: Kernel, parameter: str) -> set[str]:
         if array.intent == "temp":
             raise refuse(f"{array.name} is a sum over it that is used before it could be added up")
         found.add(array.name)
-    for _, statement in assigned:
-        used = {e.array.name for e in operands(statement.value) if e != statement.target} & found
+    for read in (p.statement for p in statements(kernel.body) if not isinstance(p.statement, Count)):
+        target = read.target if isinstance(read, Assign) else None
+        used = {e.array.name for e in operands(read.value) if e != target} & found
         if used:
             raise refuse(f"{min(used)} is a sum over it that is used before it could be added up")
     return found

@@ -148,6 +148,13 @@ BAD = {
     "    for i in range(n), j in range(m):\n        C[j] += A[i] * B[j]\n": "an assumption is about it",
     "kernel overwrites(n):\n    in A, B: f64[n]\n    out C: f64[1]\n    inout D: f64[n]\n"
     "    for i in range(n):\n        C[0] = A[i] * B[i]\n        D[i] += A[i] * B[i]\n": "its loop overwrites C",
+    "kernel triangle(n, m):\n    in A: f64[n, m], B: f64[m]\n    inout C: f64[n]\n"
+    "    for i in range(n), j in range(min(m, i + 1)):\n        C[i] += A[i, j] * B[j]\n": "not the same for all",
+    "kernel asks(n, m):\n    in A: f64[n, m], B: f64[m]\n    inout C: f64[n]\n    for i in range(n), j in range(m):\n"
+    "        if i >= 2:\n            C[i] += A[i, j] * B[j]\n": "an `if` asks which",
+    "kernel lets(n, m):\n    in A: f64[n, m], B: f64[m]\n    inout C, D: f64[m]\n"
+    "    for i in range(n), j in range(m):\n        C[j] += A[i, j] * B[j]\n"
+    "    for j in range(m):\n        let c = C[j]\n        D[j] += c * B[j]\n": "is used before",
     "kernel adds(n):\n    in A: f64[n]\n    inout C: f64[n]\n"
     "    for i in range(n):\n        C[i] += A[i]\n": "not a contraction",
 }
