@@ -2,7 +2,8 @@
 
 /** Sliders run over numbers that lie evenly on a logarithmic scale; the box beside one takes any whole number. */
 function knob({ label, stops, value, text, change, number }) {
-  const nearest = (v) => stops.reduce((best, s, i) => (Math.abs(Math.log(s / v)) < Math.abs(Math.log(stops[best] / v)) ? i : best), 0);
+  const distance = (i, v) => Math.abs(Math.log(stops[i] / v));
+  const nearest = (v) => stops.reduce((best, _, i) => (distance(i, v) < distance(best, v) ? i : best), 0);
   const slider = tag("input", {
     type: "range", min: 0, max: stops.length - 1, step: 1, "aria-label": label,
     oninput: () => change(stops[Number(slider.value)]),
@@ -29,10 +30,9 @@ function knob({ label, stops, value, text, change, number }) {
   };
 }
 
-/** Fills a list of choices. */
-function choices(select, rows, chosen, change) {
+/** Fills a list of choices; which is chosen is set with everything else that is refreshed. */
+function choices(select, rows, change) {
   select.replaceChildren(...rows.map(([value, text]) => tag("option", { value }, text)));
-  select.value = chosen;
   select.onchange = () => change(select.value);
 }
 
@@ -42,13 +42,14 @@ const UNIT_NAMES = { "": "ordinary units", tensor: "matrix units, dense", tensor
 function controlsOf(state, change) {
   const find = (id) => document.getElementById(id);
   const refreshers = [];
-  choices(find("machine"), DATA.machines.map((m, i) => [String(i), m.title]), String(state.machine), (value) =>
+  const types = DATA.types.filter((t) => t !== "as written");
+  choices(find("machine"), DATA.machines.map((m, i) => [String(i), m.title]), (value) =>
     change((s) => { s.machine = Number(value); s.cache = "machine"; }));
-  choices(find("type"), [["", "as written"], ...DATA.types.filter((t) => t !== "as written").map((t) => [t, t])], state.type, (value) =>
+  choices(find("type"), [["", "as written"], ...types.map((t) => [t, t])], (value) =>
     change((s) => { s.type = value; }));
-  choices(find("unit"), DATA.units.map((u) => [u, UNIT_NAMES[u]]), state.unit, (value) =>
+  choices(find("unit"), DATA.units.map((u) => [u, UNIT_NAMES[u]]), (value) =>
     change((s) => { s.unit = value; }));
-  choices(find("focus"), DATA.kernels.map((k, i) => [String(i), k.title]), String(state.focus), (value) =>
+  choices(find("focus"), DATA.kernels.map((k, i) => [String(i), k.title]), (value) =>
     change((s) => { s.focus = Number(value); }));
   refreshers.push(() => { find("machine").value = String(state.machine); });
   refreshers.push(() => { find("type").value = state.type; });
@@ -85,7 +86,8 @@ function cacheControl(state, change, place) {
   return () => {
     slider.refresh();
     const { cache } = machineOf(state);
-    reset.textContent = cache === null ? "as the machine: without bound" : `as the machine: ${cache.name} ${showSize(cache.size)}`;
+    const own = cache === null ? "without bound" : `${cache.name} ${showSize(cache.size)}`;
+    reset.textContent = `as the machine: ${own}`;
     reset.setAttribute("aria-pressed", String(state.cache === "machine"));
   };
 }

@@ -28,76 +28,97 @@ function plateausAt(forms, values) {
   return rows;
 }
 
-function drawCurve(state, place, words) {
-  const k = state.focus;
-  const kernel = DATA.kernels[k];
-  const machine = machineOf(state);
-  const values = state.sizes[k];
-  const now = predicted(state, k);
-  if (now.problem) {
-    place.replaceChildren(tag("p", {}, `${now.problem}.`));
-    words.textContent = "";
-    return;
-  }
-  const { entry } = now;
-  const least = entry.forms[0].least;
-  const everything = trafficAt(entry, values, null);
+/** All numbers of the figure: {least, high, points, rows, caches, amounts}. */
+function curveContent(state, entry, values, chosen) {
+  const { least } = entry.forms[0];
   const rows = plateausAt(plateauForms(entry), values);
   const whole = entry.forms.map((forms) => footprint(forms, values)).find(Boolean);
-  const chosen = cacheOf(state);
-  const caches = machine.caches.filter((c) => c.size >= least);
-  const last = Math.max(whole ? toNumber(whole) : 0, ...rows.map((r) => r.start), ...caches.map((c) => c.size), chosen ? Number(chosen) : 0);
-  const size = frameOf(place, 0.72, 270);
-  const high = Math.max(last * 4, least * 64);
-  const x = logScale([least, high], [size.left, size.right]);
+  const caches = machineOf(state).caches.filter((c) => c.size >= least);
+  const ends = [...rows.map((r) => r.start), ...caches.map((c) => c.size), Number(chosen ?? 0)];
+  const high = Math.max(4 * Math.max(whole ? toNumber(whole) : 0, ...ends), least * 64);
   const points = [];
   for (let s = 0; s <= SAMPLES; s += 1) {
     const bytes = least * (high / least) ** (s / SAMPLES);
     const found = curveAt(entry, values, bytes);
     if (found) points.push({ ...found, cache: bytes });
   }
-  const amounts = [...points.map((p) => p.value), ...rows.map((r) => r.value), toNumber(everything.bytes)].filter((v) => v > 0);
-  if (amounts.length === 0) {
-    place.replaceChildren(tag("p", {}, "Nothing is moved."));
+  const amounts = [...points, ...rows].map((p) => p.value).filter((v) => v > 0);
+  return { least, high, points, rows, caches, amounts };
+}
+
+function drawCurve(state, place, words) {
+  const k = state.focus;
+  const kernel = DATA.kernels[k];
+  const now = predicted(state, k);
+  const say = (text) => {
+    place.replaceChildren(tag("p", {}, text));
     words.textContent = "";
-    return;
-  }
-  const [bottom, top] = [Math.min(...amounts), Math.max(...amounts)];
-  const y = logScale([bottom / Math.max(1.6, (top / bottom) ** 0.08), top * Math.max(1.8, (top / bottom) ** 0.12)], [size.bottom, size.top]);
+  };
+  if (now.problem) return say(`${now.problem}.`);
+  const chosen = cacheOf(state);
+  const content = curveContent(state, now.entry, state.sizes[k], chosen);
+  if (content.amounts.length === 0) return say("Nothing is moved.");
+  const size = frameOf(place, 0.72, 270);
+  const [bottom, top] = [Math.min(...content.amounts), Math.max(...content.amounts)];
+  const room = top / bottom;
+  const x = logScale([content.least, content.high], [size.left, size.right]);
+  const y = logScale(
+    [bottom / Math.max(1.6, room ** 0.08), top * Math.max(1.8, room ** 0.12)],
+    [size.bottom, size.top],
+  );
   const labels = new Labels(size);
-  const parts = [
-    axes(size, { x, y }, { x: sizeTicks(x), y: byteTicks(y) }, {
-      x: "fast memory Z", y: `traffic Q, ${entry.convention === "once" ? "each datum once" : entry.convention}`,
-    }),
-  ];
-  for (const c of caches) {
+  const convention = now.entry.convention === "once" ? "each datum once" : now.entry.convention;
+  const titles = { x: "fast memory Z", y: `traffic Q, ${convention}` };
+  const text = curveText(kernel, now.entry, now, chosen);
+  show(place, size, `Traffic of ${kernel.name} over cache size`, text,
+    axes(size, { x, y }, { x: sizeTicks(x), y: byteTicks(y) }, titles),
+    ...cacheLines(content.caches, size, x),
+    ...plateauLines(content, x, y, labels),
+    ...runsOf(content.points).map((run) => runLine(run, k, x, y)),
+    chosenMark(k, now, chosen, size, x, y, labels),
+  );
+  words.textContent = text;
+}
+
+function cacheLines(caches, size, x) {
+  return caches.flatMap((c) => {
     const at = x.clamped(c.size);
-    parts.push(
+    return [
       shape("line", { class: "cache", x1: at, x2: at, y1: size.top, y2: size.bottom }),
       shape("text", { class: "cache", x: at - 5, y: size.bottom - 8, "text-anchor": "end" }, `${c.name} ${showSize(c.size)}`),
-    );
-  }
-  for (const row of rows) {
-    const [from, to] = [x.clamped(row.start), x.clamped(row.end ?? high)];
-    const height = y(row.value);
-    parts.push(shape("line", { class: "plateau", x1: from, x2: to, y1: height, y2: height }));
-    if (to - from > row.text.length * 7 + 14) {
-      parts.push(shape("text", { class: "plateau", x: (from + to) / 2, y: height - 7, "text-anchor": "middle" }, `${row.text} B`));
-      labels.block(from, height - 20, to - from, 24);
-    }
-  }
-  for (const part of runsOf(points)) {
-    const path = part.map((p) => `${x(p.cache).toFixed(1)},${y.clamped(p.value).toFixed(1)}`).join(" ");
-    parts.push(shape("polyline", { class: `curve kernel${k % 6} ${part[0].how}`, points: path }));
-  }
-  const [cx, cy] = [chosen === null ? size.right : x.clamped(Number(chosen)), y.clamped(now.bytes)];
-  const mark = shape("g", { class: `kernel${k % 6} in-focus`, "data-cache": chosen === null ? "none" : String(chosen), "data-bytes": now.bytes },
-    shape("line", { class: "chosen", x1: cx, x2: cx, y1: size.top, y2: size.bottom }), marker(k, cx, cy, 7, { class: "point" }));
-  mark.append(labels.place(showBytes(now.bytes), cx, cy, { class: "name" }));
-  parts.push(mark);
-  const text = curveText(kernel, entry, values, now, chosen);
-  show(place, size, `Traffic of ${kernel.name} over cache size`, text, ...parts);
-  words.textContent = text;
+    ];
+  });
+}
+
+/** Plateaus as dashed lines, with their formula where there is room for it. */
+function plateauLines({ rows, high }, x, y, labels) {
+  return rows.flatMap((row) => {
+    const [from, to, height] = [x.clamped(row.start), x.clamped(row.end ?? high), y(row.value)];
+    const line = shape("line", { class: "plateau", x1: from, x2: to, y1: height, y2: height });
+    if (to - from <= row.text.length * 7 + 14) return [line];
+    labels.block(from, height - 20, to - from, 24);
+    const middle = { class: "plateau", x: (from + to) / 2, y: height - 7, "text-anchor": "middle" };
+    return [line, shape("text", middle, `${row.text} B`)];
+  });
+}
+
+function runLine(run, k, x, y) {
+  const points = run.map((p) => `${x(p.cache).toFixed(1)},${y.clamped(p.value).toFixed(1)}`).join(" ");
+  return shape("polyline", { class: `curve kernel${k % 6} ${run[0].how}`, points });
+}
+
+/** Where the cache that is chosen stands, and what it moves. */
+function chosenMark(k, now, chosen, size, x, y, labels) {
+  const [at, height] = [chosen === null ? size.right : x.clamped(Number(chosen)), y.clamped(now.bytes)];
+  const group = shape("g", {
+    class: `kernel${k % 6} in-focus`, "data-cache": chosen === null ? "none" : String(chosen), "data-bytes": now.bytes,
+  });
+  group.append(
+    shape("line", { class: "chosen", x1: at, x2: at, y1: size.top, y2: size.bottom }),
+    marker(k, at, height, 7, { class: "point" }),
+    labels.place(showBytes(now.bytes), at, height, { class: "name" }),
+  );
+  return group;
 }
 
 /** Samples that were come by in the same way, each run joined to the next where both are exact. */
@@ -129,7 +150,7 @@ function byteTicks(y) {
     .filter((v) => v >= y.low && v <= y.high).map((v) => [v, showBytes(v)]);
 }
 
-function curveText(kernel, entry, values, now, chosen) {
+function curveText(kernel, entry, now, chosen) {
   const cache = chosen === null ? "Without bound" : `At Z = ${showSize(Number(chosen))}`;
   const intensity = now.intensity === null ? "" : `, ${showNumber(now.intensity)} ${now.variant.operation}/B`;
   const lines = now.moved.forms.line === null ? "lines of one element" : `lines of ${showSize(now.moved.forms.line)}`;

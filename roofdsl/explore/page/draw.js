@@ -59,7 +59,9 @@ function axes(size, { x, y }, ticks, titles) {
   }
   const middle = (size.left + size.right) / 2;
   group.append(
-    shape("rect", { class: "frame", x: size.left, y: size.top, width: size.right - size.left, height: size.bottom - size.top }),
+    shape("rect", {
+      class: "frame", x: size.left, y: size.top, width: size.right - size.left, height: size.bottom - size.top,
+    }),
     shape("text", { class: "title", x: middle, y: size.bottom + 38, "text-anchor": "middle" }, titles.x),
     shape("text", { class: "title", x: size.left, y: size.top - 10, "text-anchor": "start" }, titles.y),
   );
@@ -113,13 +115,21 @@ class Labels {
     };
     const inside = ([a, b, c, d]) =>
       a > this.size.left && c < this.size.right && b > this.size.top && d < this.size.bottom;
-    const chosen = around.find((p) => inside(boxOf(p)) && this.isFree(boxOf(p))) ?? around.find((p) => inside(boxOf(p))) ?? around[0];
+    const within = around.filter((p) => inside(boxOf(p)));
+    const chosen = within.find((p) => this.isFree(boxOf(p))) ?? within[0] ?? around[0];
     this.taken.push(boxOf(chosen));
     return shape("text", { x: chosen[0], y: chosen[1] + 4, "text-anchor": chosen[2], ...attributes }, text);
   }
 }
 
 const MARKERS = ["circle", "square", "diamond", "triangle", "down", "cross"];
+
+/** A cross with arms as wide as a third of it. */
+function crossPath(x, y, r) {
+  const [arm, step] = [r / 3, (2 * r) / 3];
+  const turns = [[step, 0], [0, -step], [step, 0], [0, step], [step, 0], [0, step], [-step, 0], [0, step], [-step, 0], [0, -step], [-step, 0]];
+  return `M${x - r},${y - arm}${turns.map(([dx, dy]) => `l${dx},${dy}`).join("")}z`;
+}
 
 /** The symbol of kernel k around (x, y). */
 function marker(k, x, y, radius, attributes = {}) {
@@ -129,7 +139,7 @@ function marker(k, x, y, radius, attributes = {}) {
     diamond: `M${x},${y - 1.25 * r}L${x + 1.25 * r},${y}L${x},${y + 1.25 * r}L${x - 1.25 * r},${y}z`,
     triangle: `M${x},${y - 1.2 * r}L${x + 1.15 * r},${y + 0.9 * r}H${x - 1.15 * r}z`,
     down: `M${x},${y + 1.2 * r}L${x + 1.15 * r},${y - 0.9 * r}H${x - 1.15 * r}z`,
-    cross: `M${x - r},${y - r / 3}h${r * 0.67}v${-r * 0.67}h${r * 0.67}v${r * 0.67}h${r * 0.67}v${r * 0.67}h${-r * 0.67}v${r * 0.67}h${-r * 0.67}v${-r * 0.67}h${-r * 0.67}z`,
+    cross: crossPath(x, y, r),
   };
   const name = MARKERS[k % MARKERS.length];
   if (name === "circle") return shape("circle", { cx: x, cy: y, r, ...attributes });

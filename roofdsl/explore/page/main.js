@@ -135,18 +135,23 @@ function notesOf(state) {
     if (found.problem) continue;
     out.push(`${kernel.name}: Q is ${howText(found.moved)}`);
     if (machine.memory.duplex) {
-      out.push(`${machine.memory.name}: ${found.moved.loads ? "loads and stores cross at the same time" : `loads and stores of ${kernel.name} are not told apart here, and take turns`}`);
+      const both = `loads and stores of ${kernel.name}`;
+      const how = found.moved.loads ? `${both} cross at the same time` : `${both} are not told apart here, and take turns`;
+      out.push(`${machine.memory.name}: ${how}`);
     }
     for (const text of [...found.entry.notes, ...found.rates.notes]) out.push(text);
     if (kernel.blocks.includes(machine.name)) {
       out.push(`${kernel.name}: counted in the order of its loops; \`roofdsl predict\` counts by thread blocks on this machine`);
     }
-    if (typeOf(state, k) !== kernel.own) out.push(`${kernel.name}: written in ${kernel.own}, shown as if all its data were ${typeOf(state, k)}`);
+    if (typeOf(state, k) !== kernel.own) {
+      out.push(`${kernel.name}: written in ${kernel.own}, shown as if all its data were ${typeOf(state, k)}`);
+    }
     if (state.unit && !kernel.contraction) out.push(`${kernel.name} is no contraction and runs on ordinary units`);
   }
   for (const row of DATA.measured) {
     if (row.stale) out.push(`${row.kernel} has changed since it was measured`);
-    out.push(`measured on ${row.device}, ${row.label}, caches ${row.state}: drawn at the intensity that is predicted for the machine chosen`);
+    const where = "drawn at the intensity that is predicted for the machine chosen";
+    out.push(`measured on ${row.device}, ${row.label}, caches ${row.state}: ${where}`);
   }
   out.push("T_comms is for the traffic between fast memory and the machine's memory alone; `roofdsl predict` times every cache too");
   return [...new Set(out)];

@@ -92,7 +92,8 @@ function howText(found) {
     least: "at least this much: no closed form is found at this cache, and compulsory traffic is shown",
   }[found.how];
   const lines = found.elements ? "; counted in single elements, for want of a form in the machine's lines" : "";
-  const words = found.form.words ? `; stated for ${found.form.words.replace("rows aligned", "rows that start on line boundaries")}` : "";
+  const stated = (found.form.words ?? "").replace("rows aligned", "rows that start on line boundaries");
+  const words = stated ? `; stated for ${stated}` : "";
   return `${isExact(found) ? "exact: " : ""}${said}${lines}${words}`;
 }
 
