@@ -74,8 +74,12 @@ def test_growth_on_a_line_and_in_space() -> None:
     star = frozenset(
         {(0, 0, 0), *((s * a, s * b, s * c) for s in (1, -1) for a, b, c in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))}
     )
-    assert growth(star, 3) == 2
+    c = growth(star, 3)
+    assert c == 2 * sympy.root(sympy.Rational(9, 2), 3)
     rng = random.Random(1)
-    for _ in range(200):
+    for _ in range(400):
         points = frozenset(tuple(rng.randrange(3) for _ in range(3)) for _ in range(rng.randint(1, 27)))
-        assert grown(points, star) >= len(points) + 2 * len(points) ** (2 / 3)
+        assert grown(points, star) >= len(points) + float(c) * len(points) ** (2 / 3) - 1e-9
+    around = range(-8, 9)
+    octahedron = frozenset(p for p in product(around, repeat=3) if sum(map(abs, p)) <= 8)
+    assert grown(octahedron, star) <= len(octahedron) + 1.12 * float(c) * len(octahedron) ** (2 / 3)

@@ -30,7 +30,7 @@ LEADING = {
     "gemver": ("n**2", "best"),
     "gesummv": ("2*n**2", "best"),
     "gramschmidt": ("m*n**2/2", "above"),
-    "heat_3d": ("2*2**Rational(1, 3)*n**3*tsteps/S**Rational(1, 3)", "iolb"),
+    "heat_3d": ("2*9**Rational(1, 3)*n**3*tsteps/S**Rational(1, 3)", "iolb"),
     "jacobi_1d": ("2*n*tsteps/S", "best"),
     "jacobi_2d": ("4*sqrt(6)*n**2*tsteps/(3*sqrt(S))", "iolb"),
     "lu": ("2*n**3/(3*sqrt(S))", "best"),
