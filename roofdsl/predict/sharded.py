@@ -140,10 +140,7 @@ def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result:
     gather: arrays of which every device needs all but holds a part at first. result: whether each device is to have
     all of it, or a part. Raises CommandError for a kernel that cannot be shared so, and for names that do not fit.
     """
-    names = [p.name for p in kernel.parameters]
-    if parameter not in names:
-        help = did_you_mean(parameter, names, f"its parameters are {', '.join(names)}")
-        raise CommandError(f"kernel {kernel.name} has no parameter `{parameter}`", help)
+    _check_parameter(kernel, parameter)
     if not is_contraction(kernel):
         raise CommandError(
             f"{kernel.name} is not a contraction, and only contractions are shared",
@@ -165,6 +162,13 @@ def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result:
     return Sharding(kernel, parameter, tuple(parts), tuple(inputs), tuple(sums), tuple(transfers))
 
 
+def _check_parameter(kernel: Kernel, name: str) -> None:
+    names = [p.name for p in kernel.parameters]
+    if name not in names:
+        help = did_you_mean(name, names, f"its parameters are {', '.join(names)}")
+        raise CommandError(f"kernel {kernel.name} has no parameter `{name}`", help)
+
+
 def _check_loops(kernel: Kernel, parameter: str) -> None:
     """Whether `parameter` is the extent of loops and dimensions that go together, and nothing else."""
 
@@ -183,7 +187,7 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
         over: set[str] = set()
         for loop in placed.loops:
             bounds = (loop.start, loop.stop, loop.step)
-            if (loop.start, loop.stop, loop.step) == (Const(0), Sym(parameter), Const(1)):
+            if bounds == (Const(0), Sym(parameter), Const(1)):
                 over.add(loop.var)
             elif any(parameter in b.symbols() for b in bounds):
                 raise refuse(f"the loop over {loop.var} ends elsewhere than at {parameter}")
@@ -301,10 +305,7 @@ def _break_evens(
     from roofdsl.predict.forms import quasi, terms_of
 
     kernel, p = sharding.kernel, network.devices
-    names = [q.name for q in kernel.parameters]
-    if parameter not in names:
-        help = did_you_mean(parameter, names, f"its parameters are {', '.join(names)}")
-        raise CommandError(f"kernel {kernel.name} has no parameter `{parameter}`", help)
+    _check_parameter(kernel, parameter)
     terms = terms_of(kernel, machine, options)
     local = {sharding.parameter: Quasi.symbol(sharding.parameter) * Fraction(1, p)}
     compute = terms.compute_s.substitute(local)
