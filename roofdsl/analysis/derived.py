@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofdsl.analysis.closed import NoClosedForm
 from roofdsl.analysis.formulas import RatioCase, ratio_cases
+from roofdsl.analysis.writing import form_text, ratio_text
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, constant
@@ -29,6 +30,14 @@ class Quantity(Record):
     def assumes(self) -> tuple[str, ...]:
         """Conditions beyond the kernel's own under which the form holds."""
         return self.form.assumes if self.form is not None else ()
+
+    @property
+    def expr(self) -> str | None:
+        """The closed form as text that sympy reads; None where there is none."""
+        return None if self.form is None else form_text(self.form)
+
+    def __str__(self) -> str:
+        return self.expr or f"no closed form: {self.note}"
 
     def sympy(self) -> Any:
         """The closed form as a sympy expression; None where there is none."""
@@ -73,6 +82,15 @@ class Ratio(Record):
         if self.numerator.form is None or self.denominator.form is None:
             return []
         return ratio_cases(self.numerator.form, self.denominator.form, of_work=self.of_work)
+
+    @property
+    def expr(self) -> str | None:
+        """The ratio in lowest terms as text that sympy reads; None where a form is missing or nothing is divided."""
+        rows = self.cases()
+        return ratio_text(rows, otherwise="nan") if rows else None
+
+    def __str__(self) -> str:
+        return self.expr or f"no closed form: {self.note or 'nothing is divided'}"
 
     def sympy(self) -> Any:
         """The ratio as a sympy expression in lowest terms; None where a form is missing or nothing is divided."""
@@ -157,6 +175,11 @@ class Derivation(Record):
     def intensity(self) -> Ratio:
         """I = W / Q at the cache (compulsory where none is given)."""
         return Ratio(self.work.total, self.at_cache.bytes, of_work=True)
+
+    def __str__(self) -> str:
+        from roofdsl.analysis.report.derive_text import to_text
+
+        return to_text(self).rstrip("\n")
 
     def _repr_html_(self) -> str:
         from roofdsl.analysis.report.derive_html import to_html

@@ -105,3 +105,12 @@ def test_figures(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="laptop"):
         roofline(mine)  # its machine is not a shipped one, and was not given
     assert traffic_figure("gemv", n=32, path=tmp_path / "q.png").axes and (tmp_path / "q.png").stat().st_size > 5000
+
+
+def test_what_is_derived_prints_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    d = derive("gemv", traffic="once")
+    assert str(d.work.total) == d.work.total.expr == "2*n**2"
+    assert str(d.intensity) == str(d.intensity.sympy()) == "n/(4*n + 8)"
+    assert derive("copy").intensity.expr is None and "nothing" in str(derive("copy").intensity)
+    assert run(["derive", "gemv", "--traffic", "once"]) == 0
+    assert str(d) == capsys.readouterr().out.rstrip("\n")

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics
-from roofdsl.analysis.writing import form_text, ratio_text
 
 Json = dict[str, Any]
 
@@ -85,7 +84,7 @@ def _optional(q: Quantity | None) -> Json | None:
 def entry(q: Quantity | Ratio) -> Json:
     """{"expr", "value"} and, where there is something to say, "assumes" and "note"."""
     out: Json = {
-        "expr": expression_of(q),
+        "expr": q.expr,
         "value": None if q.value is None else number(q.value),
     }
     if q.assumes:
@@ -94,14 +93,6 @@ def entry(q: Quantity | Ratio) -> Json:
     if note:
         out["note"] = note
     return out
-
-
-def expression_of(q: Quantity | Ratio) -> str | None:
-    """The whole form as text that sympy reads, a Piecewise where it has cases; None where there is none."""
-    if isinstance(q, Quantity):
-        return None if q.form is None else form_text(q.form)
-    rows = q.cases()
-    return ratio_text(rows, otherwise="nan") if rows else None
 
 
 def number(value: Fraction | int) -> int | float:
