@@ -280,3 +280,5 @@ shown("fewer launches are what helps", fused.expected_s < lstm.total.expected_s 
 # can be the faster one; that the LSTM's time is its launches. Not reproduced are choices: which algorithm cuDNN
 # takes, what a framework converts and copies, how many launches TensorFlow makes. Those are measured, and `roofdsl
 # import ncu` draws such measurements on the same planes (`--points`).
+#
+# Nothing on this page is measured: no GPU was at hand when it was written.

@@ -95,10 +95,9 @@ def test_the_printed_equations_give_the_models_times() -> None:
 # ---- traits ----
 
 
-@pytest.mark.parametrize("unit", [None, "tensor"])
-def test_the_convolutions_sweeps(unit: str | None) -> None:
-    """Intensity stays with the batch and grows with filters and kernel size, on either kind of unit."""
-    sweeps, options = TIME["conv2d_sweeps"], Options(unit=unit)
+def test_the_convolutions_sweeps() -> None:
+    """Intensity stays with the batch, grows with filters and kernel size, and falls with the stride."""
+    sweeps, options = TIME["conv2d_sweeps"], Options(unit="tensor")
 
     def over(name: str, values: list[int]) -> list[float]:
         found = [predict_program(CONVOLUTIONS, "conv2d_half", {name: n}, V100, options) for n in values]
