@@ -51,7 +51,11 @@ class Shell:
     """A shell whose displays and printed errors are kept."""
 
     def __init__(self) -> None:
-        self.shell = InteractiveShell.instance()
+        from traitlets.config import Config
+
+        quiet = Config()
+        quiet.HistoryManager.enabled = False
+        self.shell = InteractiveShell.instance(config=quiet)
         self.shell.display_formatter.active_types = ["text/plain", "text/html", "text/latex", "image/svg+xml"]
         self.shown: list[dict[str, str]] = []
         self.shell.display_pub.publish = self._publish
@@ -72,7 +76,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell() -> Iterator[Shell]:
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     InteractiveShell.clear_instance()
     made = Shell()
     yield made
