@@ -222,7 +222,7 @@ def draw_errors(cases: Sequence[Case], path: Path) -> None:
 
     with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = Figure(figsize=(8.0, 4.8), dpi=100)
-        axes = figure.add_axes((0.09, 0.12, 0.88, 0.78))
+        axes = figure.add_axes((0.11, 0.12, 0.86, 0.78))
         for k, cache in enumerate(CACHES):
             own = [c for c in cases if c.cache == cache.name]
             for powers, style in ((False, "-"), (True, (0, (4, 2)))):
@@ -231,8 +231,8 @@ def draw_errors(cases: Sequence[Case], path: Path) -> None:
         axes.axvline(100 * GOAL, color=INK, linewidth=1)
         axes.text(100 * GOAL * 1.08, 0.03, "0.4 %", fontsize=9, color=INK)
         axes.set_xscale("symlog", linthresh=0.1, linscale=0.4)
-        axes.set_xlim(0, 100)
-        axes.set_ylim(0, 1)
+        axes.set_xlim(0, 300)
+        axes.set_ylim(0, 1.02)
         axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter(lambda v, _: f"{100 * v:.0f} %")
         axes.set_xlabel("Error of the model at most, % of the traffic simulated")

@@ -54,7 +54,7 @@ MOST_VARIANTS = 1000
 @click.option("--pareto", "pareto_text", metavar="A,B", help="The two columns; time_s and the memory's bytes.")
 @click.option("--plot", "figure", metavar="OUT.svg|png|pdf", help="Curves over one parameter, or a map over two.")
 @click.option("--show", "shown", metavar="COLUMN", help="What is drawn; the rate.")
-@click.option("--over", "over_text", metavar="X[,Y]", help="Over what; the parameters swept, the last ones first.")
+@click.option("--over", "over_text", metavar="X[,Y]", help="Over one parameter, or two.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes for points without a closed form; one a core.")
 @click.option("--scheduler", metavar="ADDRESS", help="A dask.distributed scheduler for them, as in tcp://host:8786.")
 @click.option("--journal", "journal_name", metavar="FILE", help="Where these points are kept; with -o, OUT.journal.")
