@@ -24,8 +24,8 @@ _GREY = "#8A8A8A"
 class Bar:
     """One kernel or program at one size.
 
-    parts: seconds by kernel, in the order in which they are stacked. launch_s: launches times launch time, a mark on
-    the bar. measured_s: (low, median, high) where it was measured too.
+    parts: seconds by kernel. launch_s: launches times launch time, a mark on the bar. measured_s: (low, median, high)
+    where it was measured too.
     """
 
     label: str
@@ -40,21 +40,23 @@ class Bar:
 
 
 def gathered(bars: Sequence[Bar]) -> tuple[list[Bar], list[str]]:
-    """The bars, with the kernels that take least as `others` where there are more than colours; all names in order."""
+    """The bars, their parts in one order, and that order: the kernel that takes longest in all together first.
+
+    Where there are more kernels than colours, those that take least are `others`.
+    """
     totals: dict[str, float] = {}
     for bar in bars:
         for name, seconds in bar.parts:
             totals[name] = totals.get(name, 0.0) + seconds
     order = sorted(totals, key=lambda name: -totals[name])
-    if len(order) <= len(PALETTE):
-        return list(bars), order
-    kept = order[: len(PALETTE)]
+    kept = order if len(order) <= len(PALETTE) else order[: len(PALETTE)]
     changed = []
     for bar in bars:
+        parts = tuple(sorted((p for p in bar.parts if p[0] in kept), key=lambda part: kept.index(part[0])))
         rest = sum(seconds for name, seconds in bar.parts if name not in kept)
-        parts = tuple(part for part in bar.parts if part[0] in kept)
-        changed.append(Bar(bar.label, (*parts, (OTHERS, rest)), bar.launch_s, bar.measured_s))
-    return changed, [*kept, OTHERS]
+        parts = (*parts, (OTHERS, rest)) if rest else parts
+        changed.append(Bar(bar.label, parts, bar.launch_s, bar.measured_s))
+    return changed, kept if len(kept) == len(order) else [*kept, OTHERS]
 
 
 def save_runtime(path: Path, bars: Sequence[Bar], title: str) -> None:
