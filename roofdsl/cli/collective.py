@@ -76,7 +76,7 @@ def rows_of(c: Collective) -> list[tuple[str, str]]:
     rows = [
         (
             f"{c.link} carries",
-            f"{show_bytes(c.link_bytes)} one way, {share}, at {show_bandwidth(c.bandwidth_bytes_per_s)}",
+            f"{show_bytes(c.link_bytes)} {c.direction}, {share}, at {show_bandwidth(c.bandwidth_bytes_per_s)}",
         ),
         ("steps", f"{c.steps}" + (f", {show_time(c.latency_s)} each" if c.latency_s else "")),
         ("time", show_time(c.time_s)),

@@ -36,7 +36,7 @@ class Network(Record):
 
 
 class Collective(Record):
-    """One collective of `size_bytes` among `devices`: the bytes over the busiest link, one way, and the steps.
+    """One collective of `size_bytes` among `devices`: the bytes over the busiest link, in `direction`, and the steps.
 
     size_bytes: the array as a whole. An all-gather leaves all of it on every device, a reduce-scatter and an
     all-reduce take all of it from every device; of an all-to-all each device holds one part before and after.
@@ -51,6 +51,7 @@ class Collective(Record):
     bandwidth_bytes_per_s: Fraction
     steps: int
     latency_s: Fraction = Fraction(0)
+    direction: str = "one way"
 
     @property
     def share(self) -> Fraction:
@@ -81,6 +82,7 @@ class Collective(Record):
             "devices": self.devices,
             "algorithm": self.algorithm,
             "link": self.link,
+            "direction": self.direction,
             "link_bytes": float(self.link_bytes),
             "share": float(self.share),
             "bandwidth_bytes_per_s": float(self.bandwidth_bytes_per_s),

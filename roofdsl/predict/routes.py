@@ -24,6 +24,7 @@ MOST_CUTS = 6
 
 Pairs = Mapping[tuple[str, str], Fraction]
 Resource = tuple[str, str]  # (what it is called, in which direction)
+IN_AND_OUT = "in and out"  # of a memory
 
 
 class Routed(Record):
@@ -56,7 +57,8 @@ def collective_among(
     for algorithm, order, pairs, steps in _algorithms(kind, size_bytes, tuple(names)):
         resource, moved = network.busiest(pairs)
         bandwidth = network.capacity[resource]
-        found = Collective(kind, size_bytes, len(names), algorithm, resource[0], moved, bandwidth, steps, latency_s)
+        name, direction = resource
+        found = Collective(kind, size_bytes, len(names), algorithm, name, moved, bandwidth, steps, latency_s, direction)
         if best is None or found.time_s < best[0]:
             best = (found.time_s, found, order)
     assert best is not None  # each sends to each is always one
@@ -85,7 +87,7 @@ class _Network:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.capacity: dict[Resource, Fraction] = {
-            (m.name, "memory"): m.bandwidth_bytes_per_s for m in machine.memories
+            (m.name, IN_AND_OUT): m.bandwidth_bytes_per_s for m in machine.memories
         }
         self.ways: dict[str, dict[str, Resource]] = {}
         for link in machine.links:
@@ -131,7 +133,7 @@ class _Network:
         return reached[end][1]
 
     def _memory(self, name: str) -> tuple[Resource, ...]:
-        own = (name, "memory")
+        own = (name, IN_AND_OUT)
         return (own,) if own in self.capacity else ()
 
 

@@ -49,7 +49,7 @@ def test_uniform_networks_cost_what_the_formulas_say(
 def test_summit_by_hand() -> None:
     """Round a ring each GPU sends and receives (p - 1)/p of the array once; the narrowest thing on the way decides."""
     pair = collective_among(SUMMIT, "all-gather", GB, GPUS[:2]).collective
-    assert (pair.link, pair.time_s) == ("NVLink0", Fraction(1, 2) / 50)
+    assert (pair.link, pair.direction, pair.time_s) == ("NVLink0", "HBM0 -> DRAM0", Fraction(1, 2) / 50)
     three = collective_among(SUMMIT, "all-reduce", GB, GPUS[:3]).collective
     assert three.time_s == Fraction(4, 3) / 50
     # with six, four of the ring's six ways lead through a DRAM: 4 x 5/6 of the array at 170 GB/s, not 5/6 at 50
