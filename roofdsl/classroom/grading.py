@@ -13,7 +13,7 @@ from typing import Any
 
 from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
-from roofdsl.classroom.judge import PartResult, Result, judge
+from roofdsl.classroom.judge import NO_ANSWER, PartResult, Result, judge
 from roofdsl.classroom.settle import Settled, drawn, settled
 from roofdsl.classroom.submissions import Submission, Unreadable, read
 from roofdsl.lang.diagnostics import CommandError
@@ -150,7 +150,7 @@ def prepare(
         tell(0.2 * k / len(exercises), exercise.id)
         for student in students:
             values = drawn(exercise, student)
-            key = (exercise.id, json.dumps(values, sort_keys=True))
+            key = (exercise.id, json.dumps(values, sort_keys=True, default=str))
             if key not in done:
                 done.add(key)
                 version = Settled(exercise, values)
@@ -215,7 +215,7 @@ def summary(grades: Sequence[Grade]) -> str:
             for p in r.parts:
                 told.setdefault((r.exercise, p.id), []).append(p)
     for (exercise, part), results in told.items():
-        wrong = Counter(p.message for p in results if not p.correct)
+        wrong = Counter(p.message for p in results if not p.correct and p.message != NO_ANSWER)
         message, times = wrong.most_common(1)[0] if wrong else ("", 0)
         right = sum(p.correct for p in results)
         writer.writerow([exercise, part, right, len(results), times, _cell(" ".join(message.split()))])

@@ -19,6 +19,7 @@ from roofdsl.classroom.units import PLAIN, value_of
 from roofdsl.lang.record import Record
 
 LONGEST_MESSAGE = 1500
+NO_ANSWER = "No answer yet."
 
 
 class PartResult(Record):
@@ -102,7 +103,7 @@ def _plain(verdict: Verdict) -> str:
 
 def _judged(settled: Settled, part: SettledPart, answer: Any, known: Mapping[str, Node]) -> Verdict:
     if answer is None or answer == "":
-        return Verdict(False, "No answer yet.")
+        return Verdict(False, NO_ANSWER)
     if isinstance(answer, Unreadable):
         return Verdict(False, f"The file that this answer names is not there to read: {answer}.")
     if isinstance(answer, bool) or not isinstance(answer, str | int | float):
