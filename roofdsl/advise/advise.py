@@ -35,7 +35,7 @@ LEAST_STEP = Fraction(21, 20)
 """What a further change must gain to join the others."""
 
 MOST_STEPS = 4
-EFFORT_S = 3.0
+EFFORT_S = 2.0
 
 FINDERS: Mapping[str, Callable[[Subject], Found]] = {
     "order": loop_changes.orders,
@@ -165,6 +165,8 @@ def _found(
 
 def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) -> None:
     """Tells a time that is not exceeded, if that comes quickly, and then the exact one; or why there is none."""
+    from roofdsl.analysis.at import OutOfReach
+
     case = subject.case if candidate.options is None else replace(subject.case, options=candidate.options)
     try:
         kernel = subject.lowered(candidate.text) if candidate.text else subject.kernel
@@ -184,9 +186,10 @@ def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) ->
         tell(Refused(candidate.kind, candidate.what, str(error), illegal=True))
     except InputError as error:
         tell(Refused(candidate.kind, candidate.what, told(error.diagnostics[0]), illegal=True))
+    except OutOfReach:
+        pass  # the time not exceeded stands
     except CommandError as error:
-        if "out of reach" not in error.message:  # then the time not exceeded stands
-            tell(Refused(candidate.kind, candidate.what, error.message))
+        tell(Refused(candidate.kind, candidate.what, error.message))
 
 
 def _verdict(candidate: Candidate, outcome: object, now: Estimate) -> Advice | Refused:
@@ -203,7 +206,7 @@ def _verdict(candidate: Candidate, outcome: object, now: Estimate) -> Advice | R
             candidate.what,
             f"no gain is proven: the time is found only as at most {_x(gain)} that of now",
         )
-    if gain == 1:
+    if abs(gain - 1) < LEAST_GAIN - 1:
         return Refused(candidate.kind, candidate.what, f"no gain: the bound stays {now.prediction.bound}")
     return Refused(
         candidate.kind, candidate.what, f"it takes {_x(gain)} the time of now, bound by {outcome.prediction.bound}"

@@ -19,8 +19,8 @@ Task = Callable[[Tell], None]
 
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 
-PATIENCE = 15
-"""Seconds on the clock for each second of the processor that a task has."""
+PATIENCE = 5
+"""Seconds on the clock for each second of the processor that a task has; the library's own children count by it."""
 
 
 def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], None]) -> list[Any]:
