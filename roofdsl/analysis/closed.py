@@ -26,7 +26,15 @@ from roofdsl.polyhedral.compulsory import compulsory
 from roofdsl.polyhedral.count import count_symbolic
 from roofdsl.polyhedral.library import MAX_OPERATIONS, LibraryFailure, TooHard, cardinality, limited
 from roofdsl.polyhedral.misses import CannotCount, Fresh, Residencies, exceeding, residencies
-from roofdsl.polyhedral.plateaus import Growth, PlateauCounter, PlateauLines, far_point, growth, steps
+from roofdsl.polyhedral.plateaus import (
+    Growth,
+    PlateauCounter,
+    PlateauLines,
+    far_point,
+    growth,
+    steps,
+    with_exact_domains,
+)
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse, NotCertified, reuse
 from roofdsl.polyhedral.roots import large_sizes
@@ -203,6 +211,11 @@ class ClosedForms:
     def _reuse(self) -> tuple[ArrayReuse, ...]:
         return self._guard(lambda: reuse(self._large))
 
+    @settled
+    def pieces(self) -> tuple[ArrayReuse, ...]:
+        """The reuse whose pieces make up the plateaus."""
+        return self._guard(lambda: with_exact_domains(self._reuse))
+
     def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
         """The traffic of a cache of `cache_bytes`. Raises CommandError for one smaller than a line."""
         check_cache(self.kernel, cache_bytes, self.line_bytes)
@@ -258,9 +271,10 @@ class ClosedForms:
 
     def regimes(self, convention: Traffic) -> tuple[Regime, ...]:
         """The plateaus of Q(Z), from the smallest cache to one without bound."""
-        stream, found, order = self._large, self._reuse, self.order
+        stream, order = self._large, self.order
 
         def plateaus() -> tuple[Regime, ...]:
+            found = self.pieces
             smallest = Quasi.constant(max(stream.line_bytes[r.name] for r in found)) if found else Quasi.constant(0)
             rows: list[Regime] = []
             start, hits = smallest, frozenset[int]()

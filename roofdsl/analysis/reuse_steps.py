@@ -56,7 +56,7 @@ class ReuseFacts:
     def __init__(self, closed: ClosedForms, values: Mapping[str, int]) -> None:
         self.closed, self.values = closed, values
         self.stream: Stream = closed._large
-        self.found: tuple[ArrayReuse, ...] = closed._reuse
+        self.found: tuple[ArrayReuse, ...] = closed.pieces
         self.order: Growth = closed.order
         self.at = far_point(self.stream.sizes, self.order)
         self.steps = self._guarded(lambda: steps(self.found, self.stream.sizes, self.order))

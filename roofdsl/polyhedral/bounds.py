@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from math import lcm
+import re
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import lcm, prod
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.polyhedral.library import quasi_value, unlimited
 from roofdsl.polyhedral.quasi import Floor, Quasi
+
+MOST_PARTS = 128
+_DIMENSION = re.compile(r"d\d+")
 
 
 def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Quasi] | None:
@@ -28,10 +34,76 @@ def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Qua
 
 
 def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], list[Quasi]]:
-    """As `bounds`, with all candidates: the value lies between the least of the first and the largest of the second."""
-    polynomial = _polynomial(domain, value)
-    low, high = (_candidates(_bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
-    return low, high
+    """As `bounds`, with all candidates: the value lies between the least of the first and the largest of the second.
+
+    Floors, of which isl gives no bound, are taken apart by residues, those of the parameters as at `at`.
+    """
+    lows: list[Quasi] = []
+    highs: list[Quasi] = []
+    point, space = at.sample_point(), at.get_space()
+    fixed = {
+        space.get_dim_name(isl.dim_type.param, i): int(point.get_coordinate_val(isl.dim_type.param, i).to_python())
+        for i in range(space.dim(isl.dim_type.param))
+    }
+    for part, whole in by_residues(domain, value, fixed):
+        if part.params().is_disjoint(at):
+            continue
+        # without its residues, which isl's bounds do not take; leading terms are the same
+        polynomial = _polynomial(part.remove_divs() if part is not domain else domain, whole)
+        low, high = (_candidates(_bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
+        if not low or not high:
+            return [], []
+        lows += low
+        highs += high
+    return lows, highs
+
+
+def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator[tuple[Any, Quasi]]:
+    """Parts of `domain` on which floors in `value` are polynomials, and what `value` is there.
+
+    On the part where every variable of a floor of E is r modulo the denominator of its coefficient, floor(E) is E less
+    the fraction of E at r. Parameters have the residues of their values in `fixed`; floors of others stay. All of
+    `domain` as it stands where a floor is in a floor, or parts are more than MOST_PARTS.
+    """
+    periods: dict[str, int] = {}
+    apart = set()
+    for found in value.atoms():
+        if isinstance(found, str) or any(n not in fixed and not _DIMENSION.fullmatch(n) for n in found.of.names()):
+            continue
+        if any(len(m) > 1 or any(not isinstance(a, str) or power != 1 for a, power in m) for m, _ in found.of):
+            yield domain, value
+            return
+        apart.add(found)
+        for monomial, c in found.of:
+            for name, _ in monomial:
+                periods[str(name)] = lcm(periods.get(str(name), 1), c.denominator)
+    names = [name for name, period in periods.items() if period > 1]
+    choices = [[fixed[n] % periods[n]] if n in fixed else range(periods[n]) for n in names]
+    if not names or prod(map(len, choices)) > MOST_PARTS:
+        yield domain, value
+        return
+    for residues in product(*choices):
+        env = dict.fromkeys(periods, 0) | dict(zip(names, residues, strict=True))
+        text = " and ".join(f"{n} mod {periods[n]} = {r}" for n, r in zip(names, residues, strict=True))
+        total = Quasi.constant(0)
+        for monomial, c in value:
+            part = Quasi.constant(c)
+            for atom, power in monomial:
+                base = Quasi.symbol(atom)
+                if isinstance(atom, Floor) and atom in apart:
+                    base = atom.of - atom.of.evaluate(env) % 1
+                part = part * base**power
+            total = total + part
+        yield domain.intersect(where(domain, text)), total
+
+
+def where(domain: Any, condition: str) -> Any:
+    """The set of a condition on d0, d1, ... and the parameters, in the space of `domain`."""
+    space = domain.get_space()
+    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
+    names = ", ".join(f"d{i}" for i in range(domain.dim(isl.dim_type.set)))
+    name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
+    return isl.Set(f"[{', '.join(params)}] -> {{ {name}[{names}] : {condition} }}")
 
 
 def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:

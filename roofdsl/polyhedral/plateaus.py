@@ -15,7 +15,8 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.polyhedral.bounds import candidate_bounds
+from roofdsl.lang.record import replace
+from roofdsl.polyhedral.bounds import by_residues, candidate_bounds
 from roofdsl.polyhedral.library import cardinality
 from roofdsl.polyhedral.misses import CannotCount
 from roofdsl.polyhedral.quasi import Monomial, Quasi
@@ -81,6 +82,37 @@ def far_point(sizes: Sizes, order: Growth) -> Any:
     text += [f"{quotient(n, b)} = {(1 << 24) + 16 * k}" for k, (n, b) in enumerate(sorted(sizes.tiled))]
     head = f"[{', '.join(sizes.parameter_names())}] -> " if text else ""
     return isl.Set(f"{head}{{ : {' and '.join(text) or 'true'} }}")
+
+
+def with_exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
+    """The reuses, pieces whose distance has floors cut to the accesses where it is not 0.
+
+    A count over parametric sets gives such pieces as hulls, with floors that are 0 where nothing is counted: on
+    accesses that have no other before them on their line, or whose distance another piece tells. What is left is
+    checked to hold each access that has one before it once. Raises CannotCount where it does not.
+    """
+
+    def cut(piece: tuple[Any, Quasi]) -> tuple[Any, Quasi]:
+        domain, value = piece
+        for part, whole in by_residues(domain, value, {}):
+            if not whole:
+                domain = domain.subtract(part)
+        return domain.coalesce(), value
+
+    def exact(reuse: ArrayReuse) -> ArrayReuse:
+        if all(isinstance(a, str) for _, value in reuse.distances for a in value.atoms()):
+            return reuse
+        pieces = tuple(map(cut, reuse.distances))
+        together = isl.Set.empty(reuse.all.get_space())
+        for domain, _ in pieces:
+            if not domain.is_disjoint(together):
+                raise CannotCount("reuse distances whose pieces cannot be told apart")
+            together = together.union(domain)
+        if not together.is_equal(reuse.previous.domain()):
+            raise CannotCount("reuse distances whose pieces cannot be told apart")
+        return replace(reuse, distances=pieces)
+
+    return tuple(map(exact, reuses))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from math import isqrt
 import pytest
 
 from benchmarks.kernels import fresh, shipped
+from roofdsl.analysis.closed import ClosedForms, NoClosedForm
 from roofdsl.analysis.derive import derive
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.transform import apply
@@ -66,3 +67,28 @@ def test_there_is_no_plateau_more(name: str, size: dict[str, int]) -> None:
     wide = {int(v) for s, e, v in zip(sizes, ends, values, strict=True) if e >= 1.5 * s}
     assert wide
     assert wide <= known
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("gemv", {"n": 64}), ("gemv", {"n": 128}), ("matmul", {"n": 48}), ("triad", {"n": 1000}), ("daxpy", {"n": 513}),
+     ("batched_gemm", {"n": 32, "batch": 4}), ("gemm_f16", {"m": 32, "n": 64, "k": 96})],
+    ids=str,
+)  # fmt: skip
+def test_plateaus_of_lines_are_what_a_cache_sees(name: str, size: dict[str, int]) -> None:
+    """Lines of 64 B, for rows of whole lines: to the byte, halfway between two transitions."""
+    kernel = fresh(shipped()[name], name)
+    found = ClosedForms(kernel, {}, 64).regimes("load_store")
+    env = {n: Fraction(v) for n, v in size.items()}
+    starts = [int(p.from_bytes.evaluate(env)) for p in found]
+    assert starts == sorted(starts) and len(starts) >= 2
+    for p, start, end in zip(found, starts, [*starts[1:], 8 * starts[-1]], strict=True):
+        middle = isqrt(start * end)
+        seen = simulate_lru(apply(kernel), size, middle, 64).bytes("load_store")
+        assert seen == p.all_bytes.evaluate(env), f"at Z = {middle}, between {start} and {end}"
+
+
+def test_distances_that_cannot_be_told_apart_are_refused() -> None:
+    """Neighbours of a stencil in lines: no plateaus rather than wrong ones."""
+    with pytest.raises(NoClosedForm, match="cannot be told apart"):
+        ClosedForms(fresh(shipped()["jacobi2d"], "jacobi2d"), {}, 64).regimes("load_store")
