@@ -125,7 +125,7 @@ def _candidate(statement: Statement, read: Read) -> _Candidate | None:
     step = _step(statement, read)
     if step is not None:
         rows = kernel([step], n)  # coordinates that do not change along the chain
-        return _Candidate(read, kernel(rows, n), _coordinates(statement, read.subscripts), True)
+        return _Candidate(read, kernel(rows, n), _coordinates(statement, read.subscripts) or (), True)
     found = _coordinates(statement, read.subscripts)
     if found is None:
         return None

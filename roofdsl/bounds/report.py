@@ -156,7 +156,9 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
         yield _only_compulsory(b)
     if r.intensity is not None:
         per_byte = "" if r.element_bytes is None else f", {short(r.intensity / r.element_bytes)} for each byte"
-        yield f"Intensity at most {short(r.intensity)} operations for each element loaded{per_byte}."
+        yield f"Intensity, by leading terms: at most {short(r.intensity)} operations for each element loaded{per_byte}."
+        if b.bottleneck is not None or r.intensity.has(b.size):
+            yield f"  ({b.size} far below the sizes; where it is not, the whole form says what is left.)"
     if steps:
         yield ""
         yield from argument(b)
@@ -247,7 +249,9 @@ def document(r: BoundReport) -> Json:
         "leading": {name: str(lead) for (name, _), lead in zip(b.arguments, b.leading(), strict=True)},
         "arguments": {name: {"expr": str(value)} for name, value in b.arguments},
         "valid_when": VALID,
-        "intensity": None if r.intensity is None else {"expr": str(r.intensity), "value": None},
+        "intensity": None
+        if r.intensity is None
+        else {"expr": str(r.intensity), "value": None, "assumes": f"{b.size} far below the sizes"},
         "tile": tile,
         "order": None if r.plan is None else list(r.plan.order),
         "tiled_loads": {
