@@ -173,7 +173,7 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
     tell((form, False))
     try:
         found = bound(subject.kernel)
-        leading = [str(part) for part in found.leading() if part != 0]
+        leading = list(dict.fromkeys(str(part) for part in found.leading() if part != 0))
         text = f"max({', '.join(leading)})" if len(leading) > 1 else (leading or ["0"])[0]
         form = replace(form, lower_bound=text, notes=(*form.notes, *found.notes))
     except (CommandError, InputError) as error:

@@ -64,7 +64,7 @@ def test_matmul_on_a_cpu() -> None:
 def test_tiles_and_the_interchange() -> None:
     """Bound by what L1 misses: a tile, i k j, and B by columns, all but equal by this model, lead to the L1's bound."""
     machine = load_machine("skylake_gold_6148")
-    found = advised("matmul_ijk", {"n": 512}, machine)
+    found = advised("matmul_ijk", {"n": 512}, machine, effort_s=1.0)
     assert found.now.prediction.bound == "L2"
     (order,), (tile,) = of_kind(found, "order"), of_kind(found, "tile")
     assert order.what == "order i, k, j"
@@ -79,7 +79,7 @@ def test_tiles_and_the_interchange() -> None:
 
 def test_matmul_on_a_gpu() -> None:
     machine = load_machine("v100")
-    found = advised("matmul", {"n": 256}, machine)
+    found = advised("matmul", {"n": 256}, machine, effort_s=1.0)
     kinds = {a.kind for a in found.advice}
     assert {"tile", "parallel", "type", "tensor"} <= kinds
     assert "registers" not in kinds

@@ -17,7 +17,6 @@ PRINTED = {
     "advise_triad_json": "triad --machine skylake_gold_6148 --set n=10000000 --keep-rounding --json",
     "advise_seidel": "seidel_2d --machine skylake_gold_6148 --set n=100,tsteps=4 --all",
     "advise_lstm": "lstm_forward --machine v100",
-    "advise_textbook": "matmul_ijk --machine v100_textbook --set n=64 --keep-rounding",
     "advise_apply": "triad --machine skylake_gold_6148 --set n=10000000 --apply 2",
 }
 
