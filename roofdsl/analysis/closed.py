@@ -26,15 +26,7 @@ from roofdsl.polyhedral.compulsory import compulsory
 from roofdsl.polyhedral.count import count_symbolic
 from roofdsl.polyhedral.library import MAX_OPERATIONS, LibraryFailure, TooHard, cardinality, limited
 from roofdsl.polyhedral.misses import CannotCount, Fresh, Residencies, exceeding, residencies
-from roofdsl.polyhedral.plateaus import (
-    Growth,
-    PlateauCounter,
-    PlateauLines,
-    far_point,
-    growth,
-    steps,
-    with_exact_domains,
-)
+from roofdsl.polyhedral.plateaus import Growth, PlateauCounter, PlateauLines, exact_domains, far_point, growth, steps
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse, NotCertified, reuse
 from roofdsl.polyhedral.roots import large_sizes
@@ -214,7 +206,7 @@ class ClosedForms:
     @settled
     def pieces(self) -> tuple[ArrayReuse, ...]:
         """The reuse whose pieces make up the plateaus."""
-        return self._guard(lambda: with_exact_domains(self._reuse))
+        return self._guard(lambda: exact_domains(self._reuse))
 
     def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
         """The traffic of a cache of `cache_bytes`. Raises CommandError for one smaller than a line."""

@@ -84,7 +84,7 @@ def far_point(sizes: Sizes, order: Growth) -> Any:
     return isl.Set(f"{head}{{ : {' and '.join(text) or 'true'} }}")
 
 
-def with_exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
+def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
     """The reuses, pieces whose distance has floors cut to the accesses where it is not 0.
 
     A count over parametric sets gives such pieces as hulls, with floors that are 0 where nothing is counted: on
