@@ -204,8 +204,8 @@ class _Block:
         if self.too_large:
             memory = self.machine.main_memory
             self.warnings.append(
-                f"{self.too_large:,} points touch more than {self.machine.name}'s {memory.name} holds "
-                f"({show_size(memory.size_bytes)}); their times are as if it did"
+                f"at {_count_words(self.too_large)} more is touched than {self.machine.name}'s {memory.name} holds "
+                f"({show_size(memory.size_bytes)}); the times there are as if it did"
             )
 
     def _by_tiles(self) -> Iterator[tuple[dict[str, int], Any]]:
@@ -294,6 +294,11 @@ class _Block:
         ]
 
 
+def _count_words(count: int) -> str:
+    """`1 point`, `3 points`."""
+    return "1 point" if count == 1 else f"{count:,} points"
+
+
 def _offsets(blocks: Sequence[_Block]) -> Iterator[tuple[_Block, int]]:
     offset = 0
     for block in blocks:
@@ -373,7 +378,7 @@ def _add_counted(block: _Block, offset: int, outcomes: Mapping[int, Outcome]) ->
     for name in block.level_names():
         if lacking := sum(f"{name}_bytes" not in row for row in rows):
             block.warnings.append(
-                f"{lacking:,} points, and their times, are without {name}: its exact traffic takes too long there"
+                f"{name} is left out at {_count_words(lacking)} where its exact traffic takes too long"
             )
     for name in dict.fromkeys(n for row in rows for n in row):
         here_ = [(k, row[name]) for k, row in zip(places, rows, strict=True) if name in row]

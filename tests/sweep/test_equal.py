@@ -121,4 +121,23 @@ def test_beyond_the_integers_of_floats() -> None:
     for place in range(5):
         assert_equal(k, found.table, place, machine("bare"))
     assert found.table.cell("work_flops", 4) == 2**94
-    assert "5 points" not in "".join(found.warnings) and "touch more than bare's HBM holds" in found.warnings[0]
+    assert found.warnings == (
+        "at 4 points more is touched than bare's HBM holds (16 GiB); the times there are as if it did",
+    )
+
+
+def test_a_level_that_predict_leaves_out_is_told() -> None:
+    """Its cell is empty, and what failed altogether has an empty row and a reason."""
+
+    def runner(tasks: Sequence[Task]) -> Iterator[Outcome]:
+        rows = [row_of(predict(t.kernel, dict(t.values), t.machine, t.options), moves_only=False) for t in tasks]
+        del rows[0]["L2_bytes"]
+        yield from (Outcome(t.index, row) for t, row in zip(tasks[:2], rows, strict=False))
+        yield Outcome(tasks[2].index, None, "too hard")
+
+    gemv = Variant(written("gemv"), {})
+    found = sweep([gemv], {"n": (9, 11, 13)}, [machine("three")], Options(), runner=runner)
+    assert found.warnings == ("L2 is left out at 1 point where its exact traffic takes too long",)
+    assert found.table.cells("L2_bytes")[0] is None and found.table.cells("L2_bytes")[1] > 0
+    assert found.failures == (({"machine": "three", "n": 13}, "too hard"),)
+    assert [found.table.cell(n, 2) for n in ("n", "time_s", "bound", "work_flops")] == [13, None, None, None]
