@@ -102,7 +102,8 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     found = _guarded("the flow of values", lambda: _flow(simple, numbers or {}), notes)
     if found is None:
         return Bound(kernel, simple, size, _touched(plain), None, None, None, 0, False, tuple(notes), None)
-    once = _compulsory(found)
+    counted = _guarded("the count of what is read", lambda: _compulsory(found), notes)
+    once = counted if counted is not None else Compulsory(sympy.Integer(0), (), sympy.Integer(0))
     partitioned = _guarded("the partition argument", lambda: partition(found, size), notes)
     waves = _guarded("the stencil argument", lambda: stencil(found, size), notes)
     narrow = None

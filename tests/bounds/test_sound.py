@@ -15,6 +15,8 @@ from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
 from tests.bounds.belady import loads, random_order, tasks
 from tests.oracle.enumerate import admissible
+from tests.oracle.families import Family, families
+from tests.oracle.loading import kernel_of
 
 POLYBENCH = sorted((Path(__file__).parents[2] / "models" / "polybench").glob("*.roof"))
 DEEP = 4
@@ -59,3 +61,15 @@ def test_no_order_loads_less(path: Path, pytestconfig: pytest.Config) -> None:
             for number, order in enumerate(orders):
                 least = loads(order, size)
                 assert value <= least, f"{argument}: {value} > {least} at {params}, S = {size}, order {number}"
+
+
+@pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
+def test_other_loops(family: Family) -> None:
+    """Reversed, triangular, tiled, guarded and other loops, in the written order."""
+    kernel = kernel_of(family.text)
+    found = bound(kernel)
+    for params in family.sizes:
+        written = tasks(kernel, params)
+        for size in (1, 3, 8, 20) if len(written) < 5000 else ():
+            value, argument = found.at(params, size)
+            assert value <= loads(written, size), f"{argument} at {params}, S = {size}"
