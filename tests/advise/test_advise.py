@@ -35,7 +35,7 @@ def assert_as_predicted(found: Advised, machine: Machine, options: Options | Non
     """Every gain is the quotient of two predictions, or at least not above it where it is a bound."""
     values = dict(found.now.prediction.parameters)
     for one in found.advice:
-        if not one.text:
+        if not one.text or one.kind == "chain":  # what is printed for a chain is tested on the command line
             continue
         own = options or Options()
         then = predict(lowered(one.text, found.kernel, values), values, machine, own)
@@ -48,7 +48,7 @@ def assert_as_predicted(found: Advised, machine: Machine, options: Options | Non
 
 def test_matmul_on_a_cpu() -> None:
     machine = load_machine("skylake_gold_6148")
-    found = advised("matmul_ijk", {"n": 48}, machine)
+    found = advised("matmul_ijk", {"n": 48}, machine, effort_s=1.0)
     assert found.now.prediction.bound == "L1"
     assert_as_predicted(found, machine)
     gains = [a.gain for a in found.advice if a.kind != "chain"]

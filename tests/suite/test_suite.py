@@ -66,9 +66,15 @@ def test_what_is_refused_is_told(table: list[Row]) -> None:
     assert "    lost: it has no text" in text
 
 
-def test_a_limit_leaves_what_was_found() -> None:
-    found = rows(subjects("large")[:1], load_machine("skylake_gold_6148"), Options(), 0.01, lambda part, step: None)
-    assert found[0].notes == ("operations not found in 0.01 s",)
+def test_a_limit_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forever(*args: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr("roofdsl.suite.rows.predict", forever)
+    found = rows(subjects()[:1], load_machine("skylake_gold_6148"), Options(), 1.0, lambda part, step: None)
+    assert found[0].notes == ("the prediction not found in 1 s",)
+    assert found[0].work == 3 * 20 * 25 * 30 + 20 * 25 and found[0].prediction is None
 
 
 def test_csv_has_every_number(table: list[Row]) -> None:
