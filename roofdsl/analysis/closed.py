@@ -359,7 +359,10 @@ class ClosedForms:
         try:
             with limited(f"kernel {self.kernel.name}", self._limit):
                 return compute()
-        except (CannotCount, LibraryFailure, NotAffine, NotCertified, TooHard) as error:
+        except TooHard as error:
+            instead = "values at given sizes are found all the same (--set, or `simulate --histogram`)"
+            raise NoClosedForm(f"{error.message}; {instead}") from error
+        except (CannotCount, LibraryFailure, NotAffine, NotCertified) as error:
             raise NoClosedForm(str(error).split("\n")[0]) from error
 
 
