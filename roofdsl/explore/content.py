@@ -281,6 +281,7 @@ class _Collector:
     def plateau(self, of: PlateauForm) -> Json:
         return {
             "start": self.number(function(Cases((Case((), of.start),)))),
+            "end": None if of.end is None else self.number(function(Cases((Case((), of.end),)))),
             "whole": self.held(of.whole),
             "text": _typeset(neat_text(of.leading)),
         }

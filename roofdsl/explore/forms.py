@@ -12,6 +12,7 @@ from roofdsl.analysis.derived import Derivation, Traffics
 from roofdsl.analysis.fixed import FixedForms
 from roofdsl.analysis.operations import StatementOperations
 from roofdsl.analysis.results import OPERATION_CLASSES
+from roofdsl.analysis.reuse_steps import ReuseFacts
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Compare, Condition, Const, Product, Sym
 from roofdsl.loops.model import Kernel, Traffic
@@ -39,11 +40,14 @@ class Held(Record):
 
 
 class PlateauForm(Record):
-    """A plateau of Q(Z): the cache from which it holds (leading terms), its bytes with all lower orders."""
+    """A plateau of Q(Z): the caches from which it holds and from which it no longer does (leading terms; None: it is
+    the last), its bytes with all lower orders. Between one plateau's end and the next one's start lies a step.
+    """
 
     start: Quasi
     whole: Held
     leading: Quasi
+    end: Quasi | None
 
 
 class TrafficForms(Record):
@@ -80,7 +84,12 @@ class TrafficForms(Record):
             int(self.least_bytes * ratio),
             None if self.compulsory is None else scaled(self.compulsory),
             tuple(map(scaled, self.lines)),
-            tuple(PlateauForm(p.start * ratio, scaled(p.whole), p.leading * ratio) for p in self.plateaus),
+            tuple(
+                PlateauForm(
+                    p.start * ratio, scaled(p.whole), p.leading * ratio, None if p.end is None else p.end * ratio
+                )
+                for p in self.plateaus
+            ),
             self.note,
         )
 
@@ -129,17 +138,21 @@ def of_derivation(d: Derivation) -> TrafficForms:
     """The forms of a derivation with `any_cache`, in lines of an element."""
     total = None if d.any_cache is None else d.any_cache.bytes
     sizes = [a.type.bytes for a in d.kernel.arrays if not a.is_scalar]
-    plateaus = []
+    plateaus: list[PlateauForm] = []
     symbols = {p.name for p in d.kernel.parameters}
     stated = {
         n: v for n, v in ((p.name, d.values.get(p.name, p.default)) for p in d.kernel.parameters) if v is not None
     }
-    for p in d.plateaus:
-        if p.from_bytes.form is None or p.bytes.form is None or p.all_bytes.form is None:
-            continue
-        start, leading = p.from_bytes.form.single, p.bytes.form.single
-        if start is not None and leading is not None:
-            plateaus.append(PlateauForm(start, held(p.all_bytes.form, _numbers(d, symbols, stated)), leading))
+    fixed = _numbers(d, symbols, stated)
+    rows = [(p.from_bytes.form, p.all_bytes.form, p.bytes.form) for p in d.plateaus]
+    starts = [start.single for start, _, _ in rows if start is not None and start.single is not None]
+    try:
+        ends = _ends(ClosedForms(d.kernel, fixed), starts) if len(starts) == len(rows) else []
+    except NoClosedForm:
+        ends = []
+    for (_, whole, leading), start, end in zip(rows, starts, ends, strict=False):
+        if whole is not None and leading is not None and leading.single is not None:
+            plateaus.append(PlateauForm(start, held(whole, fixed), leading.single, end))
     return TrafficForms(
         None,
         d.convention,
@@ -201,7 +214,11 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
         except NoClosedForm as error:
             notes.append(str(error))
         try:
-            plateaus = [PlateauForm(r.from_bytes, held(r.all_bytes), r.bytes) for r in _regimes(forms, convention)]
+            found = _regimes(forms, convention)
+            ends = _ends(forms, [r.from_bytes for r in found])
+            plateaus = [
+                PlateauForm(r.from_bytes, held(r.all_bytes), r.bytes, end) for r, end in zip(found, ends, strict=True)
+            ]
         except NoClosedForm as error:
             notes.append(str(error))
     else:
@@ -217,6 +234,12 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
         tuple(plateaus),
         notes[0] if notes else "",
     )
+
+
+def _ends(forms: ClosedForms, starts: Sequence[Quasi]) -> list[Quasi | None]:
+    """Where the plateaus that begin at `starts` end: where the next step does begin. Raises NoClosedForm."""
+    steps, key = ReuseFacts(forms, {}).steps, forms.order.key
+    return [next((step.low for step in steps if key(step.high) > key(start)), None) for start in starts]
 
 
 def _regimes(forms: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:

@@ -127,10 +127,10 @@ function crossingText(state, change, kernel, k) {
   if (now.problem) return [`${now.problem}.`];
   if (!parameter || now.work === 0) return [];
   const predict = (values) => predicted(state, k, values);
-  const found = crossings(kernel, parameter.name, parameter.most, state.sizes[k], predict);
+  const { found, unknown } = crossings(kernel, parameter.name, parameter.most, state.sizes[k], predict);
   if (found.length === 0) {
     const longer = termName(now.compute >= now.memory ? "compute" : machineOf(state).memory.name);
-    return [...longer, ` is the longer for every ${parameter.name} up to ${grouped(parameter.most)}.`];
+    return [...longer, ` is the longer for every ${parameter.name} up to ${grouped(parameter.most)}${unknown ? " at which Q is known" : ""}.`];
   }
   return found.slice(0, 3).flatMap(({ size, compute }, index) => [
     index > 0 ? "; " : "",

@@ -126,7 +126,7 @@ function runsOf(points) {
   const runs = [];
   for (const point of points) {
     const last = runs[runs.length - 1];
-    const kind = (p) => (["plateau", "least"].includes(p.how) ? p.how : "exact") + p.elements;
+    const kind = (p) => (["plateau", "step", "least"].includes(p.how) ? p.how : "exact") + p.elements;
     if (last && kind(last[0]) === kind(point)) last.push(point);
     else runs.push([point]);
   }
@@ -157,5 +157,5 @@ function curveText(kernel, entry, now, chosen) {
   const why = entry.forms.length > 1 && now.moved.elements && entry.forms[0].note ? ` (${entry.forms[0].note})` : "";
   return `${cache}, ${kernel.name} moves ${showBytes(now.bytes)}${intensity}: ${howText(now.moved)}${why}. `
     + `Fully associative LRU, ${lines}, convention ${entry.convention} (${entry.because}). `
-    + "Solid: closed form. Dashed: plateaus, whose ends are leading terms.";
+    + "Solid: closed form. Dashed: plateaus. Dotted: at most.";
 }

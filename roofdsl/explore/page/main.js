@@ -118,6 +118,7 @@ function drawTable(state, table, notes) {
 /** Before a number of bytes that is not to the last byte what the machine moves. */
 function signOf(moved) {
   if (moved.how === "least") return "≥ ";
+  if (moved.how === "step") return "≤ ";
   return isExact(moved) ? "" : "≈ ";
 }
 

@@ -25,15 +25,29 @@ function allowed(kernel, values) {
 
 // ---- traffic ----
 
-/** Q on the last plateau that a cache reaches; null where none is stated. */
+const AFTER = 1.5; // of the leading term of a plateau's start, and of its end: beyond lies no lower order of it
+const BEFORE = 0.75;
+
+/**
+ * Q where plateaus tell: on one, well after its start and well before its end; else in a step, at most what the plateau
+ * before it has and at least what the next one has. null where none is stated.
+ */
 function plateauAt(forms, values, cache) {
   const sizes = sizesOf(values);
-  for (let k = forms.plateaus.length - 1; k >= 0; k -= 1) {
-    const plateau = forms.plateaus[k];
-    if (!holds(cache, FUNCTIONS[plateau.start](sizes))) continue;
-    return movedBy(plateau.whole, sizes, "plateau");
-  }
-  return null;
+  const rows = forms.plateaus.map((plateau) => ({
+    start: toNumber(FUNCTIONS[plateau.start](sizes)),
+    end: plateau.end === null ? Infinity : toNumber(FUNCTIONS[plateau.end](sizes)),
+    moved: movedBy(plateau.whole, sizes, "plateau"),
+  }));
+  if (rows.length === 0 || rows.some((row) => row.moved === null)) return null;
+  const bytes = Number(cache);
+  let k = rows.length - 1;
+  while (k > 0 && bytes < AFTER * rows[k].start) k -= 1;
+  const next = rows[k + 1];
+  const { moved } = rows[k];
+  if (bytes < BEFORE * rows[k].end && (!next || bytes < next.start)) return moved;
+  const least = next ? next.moved : movedBy(forms.compulsory, sizes, "compulsory");
+  return least && { ...moved, how: "step", least: toNumber(least.bytes) };
 }
 
 /** Bytes that a cache must have to hold every line touched; null where that has no form. */
@@ -82,13 +96,19 @@ function isExact(found) {
   return ["exact", "fits", "compulsory"].includes(found.how) && !found.elements && !found.form.words;
 }
 
+/** Whether a number of bytes is a bound on what is moved and no more. */
+function isBound(found) {
+  return found.how === "least" || found.how === "step";
+}
+
 /** How a number of bytes was come by, in a sentence. */
 function howText(found) {
   const said = {
     exact: "the closed form of Q(Z)",
     fits: "all data fit, and each moves once",
     compulsory: "fast memory without bound",
-    plateau: "on a plateau of Q(Z), between steps whose places are leading terms",
+    plateau: "on a plateau of Q(Z), away from steps whose places are leading terms",
+    step: `at most this, in a step of Q(Z) between plateaus; at least ${showBytes(found.least ?? 0)}`,
     least: "at least this much: no closed form is found at this cache, and compulsory traffic is shown",
   }[found.how];
   const lines = found.elements ? "; counted in single elements, for want of a form in the machine's lines" : "";
@@ -185,16 +205,18 @@ function stepOf(kernel, values, name) {
 
 /**
  * Sizes of a parameter from which on arithmetic takes at least as long as memory, or no longer does:
- * [{size, compute}], from small to large. Between a few hundred sizes each change is looked for by halving.
+ * {found: [{size, compute}], from small to large, unknown: whether Q is only bounded at some size}. Between a few
+ * hundred sizes each change is looked for by halving.
  */
 function crossings(kernel, name, most, values, predict) {
   const step = stepOf(kernel, values, name);
   const computes = (k) => {
     const found = predict({ ...values, [name]: k * step });
-    return found.problem || found.work === 0 || found.moved.how === "least" ? null : found.compute >= found.memory;
+    return found.problem || found.work === 0 || isBound(found.moved) ? null : found.compute >= found.memory;
   };
   const stops = stopsUpTo(Math.max(1, Math.floor(most / step)), 4);
   const out = [];
+  let unknown = false;
   let [last, before] = [stops[0], computes(stops[0])];
   for (const k of stops.slice(1)) {
     const now = computes(k);
@@ -207,9 +229,10 @@ function crossings(kernel, name, most, values, predict) {
       }
       out.push({ size: high * step, compute: now });
     }
-    [last, before] = [k, now];
+    if (now === null) unknown = true;
+    else [last, before] = [k, now];
   }
-  return out;
+  return { found: out, unknown };
 }
 
 /** Whole numbers from 1 up to `most`, `each` in an octave. */

@@ -225,7 +225,7 @@ function pointMark(state, point, x, y, labels, main, beta) {
     const roof = y.clamped(Math.min(main.rate, point.intensity * beta));
     if (py - roof > 14) group.append(shape("line", { class: "drop", x1: px, x2: px, y1: roof, y2: py - 8 }));
   }
-  group.append(marker(k, px, py, point.radius + (k === state.focus ? 1.5 : 0), { class: found.moved.how === "least" ? "point open" : "point" }));
+  group.append(marker(k, px, py, point.radius + (k === state.focus ? 1.5 : 0), { class: isBound(found.moved) ? "point open" : "point" }));
   const values = hasRoom(x) ? sizesText(DATA.kernels[k], state.sizes[k]) : "";
   const text = point.intensity === null
     ? `${DATA.kernels[k].name}: ${showBandwidth(found.bytesPerSecond, 3)}`
