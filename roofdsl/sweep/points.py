@@ -88,26 +88,29 @@ def here(tasks: Sequence[Task]) -> Iterator[Outcome]:
     return map(solve, tasks)
 
 
+def _insisting(one_round: Runner, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """The outcomes of up to TRIES rounds: what is missing of one, or not final in it, goes to the next."""
+    left = {task.index: task for task in tasks}
+    failures: dict[int, Outcome] = {}
+    for _ in range(TRIES):
+        for outcome in one_round(list(left.values())):
+            if outcome.row is None and not outcome.final:
+                failures[outcome.index] = outcome
+            elif left.pop(outcome.index, None) is not None:
+                yield outcome
+        if not left:
+            return
+    for index in left:
+        yield failures.get(index, Outcome(index, None, f"its process ended {TRIES} times"))
+
+
 def on_cores(jobs: int) -> Runner:
     """Spread over `jobs` processes of this machine."""
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
         if jobs == 1 or len(tasks) <= FEW:
-            yield from here(tasks)
-            return
-        left = {task.index: task for task in tasks}
-        failures: dict[int, Outcome] = {}
-        for _ in range(TRIES):
-            for outcome in _pool(list(left.values()), jobs):
-                if outcome.row is None and not outcome.final:
-                    failures[outcome.index] = outcome
-                    continue
-                del left[outcome.index]
-                yield outcome
-            if not left:
-                return
-        for index in left:
-            yield failures.get(index, Outcome(index, None, f"its process ended {TRIES} times"))
+            return here(tasks)
+        return _insisting(lambda left: _pool(left, jobs), tasks)
 
     return run
 
@@ -146,12 +149,8 @@ _one_at_a_time = Lock()
 
 
 def _on_worker(task: Task) -> Outcome:
-    """As `solve`; what may go well another time is raised, so that the scheduler tries again."""
     with _one_at_a_time:
-        outcome = solve(task)
-    if outcome.row is None and not outcome.final:
-        raise RuntimeError(outcome.failure)
-    return outcome
+        return solve(task)
 
 
 def on_cluster(address: str) -> Runner:
@@ -159,7 +158,7 @@ def on_cluster(address: str) -> Runner:
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
         try:
-            from distributed import Client, as_completed
+            from distributed import Client
         except ImportError:
             raise CommandError(
                 "--scheduler needs dask's distributed", "install it: pip install 'roofdsl[cluster]'"
@@ -169,13 +168,20 @@ def on_cluster(address: str) -> Runner:
         except (OSError, ValueError, TypeError) as error:
             raise CommandError(f"no scheduler answers at `{address}`", str(error).split("\n")[0]) from None
         with client:
-            futures = [client.submit(_on_worker, task, pure=False, retries=TRIES - 1) for task in tasks]
-            keys = {future.key: task.index for future, task in zip(futures, tasks, strict=True)}
-            for future in as_completed(futures, loop=client.loop):
-                if future.status == "finished":
-                    yield future.result()
-                else:
-                    why = future.exception()
-                    yield Outcome(keys[future.key], None, f"{type(why).__name__}: {str(why).split(chr(10))[0]}")
+            yield from _insisting(lambda left: _cluster_round(client, left), tasks)
 
     return run
+
+
+def _cluster_round(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """The scheduler moves what a worker had that died to another; what fails all the same is not final."""
+    from distributed import as_completed
+
+    futures = [client.submit(_on_worker, task, pure=False) for task in tasks]
+    index_of = {future.key: task.index for future, task in zip(futures, tasks, strict=True)}
+    for future in as_completed(futures, loop=client.loop, raise_errors=False):
+        try:
+            yield future.result()  # waits again where the result was lost with its worker
+        except Exception as error:
+            why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            yield Outcome(index_of[future.key], None, why, final=False)
