@@ -114,7 +114,9 @@ class Values:
 
     @staticmethod
     def _nothing(array: Array, shape: tuple[int, ...]) -> Numbers:
-        return np.zeros(shape, np.int64) if array.type.kind == "int" else np.full(shape, np.nan)
+        if array.type.kind == "int":
+            return np.zeros(shape, np.int64)
+        return np.full(shape, np.nan, np.complex128 if array.type.kind == "complex" else np.float64)
 
     # ---- integers ----
 

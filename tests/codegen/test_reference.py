@@ -187,3 +187,21 @@ def test_rounds_to_the_nearest(name: str) -> None:
 def test_f8_saturates() -> None:
     assert (decode(encode(np.array([1e9, -1e9, 460.0]), "f8"), "f8") == [448, -448, 448]).all()
     assert LARGEST["f8"] == 448
+
+
+@pytest.mark.parametrize("type_name", ["c64", "c128"])
+def test_complex_outputs_and_temporaries_keep_their_imaginary_parts(type_name: str) -> None:
+    text = f"""
+kernel turned(n):
+    in A: {type_name}[n]
+    out B: {type_name}[n]
+    temp T: {type_name}[n]
+    for i in range(n):
+        T[i] = A[i]
+    for i in range(n):
+        B[i] = T[i] * T[i]
+"""
+    own = kernel_of(text)
+    a = np.array([1 + 2j, -3 + 0.5j, 1j], np.complex64 if type_name == "c64" else np.complex128)
+    found = reference(own, {"n": 3}, {"A": a})
+    np.testing.assert_allclose(found.values["B"].astype(complex), a.astype(complex) ** 2)
