@@ -28,6 +28,7 @@ from roofdsl.predict.kernel import Options
 from roofdsl.predict.time import Prediction
 
 if TYPE_CHECKING:
+    from roofdsl.analysis.at import TrafficAt
     from roofdsl.analysis.derived import Derivation
     from roofdsl.lang.checked import CheckedFile
     from roofdsl.measure.results import Measurement
@@ -46,6 +47,7 @@ __all__ = [
     "measure",
     "predict",
     "roofline",
+    "traffic_at",
     "traffic_figure",
 ]
 
@@ -98,6 +100,24 @@ def derive(
         steps=steps,
         any_cache=any_cache,
     )
+
+
+def traffic_at(
+    source: Kernel | str | Path,
+    cache: int | str | None = None,
+    *,
+    line: int | str | None = None,
+    traffic: Traffic | None = None,
+    **sizes: int,
+) -> TrafficAt:
+    """Loads, stores and bytes through a cache at given sizes, exact, without any closed form; quicker than `derive`."""
+    from roofdsl.analysis.at import traffic_at as found
+    from roofdsl.analysis.deep import require_legal
+
+    own = _kernel(source, sizes)
+    require_legal(own)
+    convention = traffic or own.traffic or "load_store"
+    return found(own, _parameters(own, sizes), _bytes(cache), _bytes(line), convention)
 
 
 def predict(

@@ -7,7 +7,7 @@
 # %%
 from random import Random
 
-from roofdsl.api import derive, kernel, traffic_figure
+from roofdsl.api import derive, kernel, traffic_at, traffic_figure
 
 # %% [markdown]
 # ## Reuse distance
@@ -59,10 +59,10 @@ def lru_loads(n: int, elements: int) -> int:
 random = Random(1)
 for _ in range(5):
     n, elements = random.randint(3, 9), random.randint(1, 90)
-    derived = derive("matmul", traffic="load_store", cache=8 * elements, n=n)
+    derived = traffic_at("matmul", 8 * elements, traffic="load_store", n=n).loads_bytes
     mine = lru_loads(n, elements)
-    print(f"n = {n}, Z = {8 * elements:3} B: {mine} elements loaded, derived {derived.at_cache.loads.value / 8}")
-    assert 8 * mine == derived.at_cache.loads.value
+    print(f"n = {n}, Z = {8 * elements:3} B: {mine} elements loaded, derived {derived // 8}")
+    assert 8 * mine == derived
 
 # %% [markdown]
 # Not nearly: exactly, for every n and Z. As a closed form in both:
@@ -85,9 +85,9 @@ kernel ikj(n):
         C[i, j] += A[i, k] * B[k, j]
 """)
 for name, source in (("i, j, k", "matmul"), ("i, k, j", ikj)):
-    by_element = derive(source, cache="32 KiB", n=200, traffic="load_store").at_cache.bytes.value
-    by_line = derive(source, cache="32 KiB", line=64, n=200, traffic="load_store").at_cache.bytes.value
-    print(f"{name}: {float(by_element) / 1e6:6.1f} MB by elements, {float(by_line) / 1e6:6.1f} MB by lines of 64 B")
+    by_element = traffic_at(source, "32 KiB", n=200, traffic="load_store").bytes
+    by_line = traffic_at(source, "32 KiB", line=64, n=200, traffic="load_store").bytes
+    print(f"{name}: {by_element / 1e6:6.1f} MB by elements, {by_line / 1e6:6.1f} MB by lines of 64 B")
 
 # %% [markdown]
 # Memory is moved in lines of 8 numbers. Down a column of B each of them brings 7 that nobody asked for, unless

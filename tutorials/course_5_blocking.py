@@ -7,7 +7,7 @@
 # %%
 from matplotlib.figure import Figure
 
-from roofdsl.api import derive, kernel, machine, predict, roofline
+from roofdsl.api import derive, kernel, machine, predict, roofline, traffic_at
 
 # %% [markdown]
 # ## Tiles
@@ -36,15 +36,15 @@ for plateau in derive(tiled).plateaus:
 #
 # ## How large?
 #
-# The rule of thumb is that three tiles have to fit. A cache of 32 KiB holds three of side 36. It also holds one
-# of side 60, with room for some rows. Smaller tiles that stay altogether, or larger ones of which only one
-# stays? Compare 16/32 with 24/60 before you look.
+# The rule of thumb is that three tiles have to fit. A cache of 8 KiB holds three of side 18. It also holds one
+# of side 30, with room for some rows. Smaller tiles that stay altogether, or larger ones of which only one
+# stays? Compare 16/15 with 24/30 before you look.
 
 # %%
-n = 480
-sides = [4, 8, 12, 16, 20, 24, 30, 32, 40, 48, 60, 80, 96]
-moved = [float(derive(tiled, cache="32 KiB", n=n, b=b).at_cache.bytes.value) for b in sides]
-plain = float(derive("matmul", traffic="once", cache="32 KiB", n=n).at_cache.bytes.value)
+n = 240
+sides = [5, 8, 12, 15, 20, 24, 30, 40, 60]
+moved = [traffic_at(tiled, "8 KiB", n=n, b=b).bytes for b in sides]
+plain = traffic_at("matmul", "8 KiB", traffic="once", n=n).bytes
 best = sides[moved.index(min(moved))]
 print(f"best tile: {best}, {plain / min(moved):.1f} times less traffic than without tiles")
 
@@ -54,21 +54,21 @@ axes.loglog(sides, [q / 1e6 for q in moved], "o-", label="tiles of b x b")
 axes.axhline(plain / 1e6, color="#D55E00", linestyle="--", label="no tiles")
 for tiles, style in ((4, ":"), (1, "-.")):
     axes.axvline(
-        (32768 / (8 * tiles)) ** 0.5,
+        (8192 / (8 * tiles)) ** 0.5,
         color="#666666",
         linestyle=style,
-        label=f"32 KiB hold {tiles} tile{'s' if tiles > 1 else ''}",
+        label=f"8 KiB hold {tiles} tile{'s' if tiles > 1 else ''}",
     )
 axes.set_xlabel("b")
-axes.set_ylabel(f"Q(32 KiB) at n = {n} (MB)")
+axes.set_ylabel(f"Q(8 KiB) at n = {n} (MB)")
 axes.legend()
 axes.grid(alpha=0.3)
 figure.savefig("course_5_tiles.png", dpi=110)
-assert best == 60
+assert best == 30
 
 # %% [markdown]
-# The larger tiles win: 24/60 is less than 16/32. The rule of thumb is not the optimum, and the closed forms
-# said so before anything was run. And a tile that does not fit any more loses nearly everything: at 80 the
+# The larger tiles win: 24/30 is less than 16/15. The rule of thumb is not the optimum, and the closed forms
+# said so before anything was run. And a tile that does not fit any more loses nearly everything: at 40 the
 # traffic is back where it was without tiles.
 
 # %% [markdown]
@@ -78,12 +78,12 @@ assert best == 60
 
 # %%
 laptop = machine("""
-machine laptop "One core and 32 KiB":
+machine laptop "One core and 8 KiB":
     peak f64 fma 40 GFLOP/s
-    cache L2 32 KiB, 200 GB/s, line 64 B, write_allocate
+    cache L2 8 KiB, 200 GB/s
     memory RAM 16 GiB, 10 GB/s
 """)
-before, after = predict("matmul", laptop, n=n), predict(tiled, laptop, n=n, b=60)
+before, after = predict("matmul", laptop, n=n), predict(tiled, laptop, n=n, b=30)
 roofline(before, after, on=[laptop], path="course_5_roofline.png", title="The same work on fewer bytes")
 print(
     f"{float(before.expected_s):.3f} s, bound by {before.bound}; tiled {float(after.expected_s):.3f} s, {after.bound}"

@@ -19,6 +19,7 @@ from roofdsl.api import (
     measure,
     predict,
     roofline,
+    traffic_at,
     traffic_figure,
 )
 from roofdsl.cli.main import run
@@ -114,3 +115,10 @@ def test_what_is_derived_prints_itself(capsys: pytest.CaptureFixture[str]) -> No
     assert derive("copy").intensity.expr is None and "nothing" in str(derive("copy").intensity)
     assert run(["derive", "gemv", "--traffic", "once"]) == 0
     assert str(d) == capsys.readouterr().out.rstrip("\n")
+
+
+def test_traffic_at_sizes_is_derive_s_value() -> None:
+    found = traffic_at("matmul", "2 KiB", line=64, traffic="load_store", n=24)
+    d = derive("matmul", cache="2 KiB", line=64, traffic="load_store", n=24).at_cache
+    assert d.loads is not None and (found.bytes, found.loads_bytes) == (d.bytes.value, d.loads.value)
+    assert traffic_at("copy", n=8, traffic="once").bytes == 128
