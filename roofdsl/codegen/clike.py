@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -137,6 +138,6 @@ class CLike(Syntax):
     def declare(self, name: str, kind: Computed, value: Text, constant: bool) -> str:
         return self.end(f"{'const ' if constant else ''}{self.names[kind]} {name} = {value.text}")
 
+    @abstractmethod
     def pointer(self, type_: ElementType, name: str, written: bool) -> str:
         """The declaration of an array argument."""
-        raise NotImplementedError

@@ -23,7 +23,7 @@ from roofdsl.codegen.kernels import (
 )
 from roofdsl.codegen.names import renamed
 from roofdsl.codegen.python import PythonSyntax
-from roofdsl.codegen.syntax import Lines, Syntax
+from roofdsl.codegen.syntax import Lines
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import For, Kernel, Node
 from roofdsl.loops.transform import apply
@@ -57,7 +57,7 @@ def generate(
         from roofdsl.codegen.cuda import generate_cuda
 
         return generate_cuda(plain_kernel, chosen, known, sizes or {})
-    syntax: Syntax = PythonSyntax() if target == "python" else CSyntax()
+    syntax: PythonSyntax | CSyntax = PythonSyntax() if target == "python" else CSyntax()
     parallel = outermost(plain_kernel.body, known) if chosen == "parallel" else []
     if chosen == "parallel" and not parallel:
         message = f"kernel {kernel.name} has no loop whose iterations are known to be independent"
@@ -70,7 +70,7 @@ def generate(
     if isinstance(syntax, PythonSyntax):
         source = _python(plain_kernel, syntax, emitter, function, bool(parallel))
     else:
-        source = _c(plain_kernel, syntax, emitter, function, bool(parallel))  # type: ignore[arg-type]
+        source = _c(plain_kernel, syntax, emitter, function, bool(parallel))
     spread = tuple(dict.fromkeys(loop.var for loop in parallel))
     return Generated(kernel.name, target, chosen, source, function, arguments(plain_kernel), spread)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -41,7 +42,7 @@ class Lines:
         self.lines.append("    " * self.depth + text if text else "")
 
 
-class Syntax:
+class Syntax(ABC):
     """A target language: how expressions, loops and declarations are written.
 
     `helpers` collects the names of the functions that the text calls and that have to be defined before it.
@@ -62,45 +63,45 @@ class Syntax:
 
     # ---- integers ----
 
-    def floor_div(self, a: Text, b: Text) -> Text:
-        raise NotImplementedError
+    @abstractmethod
+    def floor_div(self, a: Text, b: Text) -> Text: ...
 
-    def mod(self, a: Text, b: Text) -> Text:
-        raise NotImplementedError
+    @abstractmethod
+    def mod(self, a: Text, b: Text) -> Text: ...
 
+    @abstractmethod
     def extremum(self, function: str, terms: Sequence[Text]) -> Text:
         """`min` or `max` of integers."""
-        raise NotImplementedError
 
-    def negation(self, condition: Text) -> Text:
-        raise NotImplementedError
+    @abstractmethod
+    def negation(self, condition: Text) -> Text: ...
 
     # ---- values ----
 
-    def literal(self, value: float, kind: Computed) -> Text:
-        raise NotImplementedError
+    @abstractmethod
+    def literal(self, value: float, kind: Computed) -> Text: ...
 
+    @abstractmethod
     def convert(self, value: Text, source: Computed, to: Computed) -> Text:
         """A value of one computed type as another; real to complex, never complex to real."""
-        raise NotImplementedError
 
+    @abstractmethod
     def from_index(self, value: Text, to: Computed) -> Text:
         """Integer arithmetic of loop variables as a value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
         """A function of the language; the arguments are of type `kind`, the complex one for abs, real, imag, conj."""
-        raise NotImplementedError
 
-    def choice(self, condition: Text, a: Text, b: Text) -> Text:
-        raise NotImplementedError
+    @abstractmethod
+    def choice(self, condition: Text, a: Text, b: Text) -> Text: ...
 
+    @abstractmethod
     def quotient(self, a: Text, b: Text) -> Text:
         """Integer division, truncated."""
-        raise NotImplementedError
 
-    def element(self, array: Array, name: str, subscripts: Sequence[Text], dims: Sequence[Text]) -> Text:
-        raise NotImplementedError
+    @abstractmethod
+    def element(self, array: Array, name: str, subscripts: Sequence[Text], dims: Sequence[Text]) -> Text: ...
 
     def widen(self, stored: Text, type_: ElementType) -> Text:
         """A stored element of a reduced type as f32."""
@@ -112,34 +113,30 @@ class Syntax:
 
     # ---- statements ----
 
-    def open(self, out: Lines, header: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def open(self, out: Lines, header: str) -> None: ...
 
-    def close(self, out: Lines) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def close(self, out: Lines) -> None: ...
 
-    def otherwise(self, out: Lines) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def otherwise(self, out: Lines) -> None: ...
 
     def end(self, statement: str) -> str:
         """A statement with what ends it."""
         return statement
 
+    @abstractmethod
     def loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
         """Opens a loop of one thread."""
-        raise NotImplementedError
 
-    def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
-        """Opens a loop whose iterations are shared by the cores."""
-        raise NotImplementedError
-
+    @abstractmethod
     def condition(self, out: Lines, text: str) -> None:
         """Opens an `if`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def declare(self, name: str, kind: Computed, value: Text, constant: bool) -> str:
         """A local variable with its first value."""
-        raise NotImplementedError
 
     def stored(self, value: Text, kind: Computed, array: Array) -> Text:
         """A value as it is assigned to an element or scalar of memory."""

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from roofdsl.analysis.derived import Derivation
 from roofdsl.analysis.report.blocks import (
     Block,
-    Code,
     Equations,
     Heading,
-    Math,
     Paragraph,
     Sentence,
     Table,
+    inline_html,
     without_empty_columns,
 )
 from roofdsl.analysis.report.derive_steps import step_blocks
@@ -52,16 +51,7 @@ def _lines(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def _inline(content: Sentence) -> str:
-    parts = []
-    for part in content:
-        match part:
-            case Math():
-                parts.append(mathml(part.latex))
-            case Code(words):
-                parts.append(f"<code>{html.escape(words)}</code>")
-            case _:
-                parts.append(html.escape(part))
-    return "".join(parts)
+    return inline_html(content, mathml)
 
 
 def source_html(kernel: Kernel) -> str:

@@ -6,7 +6,7 @@ A formula is a `Math`, which knows itself as text and as LaTeX; sentences and ce
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from roofdsl.analysis.formulas import Quotient
@@ -251,17 +251,22 @@ def to_html(blocks: Sequence[Block]) -> Iterator[str]:
                 yield "</table>"
 
 
-def _html(content: Sentence) -> str:
-    return "".join(_html_part(part) for part in content)
+def inline_html(content: Sentence, formula: Callable[[str], str]) -> str:
+    """A sentence as HTML, its LaTeX set by `formula`."""
+    return "".join(_inline_part(part, formula) for part in content)
 
 
-def _html_part(part: Inline) -> str:
+def _inline_part(part: Inline, formula: Callable[[str], str]) -> str:
     match part:
         case Math():
-            return mathjax(part.latex)
+            return formula(part.latex)
         case Code(words):
             return f"<code>{html.escape(words)}</code>"
     return html.escape(part)
+
+
+def _html(content: Sentence) -> str:
+    return inline_html(content, mathjax)
 
 
 def mathjax(formula: str) -> str:
