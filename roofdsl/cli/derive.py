@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from roofdsl.cli.options import (
-    choose,
+    choose_whole,
     json_option,
     kernels_of,
     parse_size_option,
     set_option,
+    settings_of,
     show_json,
     size_option,
     traffic_option,
 )
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
+
+if TYPE_CHECKING:
+    from roofdsl.analysis.derived import Derivation
+    from roofdsl.analysis.programs import ProgramDerivation
 
 
 def _cache(ctx: click.Context, param: click.Parameter, value: str | None) -> int | Literal["Z"] | None:
@@ -46,33 +52,64 @@ def derive(
     latex: bool,
     as_json: bool,
 ) -> None:
-    """Derive W, Q, Q(Z) and I of the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
+    """Derive W, Q, Q(Z) and I of FILE's kernels and programs (or FILE:NAME, or a shipped kernel's name).
+
+    A program's are sums over its launches.
+    """
     from roofdsl.analysis.derive import derive as derive_kernel
 
     if latex and as_json:
         raise click.UsageError("--latex and --json are two outputs; give one of them")
-    chosen = choose(file)
-    if chosen.programs:
-        some = ", ".join(chosen.checked.kernels)
-        message = f"`{chosen.programs[0]}` is a program, and closed forms are derived for kernels"
-        raise CommandError(message, f"pick one: {some}; `roofdsl predict` adds up a program's launches")
+    chosen = choose_whole(file)
     size, any_cache = (None, True) if cache == "Z" else (cache, False)
+    if not chosen.kernels and (steps or any_cache):
+        which, some = "--cache Z" if any_cache else "--steps", ", ".join(chosen.checked.kernels)
+        raise CommandError(f"`{chosen.programs[0]}` is a program, and {which} is for kernels", f"pick one of {some}")
+    of_kernels, of_programs = settings_of(chosen, settings)
     found = []
-    for kernel, _ in kernels_of(chosen, settings):
+    for kernel, _ in kernels_of(chosen, of_kernels):
         own = {p.name: settings[p.name] for p in kernel.parameters if p.name in settings}
         derivation = derive_kernel(
             kernel, own, traffic=traffic, cache_bytes=size, line_bytes=line, steps=steps, any_cache=any_cache
         )
         found.append(derivation)
-    if as_json:
-        from roofdsl.analysis.report.derive_json import documents
+    programs = []
+    if chosen.programs:
+        from roofdsl.analysis.programs import derive_program
 
-        show_json(documents(found))
+        for name in chosen.programs:
+            values = of_programs[name]
+            programs.append(
+                derive_program(chosen.checked, name, values, traffic=traffic, cache_bytes=size, line_bytes=line)
+            )
+    _show(found, programs, as_json=as_json, latex=latex)
+
+
+def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], *, as_json: bool, latex: bool) -> None:
+    if as_json:
+        from roofdsl.analysis.report.derive_json import to_json, together
+
+        documents = [to_json(d) for d in kernels]
+        if programs:
+            from roofdsl.analysis.report.program import to_json as program_json
+
+            documents += [program_json(d) for d in programs]
+        show_json(together(documents))
     elif latex:
         from roofdsl.analysis.report.derive_latex import to_latex
 
-        click.echo(to_latex(found), nl=False)
+        texts = [to_latex(kernels)] if kernels else []
+        if programs:
+            from roofdsl.analysis.report.program import to_latex as program_latex
+
+            texts.append(program_latex(programs))
+        click.echo("\n".join(texts), nl=False)
     else:
         from roofdsl.analysis.report.derive_text import to_text
 
-        click.echo("\n".join(to_text(d) for d in found), nl=False)
+        texts = [to_text(d) for d in kernels]
+        if programs:
+            from roofdsl.analysis.report.program import to_text as program_text
+
+            texts += [program_text(d) for d in programs]
+        click.echo("\n".join(texts), nl=False)

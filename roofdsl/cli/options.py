@@ -171,6 +171,35 @@ def choose(text: str) -> Chosen:
     raise CommandError(message, did_you_mean(target.name, names, listed))
 
 
+def choose_whole(text: str) -> Chosen:
+    """As `choose`, but a file with nothing picked stands for its kernels and for its programs."""
+    chosen = choose(text)
+    if chosen.programs == chosen.checked.own_programs and find_model(text).name is None:
+        return Chosen(chosen.checked, chosen.checked.own_kernels, chosen.programs)
+    return chosen
+
+
+def settings_of(chosen: Chosen, settings: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+    """The settings that are the kernels', and those that are each program's.
+
+    Raises CommandError for one that none of several has; what a single one does not have is told of where it is used.
+    """
+    if not chosen.programs:
+        return dict(settings), {}
+    if not chosen.kernels and len(chosen.programs) == 1:
+        return {}, {chosen.programs[0]: dict(settings)}
+    unknown = sorted(settings.keys() - _parameters(chosen))
+    if unknown:
+        have = f"they have {', '.join(sorted(_parameters(chosen)))}"
+        raise CommandError(f"nothing in `{chosen.checked.source.name}` has a parameter `{unknown[0]}`", have)
+
+    def own(names: frozenset[str]) -> dict[str, int]:
+        return {n: v for n, v in settings.items() if n in names}
+
+    of_programs = {name: own(_parameters(Chosen(chosen.checked, (), (name,)))) for name in chosen.programs}
+    return own(_parameters(Chosen(chosen.checked, chosen.kernels, ()))), of_programs
+
+
 def choose_all(
     files: Sequence[str], settings: Mapping[str, int], sizes: Sequence[str] = ()
 ) -> list[tuple[Chosen, list[dict[str, int]]]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics
+from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work
 
 Json = dict[str, Any]
 
@@ -15,11 +15,9 @@ NO_WORK = "W = 0: no intensity"
 NOTHING_MOVED = "Q = 0: no intensity"
 
 
-def documents(derivations: Sequence[Derivation]) -> Json:
-    """One document for one kernel, else all of them under `kernels`."""
-    if len(derivations) == 1:
-        return to_json(derivations[0])
-    return {"schema": SCHEMA, "kernels": [to_json(d) for d in derivations]}
+def together(documents: Sequence[Json]) -> Json:
+    """One document as it is, several under `kernels`."""
+    return documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": list(documents)}
 
 
 def to_json(d: Derivation) -> Json:
@@ -30,23 +28,15 @@ def to_json(d: Derivation) -> Json:
         "kernel": d.kernel.name,
         "parameters": dict(d.values),
         "traffic": d.convention,
-        "work": {
-            "total": entry(d.work.total),
-            "by_class": {name: entry(q) for name, q in d.work.by_class.items()},
-            "fused_pairs": entry(d.work.fused_pairs),
-            "fma_fraction": entry(d.work.fma_fraction),
-            "by_type": {name: entry(q) for name, q in d.work.by_type.items()},
-            "cmp": entry(d.work.cmp),
-            "cast": entry(d.work.casts),
-        },
+        "work": work_entries(d.work),
         "counters": {name: entry(q) for name, q in d.counters.items()},
-        "compulsory": {**_moved(d.compulsory), "by_array": {name: entry(q) for name, q in d.by_array.items()}},
+        "compulsory": {**moved_entries(d.compulsory), "by_array": {name: entry(q) for name, q in d.by_array.items()}},
         "cache": {"size_bytes": d.cache_bytes, "line_bytes": line_bytes(d)},
-        **_moved(moved),
+        **moved_entries(moved),
         "intensity": entry(d.intensity),
         "once_bytes": entry(d.once),
         "regimes": [_regime(p) for p in d.plateaus],
-        **({"any_cache": _moved(d.any_cache)} if d.any_cache is not None else {}),
+        **({"any_cache": moved_entries(d.any_cache)} if d.any_cache is not None else {}),
         "notes": notes(d),
     }
 
@@ -62,7 +52,21 @@ def notes(d: Derivation) -> list[str]:
     return [*d.notes, *([f"no plateaus: {d.plateaus_note}"] if d.plateaus_note else [])]
 
 
-def _moved(t: Traffics) -> Json:
+def work_entries(work: Work) -> Json:
+    """W and its parts."""
+    return {
+        "total": entry(work.total),
+        "by_class": {name: entry(q) for name, q in work.by_class.items()},
+        "fused_pairs": entry(work.fused_pairs),
+        "fma_fraction": entry(work.fma_fraction),
+        "by_type": {name: entry(q) for name, q in work.by_type.items()},
+        "cmp": entry(work.cmp),
+        "cast": entry(work.casts),
+    }
+
+
+def moved_entries(t: Traffics) -> Json:
+    """Loads, stores and bytes."""
     return {"loads": _optional(t.loads), "stores": _optional(t.stores), "bytes": entry(t.bytes)}
 
 

@@ -1,0 +1,237 @@
+"""The derivation of a program as a report for people, as LaTeX, and as a JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from roofdsl.analysis.derived import Quantity, Ratio, Traffics
+from roofdsl.analysis.programs import ProgramDerivation
+from roofdsl.analysis.report.blocks import Block, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
+from roofdsl.analysis.report.blocks import to_latex as render_latex
+from roofdsl.analysis.report.derive_json import SCHEMA, entry, moved_entries, work_entries
+from roofdsl.analysis.report.derive_latex import HEAD
+from roofdsl.analysis.report.equations import assumptions, word
+from roofdsl.analysis.report.forms import gives, of_quantity, of_ratio
+from roofdsl.analysis.report.layout import Row, aligned, render
+from roofdsl.analysis.report.summary import cases_math
+from roofdsl.analysis.report.words import CONVENTIONS, exact_number, is_zero
+from roofdsl.machine.quantities import show_number, show_size
+from roofdsl.polyhedral.plateaus import Growth
+
+ORDER = Growth(frozenset())
+WIDE = 64
+"""Characters that a form may have in a table, where it has no cases either."""
+LONG = "(see --json)"
+COLD = "Q is a sum over launches, each of which begins with empty caches."
+
+
+def to_text(d: ProgramDerivation) -> str:
+    """Launches, W, Q and I, and what each kernel has of them."""
+    return "\n".join(_lines(d)) + "\n"
+
+
+def _lines(d: ProgramDerivation) -> Iterator[str]:
+    yield _heading(d)
+    yield f"{d.convention}: {CONVENTIONS[d.convention]}" if d.convention else "each kernel in its own convention"
+    yield from _notes(d)
+    said: set[str] = set()
+    yield from _section("Launches", [_row(d, "launches", d.launches)], said)
+    yield from _section("Work", list(_work(d)), said)
+    if is_zero(d.work.total):
+        yield "  nothing is computed"
+    yield from _section("Compulsory traffic", list(_traffic(d, d.compulsory)), said)
+    if d.cache_bytes is not None:
+        yield from _section(_cache_title(d), list(_traffic(d, d.at_cache)), said)
+    if not is_zero(d.work.total):
+        rows = [_ratio_row(d, "I = W/Q", d.intensity)]
+        if d.cache_bytes is not None:
+            rows.append(_ratio_row(d, "compulsory", Ratio(d.work.total, d.compulsory.bytes, of_work=True)))
+        yield from _section("Intensity", rows, said)
+    yield ""
+    yield "By kernel"
+    table = [_head(d), *(tuple(_cell(q) for q in cells) for cells in _cells(d))]
+    keep = [k for k in range(len(table[0])) if any(row[k] for row in table[1:])]
+    yield from (f"  {line}" for line in aligned([[row[k] for k in keep] for row in table]))
+
+
+def _heading(d: ProgramDerivation) -> str:
+    given = ", ".join(f"{n} = {v}" for n, v in d.values.items())
+    return f"program {d.name}({', '.join(d.parameters)})" + (f", at {given}" if given else "")
+
+
+def _notes(d: ProgramDerivation) -> list[str]:
+    numbers = ", ".join(f"{n} = {v}" for n, v in d.settled.items())
+    return [COLD, *([f"The forms are at {numbers}."] if numbers else [])]
+
+
+def _cache_title(d: ProgramDerivation) -> str:
+    line = "" if d.line_bytes is None else f" in lines of {show_size(d.line_bytes)}"
+    return f"Traffic through a cache of {show_size(d.cache_bytes or 0)}{line}"
+
+
+def _operation(d: ProgramDerivation) -> str:
+    types = list(d.work.by_type)
+    return "OP" if types and all(t.startswith("i") for t in types) else "FLOP"
+
+
+def _work(d: ProgramDerivation) -> Iterator[Row]:
+    types = list(d.work.by_type)
+    yield _row(d, "W", d.work.total, f"{_operation(d)}{f' ({types[0]})' if len(types) == 1 else ''}")
+    for name, q in d.work.by_class.items():
+        yield _row(d, f"  {name}", q)
+    if len(types) > 1:
+        for name, q in d.work.by_type.items():
+            yield _row(d, f"  in {name}", q)
+    if not is_zero(d.work.fused_pairs):
+        yield _row(d, "fused pairs", d.work.fused_pairs)
+    for name, q in (("comparisons", d.work.cmp), ("casts", d.work.casts)):
+        if not is_zero(q):
+            yield _row(d, name, q, remark="(beside W)")
+
+
+def _traffic(d: ProgramDerivation, t: Traffics) -> Iterator[Row]:
+    yield _row(d, "Q", t.bytes, "B")
+    if t.loads is not None and t.stores is not None:
+        yield _row(d, "  loads", t.loads, "B")
+        yield _row(d, "  stores", t.stores, "B")
+
+
+def _row(d: ProgramDerivation, label: str, q: Quantity, unit: str = "", remark: str = "") -> Row:
+    value = "" if q.value is None else exact_number(q.value)
+    form = of_quantity(q, ORDER, at=d.values)
+    return Row(label, form, value, unit, remark=remark, assumes=q.assumes, note=q.note, equal=gives(q, d.values))
+
+
+def _ratio_row(d: ProgramDerivation, label: str, r: Ratio) -> Row:
+    value = "" if r.value is None else show_number(r.value)
+    form = of_ratio(r, ORDER, at=d.values)
+    return Row(label, form, value, f"{_operation(d)}/B", assumes=r.assumes, note=r.note, equal=gives(r, d.values))
+
+
+def _section(title: str, rows: Sequence[Row], said: set[str]) -> Iterator[str]:
+    yield ""
+    assumes = dict.fromkeys(text for r in rows for text in r.assumes)
+    yield f"{title}, for {', '.join(assumes)}" if assumes else title
+    yield from (f"  {line}" for line in render(rows))
+    for reason in dict.fromkeys(r.note for r in rows if r.note and r.form is None):
+        yield "  no closed form, as above" if reason in said else f"  no closed form: {reason}"
+        said.add(reason)
+
+
+def _head(d: ProgramDerivation) -> tuple[str, ...]:
+    operation = _operation(d)
+    return ("kernel", "launches", "", f"W ({operation})", "", "Q (B)", "", f"I ({operation}/B)", "")
+
+
+def _cells(d: ProgramDerivation) -> Iterator[tuple[Quantity | Ratio | str, ...]]:
+    for part in d.parts:
+        found: list[Quantity | Ratio | str] = [part.label]
+        for q in (part.launches, part.work, part.bytes, part.intensity):
+            found += [q, _number(q)]
+        yield tuple(found)
+
+
+def _number(q: Quantity | Ratio) -> str:
+    """The value of a quantity, where it says more than the form."""
+    if q.value is None:
+        return ""
+    text = show_number(q.value) if isinstance(q, Ratio) else exact_number(q.value)
+    return "" if text.replace(",", "") == _cell(q) else text
+
+
+def _cell(q: Quantity | Ratio | str) -> str:
+    if isinstance(q, str):
+        return q
+    form = _form(q)
+    if form is None:
+        return "-"
+    return form.text if len(form.text) <= WIDE and " if " not in form.text else LONG
+
+
+def _form(q: Quantity | Ratio, at: Mapping[str, int] | None = None) -> Math | None:
+    form = of_quantity(q, ORDER, at=at) if isinstance(q, Quantity) else of_ratio(q, ORDER, at=at)
+    return None if form is None else cases_math(form, "0" if isinstance(q, Quantity) else "-")
+
+
+# ---- LaTeX ----
+
+
+def to_latex(derivations: Sequence[ProgramDerivation]) -> str:
+    """A fragment for slides and papers; needs amsmath."""
+    lines = [HEAD]
+    for d in derivations:
+        lines += ["", f"% {_heading(d)}", *render_latex([Heading(_heading(d)), *_blocks(d)])]
+    return "\n".join(lines) + "\n"
+
+
+def _blocks(d: ProgramDerivation) -> Iterator[Block]:
+    yield from (Paragraph((note,)) for note in _notes(d))
+    convention: Sentence = (d.convention,) if d.convention else ()
+    rows = [
+        _equation(word("launches"), d.launches),
+        _equation(Math("W", "W"), d.work.total, _operation(d)),
+        _equation(Math("Q", "Q"), d.compulsory.bytes, "B", convention),
+    ]
+    if d.cache_bytes is not None:
+        at = show_size(d.cache_bytes)
+        rows.append(_equation(Math(f"Q({at})", f"Q(\\text{{{at}}})"), d.at_cache.bytes, "B", convention))
+    if not is_zero(d.work.total):
+        rows.append(_equation(Math("I", "I"), d.intensity, f"{_operation(d)}/B", convention))
+    yield Equations(tuple(rows))
+    yield Heading("By kernel")
+    head: tuple[Sentence, ...] = tuple((cell,) if cell else () for cell in _head(d))
+    yield Table(head, tuple(tuple(_sentence(q) for q in cells) for cells in _cells(d)))
+
+
+def _equation(left: Math, q: Quantity | Ratio, unit: str = "", remark: Sentence = ()) -> Equation:
+    form, value = _form(q), _number(q)
+    sides = [form] if form is not None else []
+    if value:
+        sides.append(Math(value, value.replace(",", "{,}")))
+    note: Sentence = () if sides else (f"no closed form: {q.note}",)
+    held = assumptions(q.assumes)
+    return Equation(
+        left, tuple(sides) or (word("?"),), unit, note or (*remark, *([", "] if remark and held else []), *held)
+    )
+
+
+def _sentence(q: Quantity | Ratio | str) -> Sentence:
+    if isinstance(q, str):
+        return (q,) if q else ()
+    form = _form(q)
+    return ("-",) if form is None else (LONG,) if _cell(q) == LONG else (form,)
+
+
+# ---- JSON ----
+
+
+def to_json(d: ProgramDerivation) -> dict[str, Any]:
+    """`roofdsl.derive/1`: the keys of a kernel, with `launches` and `by_kernel`; a program has no plateaus."""
+    return {
+        "schema": SCHEMA,
+        "kernel": d.name,
+        "program": True,
+        "parameters": dict(d.values),
+        "traffic": d.convention,
+        "launches": entry(d.launches),
+        "work": work_entries(d.work),
+        "compulsory": moved_entries(d.compulsory),
+        "cache": {"size_bytes": d.cache_bytes, "line_bytes": d.line_bytes},
+        **moved_entries(d.at_cache),
+        "intensity": entry(d.intensity),
+        "once_bytes": entry(d.once),
+        "regimes": [],
+        "by_kernel": [
+            {
+                "label": p.label,
+                "kernel": p.kernel.name,
+                "launches": entry(p.launches),
+                "work": entry(p.work),
+                "bytes": entry(p.bytes),
+                "intensity": entry(p.intensity),
+            }
+            for p in d.parts
+        ],
+        "notes": _notes(d),
+    }
