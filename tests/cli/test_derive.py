@@ -120,11 +120,6 @@ def test_a_cache_smaller_than_an_element_is_refused(roofdsl: Run) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_program_is_refused(roofdsl: Run) -> None:
-    result = roofdsl("derive", "lstm_forward")
-    assert result.returncode == 2
-    assert "is a program" in result.stderr and "lstm_cell" in result.stderr
-
 
 @pytest.mark.parametrize("text", [ADD, GEMV, MATMUL, TRANSPOSE], ids=["add", "gemv", "matmul", "flip"])
 def test_closed_forms_at_every_cache_equal_brute_force(text: str) -> None:
