@@ -120,7 +120,7 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
         return None
     memory = behind.pop(machine.main_memory.name)
     first = replace(machine, caches=machine.caches[:1])
-    nearer = nearer_levels(Orders(kernel), case.values, first, options.traffic).levels
+    nearer = nearer_levels(Orders(kernel), case.values, first, options.traffic, accesses=options.accesses).levels
     every = options.levels == "all"
     found = predict_counts(
         kernel.name,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roofdsl.analysis.at import scalar_bytes
+from roofdsl.analysis.registers import alone
 from roofdsl.analysis.setting import check_cache, numbers
-from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.affine import affine
-from roofdsl.loops.model import Assign, If, Kernel, Let, Node
+from roofdsl.loops.model import Assign, Kernel, Let
 from roofdsl.loops.transform import apply
 
 
@@ -47,7 +47,7 @@ def _of_statement(
     lanes = _lanes(placed)
     loaded = stored = 0
     with limited(f"kernel {kernel.name}"):
-        for r in build(_alone(kernel, placed), values, sector_bytes).references:
+        for r in build(alone(kernel, placed), values, sector_bytes).references:
             touched = r.location
             if placed.loops:
                 loop = placed.loops[lanes]
@@ -72,15 +72,3 @@ def _lanes(placed: PlacedStatement) -> int:
     last = [a.element.subscripts[0 if a.element.array.column_major else -1] for a in accesses(statement)]
     neighbours = [sum(abs(affine(s).coefficients().get(loop.var, 0)) == 1 for s in last) for loop in placed.loops]
     return max(range(len(neighbours)), key=lambda d: (neighbours[d], d))
-
-
-def _alone(kernel: Kernel, placed: PlacedStatement) -> Kernel:
-    """The kernel with this statement only: every loop around it is then one dimension of its instances."""
-    body: tuple[Node, ...] = (placed.statement,)
-    for depth in range(len(placed.loops), -1, -1):
-        for at, condition in placed.guards:
-            if at == depth:
-                body = (If(condition, body, (), kernel.span),)
-        if depth:
-            body = (replace(placed.loops[depth - 1], body=body),)
-    return replace(kernel, body=body)

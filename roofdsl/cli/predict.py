@@ -21,7 +21,7 @@ from roofdsl.cli.predict_text import describe
 from roofdsl.cli.program_text import describe_program
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.predict.kernel import predict as predict_kernel
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.program import predict_launches
@@ -35,6 +35,13 @@ from roofdsl.predict.program import predict_launches
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run a contraction on matrix units.")
 @click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
 @click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
+@click.option(
+    "--accesses",
+    type=click.Choice(["written", "compiled"]),
+    default="written",
+    show_default=True,
+    help="Of the first cache: all in the text, or without what inner loops leave in a register.",
+)
 @click.option("--warm", is_flag=True, help="Right after another launch of it, not with empty caches.")
 @click.option("--data", metavar="MEMORY", help="The further memory in which all data lie, reached over links.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of a block: asks for the occupancy.")
@@ -51,6 +58,7 @@ def predict(
     unit: str | None,
     ceilings: tuple[str, ...],
     levels: Literal["all", "memory"],
+    accesses: Accesses,
     warm: bool,
     data: str | None,
     threads: int | None,
@@ -65,7 +73,7 @@ def predict(
     if threads is None and (registers or shared or in_flight):
         raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
-    options = Options(traffic, unit, ceilings, levels, data, warm, block, in_flight)
+    options = Options(traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses)
     kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:

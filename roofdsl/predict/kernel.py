@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from roofdsl.analysis.at import TrafficAt
     from roofdsl.predict.orders import Orders
 
+Accesses = Literal["written", "compiled"]
+
 
 class Options(Record):
     """What a prediction is asked for beyond kernel and machine.
@@ -32,7 +34,8 @@ class Options(Record):
     levels: "all", or "memory" for the memory alone. data: the further memory in which all data lie at first.
     warm: the launch comes right after another like it, whose data are still in the caches as far as they fit.
     block: the thread block, whose occupancy is found; in_flight_bytes: what each of its threads has on the way at a
-    time, which caps the bandwidth of levels whose latency the machine states.
+    time, which caps the bandwidth of levels whose latency the machine states. accesses: those of the first cache
+    "written", as the kernel has them (rule 10), or "compiled": what inner loops do not move is kept in a register.
     """
 
     traffic: Traffic | None = None
@@ -43,6 +46,7 @@ class Options(Record):
     warm: bool = False
     block: Block | None = None
     in_flight_bytes: int | None = None
+    accesses: Accesses = "written"
 
 
 DEFAULTS = Options()
@@ -87,7 +91,7 @@ def predict(
         moved, boundary, orders = _at_memory(orders, values, machine, boundary)
     nearer = Hierarchy(())
     if options.levels == "all":
-        nearer = nearer_levels(orders, values, machine, options.traffic, options.warm)
+        nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
     memory = machine.main_memory
     memory_level = LevelTime(
         memory.name,

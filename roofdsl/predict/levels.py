@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -30,11 +31,19 @@ class Hierarchy(Record):
 
 
 def nearer_levels(
-    orders: Orders, values: Mapping[str, int], machine: Machine, traffic: Traffic | None = None, warm: bool = False
+    orders: Orders,
+    values: Mapping[str, int],
+    machine: Machine,
+    traffic: Traffic | None = None,
+    warm: bool = False,
+    *,
+    accesses: Literal["written", "compiled"] = "written",
 ) -> Hierarchy:
     """The caches of `machine` as levels: what each delivers to the nearer level when the kernel of `orders` runs once.
 
-    warm: right after another launch of it. A level whose exact traffic takes too long is left out, with a warning.
+    warm: right after another launch of it. accesses: whether the first cache serves those of the text, or of code that
+    keeps in registers what inner loops do not move (`analysis.registers`). A level whose exact traffic takes too long
+    is left out, with a warning.
     Raises CommandError as the analyses do.
     """
     from roofdsl.analysis.at import OutOfReach
@@ -52,7 +61,7 @@ def nearer_levels(
                 )
                 continue
             try:
-                loads, stores, unit, note = _from_registers(kernel, values, machine)
+                loads, stores, unit, note = _from_registers(kernel, values, machine, accesses)
             except CommandError as error:
                 warnings.append(f"{cache.name} is left out: {error.message}")
                 continue
@@ -78,13 +87,19 @@ def nearer_levels(
 
 
 def _from_registers(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
     """(loaded, stored) bytes, bytes moved at a time, and what was assumed: by warps where the machine has them."""
+    from roofdsl.analysis.registers import compiled_bytes_at
     from roofdsl.analysis.sectors import register_bytes_at
     from roofdsl.analysis.warps import warp_bytes_at
 
     own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
+    if accesses == "compiled":
+        if own is not None:
+            raise CommandError("accesses as compiled are those of code in one thread, not of warps")
+        note = f"{machine.caches[0].name}: accesses as compiled, what inner loops do not move stays in a register"
+        return (*compiled_bytes_at(kernel, values), None, (note,))
     if own is None or sector is None:
         return (*register_bytes_at(kernel, values), None, ())
     note = f"{machine.caches[0].name}: a warp, {own.warp} iterations side by side, moves each sector of {sector} B once"

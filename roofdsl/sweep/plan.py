@@ -126,7 +126,8 @@ class Plan:
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
             if place == 0:
                 if is_first_level(cache):
-                    self._counted_apart |= machine.multiprocessor is not None  # by warps
+                    # by warps, or without what stays in registers
+                    self._counted_apart |= machine.multiprocessor is not None or self.options.accesses == "compiled"
                     found.append(self._level(cache, None, spread))
                 continue
             at = boundary_behind(kernel, machine, place - 1, self.options.traffic)

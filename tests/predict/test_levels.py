@@ -31,6 +31,13 @@ THREE = machine(
     "launch 1 us",
 )
 
+WARPS = machine(
+    "peak f64 fma 100 GFLOP/s",
+    "cache L1 128 KiB, 400 GB/s, line 128 B, sector 32 B",
+    "memory HBM 16 GiB, 50 GB/s",
+    "multiprocessor warp 32",
+)
+
 
 def shipped(file: str, name: str | None = None) -> Kernel:
     return kernel(load_file(models_folder() / "kernels" / f"{file}.roof"), name or file)
@@ -223,3 +230,23 @@ def test_registers_count_scalars_once() -> None:
         "kernel total(n):\n    in A: f64[n]\n    inout s: f64\n    for i in range(n):\n        s += A[i]\n"
     )
     assert register_bytes_at(total, {"n": 10}) == (88, 8)
+
+
+def test_accesses_as_compiled_leave_out_what_inner_loops_do_not_move() -> None:
+    gemv = kernel_of(
+        "kernel g(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n    for i in range(n), j in range(n):\n"
+        "        y[i] += A[i, j] * x[j]\n"
+    )
+    written = predict(gemv, {"n": 24}, THREE)
+    compiled = predict(gemv, {"n": 24}, THREE, Options(accesses="compiled"))
+    assert (level(written, "L1").loads_bytes, level(written, "L1").stores_bytes) == (24 * 24**2, 8 * 24**2)
+    assert (level(compiled, "L1").loads_bytes, level(compiled, "L1").stores_bytes) == (16 * 24**2 + 8 * 24, 8 * 24)
+    assert compiled.levels[1:] == written.levels[1:]
+    assert any("as compiled" in note for note in compiled.assumptions)
+    assert not any("as compiled" in note for note in written.assumptions)
+
+
+def test_warps_are_not_counted_as_compiled() -> None:
+    p = predict(TRANSPOSE, {"n": 40}, WARPS, Options(accesses="compiled"))
+    assert [found.name for found in p.levels] == ["HBM"]
+    assert p.warnings == ("L1 is left out: accesses as compiled are those of code in one thread, not of warps",)
