@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json, size_option
+from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json, size_option
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 
@@ -35,10 +35,7 @@ def bound(
     caches = _caches(cache, machine_name)
     if write and not caches:
         raise click.UsageError("--apply needs the size of fast memory: --cache SIZE or --machine M")
-    chosen = choose(file)
-    if chosen.programs:
-        some = ", ".join(chosen.checked.kernels)
-        raise CommandError(f"`{chosen.programs[0]}` is a program, and bounds are for kernels", f"pick one: {some}")
+    chosen = choose_kernels(file, "bounds are for kernels")
     from roofdsl.bounds.bound import bound as lower_bound
     from roofdsl.bounds.report import SCHEMA, document, report, text
 

@@ -11,6 +11,7 @@ from roofdsl.cli.options import (
     choose_whole,
     json_option,
     kernels_of,
+    no_programs,
     parse_size_option,
     set_option,
     settings_of,
@@ -18,7 +19,6 @@ from roofdsl.cli.options import (
     size_option,
     traffic_option,
 )
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def derive(
     chosen = choose_whole(file)
     size, any_cache = (None, True) if cache == "Z" else (cache, False)
     if not chosen.kernels and (steps or any_cache):
-        which, some = "--cache Z" if any_cache else "--steps", ", ".join(chosen.checked.kernels)
-        raise CommandError(f"`{chosen.programs[0]}` is a program, and {which} is for kernels", f"pick one of {some}")
+        raise no_programs(chosen, f"{'--cache Z' if any_cache else '--steps'} is for kernels")
     of_kernels, of_programs = settings_of(chosen, settings)
     found = []
     for kernel, _ in kernels_of(chosen, of_kernels):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json
+from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.atomic import write_whole
@@ -37,10 +37,7 @@ def emit(
     as_json: bool,
 ) -> None:
     """Print the code for the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
-    chosen = choose(file)
-    if chosen.programs:
-        names = ", ".join(chosen.checked.kernels)
-        raise CommandError(f"`{file}` is a program, and code is generated for kernels", f"pick one: {names}")
+    chosen = choose_kernels(file, "code is generated for kernels")
     pairs = kernels_of(chosen, settings)
     if output is not None and len(pairs) > 1:
         names = ", ".join(kernel.name for kernel, _ in pairs)

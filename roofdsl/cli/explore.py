@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose_all, kernels_of, set_option, traffic_option, warn
-from roofdsl.lang.diagnostics import CommandError
+from roofdsl.cli.options import choose_all, kernels_of, no_programs, set_option, traffic_option, warn
 from roofdsl.lang.report import plural
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Traffic
@@ -56,8 +55,7 @@ def explore(
     kernels = []
     for chosen, (own,) in choose_all(files, settings):
         if chosen.programs:
-            message = f"`{chosen.programs[0]}` is a program, and a page shows kernels"
-            raise CommandError(message, f"pick its kernels: {chosen.checked.source.name}:NAME")
+            raise no_programs(chosen, "a page shows kernels")
         kernels += kernels_of(chosen, own)
     asked = Asked(
         title or " and ".join(dict.fromkeys(k.name for k, _ in kernels)),

@@ -179,6 +179,29 @@ def choose_whole(text: str) -> Chosen:
     return chosen
 
 
+def choose_kernels(text: str, what: str) -> Chosen:
+    """As `choose` for a command that takes kernels: `what` says so, and a whole file stands for its kernels.
+
+    Raises CommandError for a program.
+    """
+    chosen = choose_whole(text)
+    if chosen.kernels:
+        return Chosen(chosen.checked, chosen.kernels, ())
+    raise no_programs(chosen, what)
+
+
+def no_programs(chosen: Chosen, what: str) -> CommandError:
+    """The error of a command that takes kernels only, as `what` says: `bounds are for kernels`."""
+    names = list(chosen.checked.kernels)
+    more = ", ..." if len(names) > NAMED else ""
+    help = f"pick one of its kernels: {', '.join(names[:NAMED])}{more}" if names else ""
+    return CommandError(f"`{chosen.programs[0]}` is a program, and {what}", help)
+
+
+NAMED = 8
+"""Names of kernels that an error lists, at most."""
+
+
 def settings_of(chosen: Chosen, settings: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
     """The settings that are the kernels', and those that are each program's.
 

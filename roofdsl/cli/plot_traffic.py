@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose, kernels_of, set_option, size_option, traffic_option, warn
+from roofdsl.cli.options import choose_kernels, kernels_of, set_option, size_option, traffic_option, warn
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
@@ -35,11 +35,10 @@ def traffic(
 
     check_name(Path(output))
     machine = load_machine(machine_name) if machine_name is not None else None
-    chosen = choose(file)
+    chosen = choose_kernels(file, "the figure shows a kernel")
     kernels = kernels_of(chosen, settings)
     if len(kernels) != 1:
-        names = ", ".join(chosen.kernels) or ", ".join(chosen.checked.kernels)
-        raise CommandError("the figure shows one kernel", f"pick one of {names}")
+        raise CommandError("the figure shows one kernel", f"pick one of {', '.join(chosen.kernels)}")
     kernel, own = kernels[0]
     values = numbers(kernel, own)
     convention: Traffic = traffic or kernel.traffic or "load_store"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose, json_option, kernels_of, set_option, show_json, size_option
+from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json, size_option
 from roofdsl.cli.progress import bar
 from roofdsl.cli.simulate_levels import levels_of
 from roofdsl.cli.simulate_report import Run, curve_json, print_curve, print_run, to_json
@@ -81,12 +81,7 @@ def simulate(
     from roofdsl.loops.transform import apply
     from roofdsl.simulate.distances import miss_curve
 
-    chosen = choose(file)
-    if chosen.programs:
-        raise CommandError(
-            f"{chosen.programs[0]} is a program, and kernels are simulated",
-            f"pick one of {', '.join(chosen.checked.kernels)}: each launch starts cold, so that a program's is the sum",
-        )
+    chosen = choose_kernels(file, "kernels are simulated (each launch starts cold, so that a program's is their sum)")
     machine = load_machine(machine_name) if machine_name is not None else None
     kernels = kernels_of(chosen, settings)
     if figure is not None:

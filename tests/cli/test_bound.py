@@ -66,7 +66,7 @@ def test_what_apply_writes_is_read_again(roofdsl: Run) -> None:
         ("bound polybench/floyd_warshall --cache 8KiB --apply", 2, "cannot be tiled"),
         ("bound matmul --set m=3", 2, "no parameter `m`"),
         ("bound gemw", 2, "no file and no shipped kernel"),
-        ("bound models/kernels/lstm.roof", 2, "bounds are for kernels"),
+        ("bound lstm_forward", 2, "bounds are for kernels"),
     ],
 )
 def test_errors(arguments: str, status: int, message: str, roofdsl: Run) -> None:
