@@ -27,7 +27,7 @@ from roofdsl.plot.board import check_format
 from roofdsl.plot.cited import overlay_point
 from roofdsl.plot.content import overlay, roofs_of
 from roofdsl.plot.roofline import save_roofline
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.points import compare_points, points_held
@@ -49,6 +49,12 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 @click.option("--cold", is_flag=True, help="Empty the caches before each repeat, and predict so.")
 @click.option("--budget", type=click.FloatRange(0.01, 3600), default=10.0, show_default=True, metavar="SECONDS")
 @traffic_option
+@click.option(
+    "--accesses",
+    type=click.Choice(["written", "compiled"]),
+    help="Of the first cache: all in the text, or without what inner loops leave in a register; this by default for "
+    "code compiled for a CPU.",
+)
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1),
@@ -80,6 +86,7 @@ def validate(
     cold: bool,
     budget: float,
     traffic: Traffic | None,
+    accesses: Accesses | None,
     tolerance: float,
     margin: float,
     plot: str | None,
@@ -115,7 +122,7 @@ def validate(
             found = measure_runs(runs, How(backend, compiler, cold, budget), tell)
         if output is not None:
             save(Path(output), found)
-    limits, options = Limits(tolerance, margin), Options(traffic)
+    limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written")
     compared: list[Comparison] = []
     checks = [
         c
@@ -131,7 +138,7 @@ def validate(
     for machine in machines if found else ():
         for at in parse_steps(sizes):
             wanted = settings | at if results else at
-            some = compare_all(kernels, found, machine, sizes=wanted, options=options, limits=limits)
+            some = compare_all(kernels, found, machine, sizes=wanted, options=options, limits=limits, accesses=accesses)
             compared += [c for c in some if c not in compared]
     if as_json:
         show_json(to_json(compared, checks))

@@ -104,8 +104,8 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
         )
     if any(level.nearer == "registers" and level.kind == "cache" and level.name in p.bounds for level in p.levels):
         found.append(
-            "the code keeps values in registers from one access to the next (a sum over an inner loop, a tile), and "
-            "the model counts every access as written: predict with --levels memory"
+            "the code keeps more in registers from one access to the next (a sum over an inner loop, a tile) than the "
+            "model counts: predict with --levels memory"
         )
     if "compute" in p.bounds:
         found.append(

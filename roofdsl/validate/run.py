@@ -11,7 +11,7 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.measure.results import Measurement
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare
 
 Backend = Literal["cpu", "gpu"]
@@ -83,9 +83,11 @@ def compare_all(
     sizes: Mapping[str, int] | None = None,
     options: Options | None = None,
     limits: Limits = DEFAULTS,
+    accesses: Accesses | None = None,
 ) -> list[Comparison]:
     """The measurements of these kernels, at these sizes where some are given, beside their predictions on `machine`:
-    warm ones of what was measured warm. Raises CommandError where there is none, and what prediction raises.
+    warm ones of what was measured warm. Accesses of the first cache are as compiled for what was compiled for a CPU,
+    unless `accesses` says how. Raises CommandError where there is no measurement, and what prediction raises.
     """
     found = []
     for m in measurements:
@@ -94,13 +96,19 @@ def compare_all(
         if kernel is None or any(at.get(n, v) != v for n, v in (sizes or {}).items()):
             continue
         own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
-        asked = replace(options or Options(), warm=m.state == "warm")
+        asked = replace(options or Options(), warm=m.state == "warm", accesses=accesses or _accesses(m, machine))
         found.append(compare(predict(kernel, own, machine, asked), m, machine, limits))
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
         held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
         raise CommandError(f"the results hold no measurement of {names} at these sizes", f"they hold {held}")
     return found
+
+
+def _accesses(measured: Measurement, machine: Machine) -> Accesses:
+    """Compilers keep in a register what inner loops do not move, of loops as the kernel has them."""
+    compiled = measured.backend == "cpu" and measured.variant in ("loops", "parallel")
+    return "compiled" if compiled and machine.multiprocessor is None else "written"
 
 
 def stale(kernels: Sequence[Kernel], measurements: Sequence[Measurement]) -> list[str]:

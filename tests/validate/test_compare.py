@@ -14,9 +14,10 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine, machine_of, shipped_names
 from roofdsl.measure.results import Measurement
 from roofdsl.plot.content import overlay
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import Comparison, Limits, compare, distribution
+from roofdsl.validate.run import compare_all
 from tests.measure.examples import EXAMPLE
 
 MACHINE = load_machine("v100_deck")
@@ -85,6 +86,28 @@ def test_registers_are_named_where_the_first_cache_is_the_bound() -> None:
     assert p.bounds == ("L1",)
     assert any("in registers" in c for c in compare(p, measured(p, 2), machine).causes)
     assert not any("in registers" in c for c in comparison("gemv", 4096, 2).causes)
+
+
+def test_compiled_code_is_compared_with_accesses_as_compiled() -> None:
+    """C[i, j] stays in a register through the inner loop; a library does not run the loops of the kernel."""
+    text = (
+        "machine near:\n    peak f64 fma 100 TFLOP/s\n    cache L1 32 KiB, 1 GB/s, line 64 B\n"
+        "    memory RAM 1 GiB, 1 GB/s\n"
+    )
+    machine = machine_of(load_file(Source("<test>", text)), None)
+    gemv = kernel(load_file(shipped_names("kernels")["gemv"]), "gemv")
+    p = predict(gemv, {"n": 40}, machine)
+
+    def first_cache_bytes(accesses: Accesses | None = None, **changes: object) -> int:
+        (found,) = compare_all([gemv], [measured(p, 1, **changes)], machine, accesses=accesses)
+        return found.prediction.levels[0].bytes
+
+    written, compiled = 32 * 40**2, 16 * 40**2 + 16 * 40
+    assert first_cache_bytes(backend="cpu", variant="loops") == compiled
+    assert first_cache_bytes("written", backend="cpu", variant="parallel") == written
+    assert first_cache_bytes(backend="cpu", variant="library") == written
+    assert first_cache_bytes("compiled", backend="cpu", variant="library") == compiled
+    assert first_cache_bytes(backend="gpu", variant="naive") == written
 
 
 def test_lines_stored_beside_those_loaded_are_named() -> None:
