@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,7 @@ def traffic_content(
     if curve is not None:
         sizes, moved = curve.steps(convention)
         steps = (tuple(int(s) for s in sizes), tuple(int(v) for v in moved))
+        plateaus = tuple(_as_far_as_flat(p, steps) for p in plateaus)
     caches = tuple((c.name, c.size_bytes) for c in machine.caches) if machine is not None else ()
     points: tuple[TrafficPoint, ...] = ()
     if accesses <= MOST_FOR_POINTS:
@@ -113,6 +115,20 @@ def traffic_content(
         bound_line(kernel, values, convention, line_bytes),
         note=note,
     )
+
+
+LEVEL = 0.95
+"""Part of a plateau's traffic down to which Q(Z) is still that plateau, in the figure."""
+
+
+def _as_far_as_flat(plateau: PlateauLine, steps: tuple[tuple[int, ...], tuple[int, ...]]) -> PlateauLine:
+    """The plateau up to where the exact curve goes down to the next one, which may take a long range of sizes."""
+    if plateau.end_bytes is None:
+        return plateau
+    sizes, moved = steps
+    k = bisect_right(moved, -LEVEL * plateau.traffic_bytes, key=lambda q: -q)  # the first step that is clearly lower
+    end = sizes[k] if k < len(sizes) else plateau.end_bytes
+    return replace(plateau, end_bytes=min(max(float(end), plateau.start_bytes), plateau.end_bytes))
 
 
 STEPS_OF_BOUND = 4
