@@ -10,7 +10,7 @@ from typing import Any
 import sympy
 
 from roofdsl.analysis.expressions import expression
-from roofdsl.bounds.bottleneck import Bottleneck
+from roofdsl.bounds.bottleneck import Bottleneck, Part
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.flow import Flow
 from roofdsl.bounds.partition import Allowed, Partition
@@ -131,19 +131,32 @@ def _point(p: tuple[int, ...]) -> str:
 
 def _bottleneck(b: Bottleneck, flow: Flow, size: Any, registers: int) -> Iterator[str]:
     yield f"Bottleneck ({SOURCES['bottleneck']})"
-    at = _text(flow, b.at)
-    if b.kind == "fan":
-        yield f"  1. What uses the value of `{at}`"
-        yield f"     also uses {', '.join(b.what)}, which are made, or there, before it: alive at that moment."
-        yield "     Each is so at one such moment only."
-    elif b.kind == "rounds":
-        yield f"  1. Each `{at}` depends on the one before."
-        yield "     What must run between two of them uses values that were there before the first."
-    else:
-        yield f"  1. Every `{at}` of a round depends on"
-        yield f"     every `{_text(flow, b.what[-1])}` of it, and paths that do not meet lead from these to those."
-        yield "     At the first of a round, one value of each path is alive."
-    yield f"  2. These are {short(b.alive)} values, at {short(b.moments)} moments in all;"
-    yield f"     {size} + {registers} may be held at each:"
+    for number, part in enumerate(b.parts, 1):
+        yield from _moments(part, flow, number)
+    yield f"  {len(b.parts) + 1}. {size} + {registers} may be held at each moment; the others are loaded after it."
+    if b.inputs != 0:
+        yield f"     First loads of inputs, which are not among these: {short(b.inputs)}."
+        yield "     Loads of different values add up:"
     yield f"     loads >= {b.value}"
     yield f"     The leading term is {short(b.leading)}."
+
+
+def _moments(part: Part, flow: Flow, step: int) -> Iterator[str]:
+    m = part.found
+    at = f"`{_text(flow, m.at)}`"
+    if m.kind == "turn":
+        yield f"  {step}. What uses the last value of {at}"
+        yield f"     also uses {', '.join(m.what)}, which are made, or loaded, before it: alive at that moment."
+        yield "     Each is so at one such moment only."
+    elif m.kind == "rounds":
+        yield f"  {step}. Each {at} depends on the one before."
+        yield "     What must run between two of them uses values that were there before the first."
+    else:
+        one, other, *shared = m.what
+        yield f"  {step}. {at} joins two chains that run towards each other:"
+        yield f"     `{_text(flow, one)}`"
+        yield f"     `{_text(flow, other)}`"
+        yield "     When they meet, one value is made for each place and waits for the other."
+        if shared:
+            yield f"     So does what both chains use: {', '.join(shared)}."
+    yield f"     These are {short(part.alive)} values, at {short(part.moments)} moments in all."

@@ -3,17 +3,18 @@
 A value that was made (or was there) before a moment and is used after it is in fast memory at that moment, S of them
 at most, or is loaded after it. Three kinds of moments:
 
-- `fan`: an execution b whose value many executions use (a sum that then scales every term). What those use besides,
-  if b depends on it or it is an input, is alive at b. Where no value is alive so at two of the b, the loads are
-  different ones: loads >= sum over b of (|L_b| - S).
+- `turn`: an execution b whose value others use (a sum that then scales every term; the end of a recurrence from which
+  another goes back). What these use besides, if b depends on it or on something that uses it, is alive at b. Where no
+  value is alive so at two of the b, the loads are different ones: loads >= sum over b of (|L_b| - S).
 - `rounds`: executions b_1, b_2, ... each of which depends on the one before, one for every round of a loop. What the
   executions between b_k and b_(k+1) use that was there before b_k is loaded in between, but for S of it.
-- `sweeps`: every execution of a statement b in round t depends on every execution of a statement a in round t, and
-  paths of direct dependences that do not meet lead from a to b. At the first b of a round every path has its a behind
-  it and its b before it, so that one value of each path is alive; loads >= sum over rounds of (paths - S).
+- `meeting`: two chains that run towards each other (meeting.py).
 
-Elango et al. 2014 and Olivry et al. PLDI 2020 call the first and last kind wavefronts; the first for Gram-Schmidt is
-the hourglass of Olivry et al., SPAA 2024, in its simplest form.
+Loads of different values add up: several kinds with no value in common, and the first loads of inputs that have no part
+in them, or are known to be loaded before.
+
+Elango et al. 2014 and Olivry et al. PLDI 2020 call such moments wavefronts; `turn` for Gram-Schmidt is the hourglass of
+Olivry et al., SPAA 2024, in its simplest form.
 """
 
 from __future__ import annotations
@@ -23,120 +24,121 @@ from dataclasses import dataclass
 from typing import Any
 
 import islpy as isl
+import sympy
 
 from roofdsl.analysis.expressions import expression, polynomial
 from roofdsl.bounds.counting import count, degree, far, top_terms
+from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
+from roofdsl.bounds.meeting import meetings
 
-HOPS = 4
-"""Statements that a dependence is followed through, at most."""
+
+@dataclass(frozen=True)
+class Part:
+    """Moments of one kind with how many values are alive at all of them, and how many moments there are (sympy)."""
+
+    found: Moments
+    alive: Any
+    moments: Any
 
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """loads >= value = alive - moments * (S + registers), in sympy; kind: fan, rounds or sweeps.
+    """loads >= value (sympy): inputs + the sum over parts of max(0, alive - moments * (S + registers)).
 
-    at: the statement whose executions are the moments; what: the reads or statements that say what is alive.
+    inputs: loads of values that are there from the beginning and are not counted among those of a part.
     """
 
-    kind: str
-    at: str
-    what: tuple[str, ...]
-    alive: Any
-    moments: Any
+    parts: tuple[Part, ...]
+    inputs: Any
     value: Any
     leading: Any
 
 
 def bottleneck(flow: Flow, size: Any) -> Bottleneck | None:
     """The best of the bottleneck bounds that are found, by its leading term; `size` is the symbol of S."""
-    depends = _Dependences(flow)
-    best: tuple[tuple[int, float], Bottleneck] | None = None
-    for kind, at, what, alive, moments in (*_fans(flow, depends), *_rounds(flow, depends), *_sweeps(flow, depends)):
-        total, often = count(flow, alive), count(flow, moments)
-        if degree(flow, total) <= max(degree(flow, often), 1):
+    depends = Dependences(flow)
+    found: list[tuple[tuple[int, float], Part, Any]] = []
+    for moments in (*_turns(depends), *_rounds(depends), *meetings(depends)):
+        counts, often = [count(flow, part) for part in moments.alive], count(flow, moments.moments)
+        if max(degree(flow, c) for c in counts) <= max(degree(flow, often), 1):
             continue
-        value = expression(total) - expression(often) * (size + flow.registers)
-        leading = top_terms(polynomial(far(flow, total)))
-        weight = (degree(flow, total), float(leading.subs(dict.fromkeys(leading.free_symbols, 1))))
-        if best is None or weight > best[0]:
-            found = Bottleneck(kind, at, what, expression(total), expression(often), value, leading)
-            best = weight, found
-    return None if best is None else best[1]
+        alive = sum((expression(c) for c in counts), sympy.Integer(0))
+        lead = top_terms(sum((polynomial(far(flow, c)) for c in counts), sympy.Integer(0)))
+        part = Part(moments, alive, expression(often))
+        found.append((_weight(lead), part, lead))
+    if not found:
+        return None
+    chosen: list[tuple[Part, Any]] = []
+    values = isl.UnionSet("{ }")
+    before = isl.UnionSet("{ }")
+    for _, part, lead in sorted(found, key=lambda f: f[0], reverse=True):
+        if part.found.values.is_disjoint(values):
+            chosen.append((part, lead))
+            values = values.union(part.found.values)
+            before = before.union(part.found.before)
+    others = isl.UnionSet("{ }")
+    for each in flow.inputs().values():
+        others = others.union(isl.UnionSet.from_set(each))
+    inputs = count(flow, others.subtract(values).union(others.intersect(before)).coalesce())
+    room = size + flow.registers
+    terms = [p.alive - p.moments * room for p, _ in chosen]
+    loaded = expression(inputs)
+    value = loaded + (terms[0] if len(terms) == 1 else sympy.Add(*(sympy.Max(0, t) for t in terms)))
+    leading = top_terms(sum((lead for _, lead in chosen), sympy.Integer(0)) + polynomial(far(flow, inputs)))
+    return Bottleneck(tuple(p for p, _ in chosen), loaded, value, leading)
 
 
-class _Dependences:
-    """What executions depend on: directly, and through chains of one statement (each of them exact)."""
-
-    def __init__(self, flow: Flow) -> None:
-        self.direct = isl.UnionMap("{ }")
-        self.every = isl.UnionMap("{ }")
-        for statement in flow.statements:
-            for read in statement.reads:
-                self.every = self.every.union(read.values)
-                for part in sets(read.values):
-                    if not part.get_tuple_name(isl.dim_type.out).startswith("IN_"):
-                        self.direct = self.direct.union(isl.UnionMap.from_map(part))
-        self.direct = self.direct.coalesce()
-        self.chains = isl.UnionMap("{ }")
-        self._everything: Any = None
-        for statement in flow.statements:
-            self.chains = self.chains.union(
-                isl.UnionMap.from_map(
-                    isl.Map.identity(statement.domain.get_space().map_from_set()).intersect_domain(statement.domain)
-                )
-            )
-        for part in sets(self.direct):
-            if part.get_tuple_name(isl.dim_type.in_) == part.get_tuple_name(isl.dim_type.out):
-                closed, exact = part.transitive_closure()
-                self.chains = self.chains.union(isl.UnionMap.from_map(closed if exact else part))
-
-    def everything(self) -> Any:
-        """isl.UnionMap from every execution to (some of) those it depends on."""
-        if self._everything is None:
-            self._everything = self.on(self.chains.domain(), HOPS)
-        return self._everything
-
-    def on(self, executions: Any, hops: int) -> Any:
-        """isl.UnionMap from the executions to (some of) those they depend on."""
-        at = self.chains.intersect_domain(executions)
-        found = at
-        for _ in range(hops):
-            at = at.apply_range(self.direct).apply_range(self.chains).coalesce()
-            if at.is_empty():
-                break
-            found = found.union(at)
-        return found.coalesce()
+def _weight(leading: Any) -> tuple[int, float]:
+    """To compare leading terms by: the total degree, and the sum of the coefficients."""
+    degrees = sympy.Poly(leading, *leading.free_symbols).total_degree() if leading.free_symbols else 0
+    return degrees, float(leading.subs(dict.fromkeys(leading.free_symbols, 1)))
 
 
-def _fans(flow: Flow, depends: _Dependences) -> Iterator[tuple[str, str, tuple[str, ...], Any, Any]]:
-    for statement in flow.statements:
-        for wide in statement.reads:
-            for source in sets(wide.values):
+def _turns(depends: Dependences) -> Iterator[Moments]:
+    by_name = {s.name: s for s in depends.statements}
+    behind: dict[str, Any] = {}
+    for statement in depends.statements:
+        own = isl.UnionMap.from_map(depends.own[statement.name].reverse())
+        for read in statement.reads:
+            for source in sets(read.values):
                 maker = source.get_tuple_name(isl.dim_type.out)
-                if maker.startswith("IN_") or source.is_injective() or maker == statement.name:
+                if maker not in by_name or maker == statement.name:
                     continue
-                users = isl.UnionMap.from_map(source.reverse())  # b -> executions that use it
-                behind = depends.on(users.domain(), 2)  # b -> what b depends on
-                alive = isl.UnionMap("{ }")
-                names = []
-                for other in statement.reads:
-                    used = users.apply_range(other.values)
-                    sure = used.intersect(behind)
-                    for part in sets(used):
-                        if part.get_tuple_name(isl.dim_type.out).startswith("IN_"):
-                            sure = sure.union(isl.UnionMap.from_map(part))
-                    if not sure.is_empty() and other is not wide and sure.is_injective():
-                        joined = alive.union(sure)
-                        if joined.is_injective():
-                            alive = joined
-                            names.append(other.text)
-                if names:
-                    yield "fan", maker, tuple(names), alive.wrap(), alive.domain()
+                direct = isl.UnionMap.from_map(source.reverse())  # b -> executions that use it
+                last = direct.intersect_domain(depends.ends[maker])
+                if last.is_empty():
+                    continue
+                if maker not in behind:
+                    behind[maker] = depends.behind(depends.ends[maker])
+                closed = last.apply_range(own)
+                for users in [last] if closed.is_subset(last) else [last, closed]:
+                    found = _turn(statement, maker, users, behind[maker])
+                    if found is not None:
+                        yield found
 
 
-def _rounds(flow: Flow, depends: _Dependences) -> Iterator[tuple[str, str, tuple[str, ...], Any, Any]]:
-    for statement in flow.statements:
+def _turn(statement: Statement, maker: str, users: Any, behind: Any) -> Moments | None:
+    """What is alive at executions of `maker`, each used by `users` (isl.UnionMap), of the values that are `behind`."""
+    alive = isl.UnionMap("{ }")
+    names = []
+    for read in statement.reads:
+        used = users.apply_range(read.values).intersect(behind).coalesce()
+        if used.is_empty() or not used.is_injective():
+            continue
+        joined = alive.union(used)
+        if joined.is_injective():
+            alive = joined
+            names.append(read.text)
+    if alive.is_single_valued():
+        return None  # one value at each moment: nothing to gain
+    alive = alive.coalesce()
+    values, before = alive.range(), inputs_of(alive).range()
+    return Moments("turn", maker, tuple(names), alive.domain(), (alive.wrap(),), values, before)
+
+
+def _rounds(depends: Dependences) -> Iterator[Moments]:
+    for statement in depends.statements:
         if len(statement.loops) != 1:
             continue
         moments = isl.UnionSet.from_set(statement.domain)
@@ -151,70 +153,7 @@ def _rounds(flow: Flow, depends: _Dependences) -> Iterator[tuple[str, str, tuple
             isl.UnionMap(f"{{ {statement.name}[k] -> {statement.name}[l] }}")
         )
         used = between.apply_range(depends.every)
-        sure = used.intersect(behind)
-        for part in sets(used):
-            if part.get_tuple_name(isl.dim_type.out).startswith("IN_"):
-                sure = sure.union(isl.UnionMap.from_map(part))
+        sure = used.intersect(behind).union(inputs_of(used)).coalesce()
         if not sure.is_empty():
-            yield "rounds", statement.name, (), sure.coalesce().wrap(), sure.domain()
-
-
-def _sweeps(flow: Flow, depends: _Dependences) -> Iterator[tuple[str, str, tuple[str, ...], Any, Any]]:
-    groups: dict[int, list[Statement]] = {}
-    for s in flow.statements:
-        if len(s.loops) >= 3 and degree(flow, count(flow, s.domain)) == len(s.loops):
-            groups.setdefault(id(s.placed.loops[0]), []).append(s)
-    for group in groups.values():
-        by_name = {s.name: s for s in group}
-        for last in group:
-            behind = depends.on(isl.UnionSet.from_set(last.domain), HOPS)
-            paths: list[tuple[tuple[str, ...], Any]] = [((last.name,), _identity(last.domain))]
-            while paths:
-                names, path = paths.pop(0)
-                if len(names) > HOPS:
-                    continue
-                for part in (m for read in by_name[names[-1]].reads for m in sets(read.values)):
-                    to = part.get_tuple_name(isl.dim_type.out)
-                    if to in names or to not in by_name:
-                        continue
-                    step = _same_round(part)
-                    longer = path.apply_range(step)
-                    if longer.is_empty() or not (step.is_injective() and step.is_single_valued()):
-                        continue
-                    paths.append(((*names, to), longer))
-                    if _swept(last, by_name[to], behind, longer, depends):
-                        ends = longer.domain()
-                        rounds = ends.project_out(isl.dim_type.set, 1, ends.dim(isl.dim_type.set) - 1)
-                        yield "sweeps", last.name, (*names, to), ends, rounds.reset_tuple_id()
-
-
-def _identity(domain: Any) -> Any:
-    return isl.Map.identity(domain.get_space().map_from_set()).intersect_domain(domain)
-
-
-def _same_round(relation: Any) -> Any:
-    return relation.equate(isl.dim_type.in_, 0, isl.dim_type.out, 0)
-
-
-def _swept(last: Statement, first: Statement, behind: Any, path: Any, depends: _Dependences) -> bool:
-    """Whether every `last` depends on every `first` of its round, and every end of a path on the way of the next round.
-
-    An end that some `first` of the next round reads comes before all `last` of the next round.
-    """
-    every = _same_round(isl.Map.from_domain_and_range(last.domain, first.domain))
-    if not isl.UnionMap.from_map(every).is_subset(behind):
-        return False
-    ends = path.domain()
-    n = ends.dim(isl.dim_type.set)
-    used = isl.UnionSet("{ }")
-    for part in sets(depends.direct):
-        if part.get_tuple_name(isl.dim_type.in_) == first.name and part.get_tuple_name(isl.dim_type.out) == last.name:
-            one = ", ".join(f"a{i}" for i in range(part.dim(isl.dim_type.in_)))
-            other = ", ".join(f"b{i}" for i in range(n))
-            next_round = isl.Map(f"{{ {first.name}[{one}] -> {last.name}[{other}] : a0 = b0 + 1 }}")
-            used = used.union(isl.UnionSet.from_set(part.intersect(next_round).range()))
-    times = isl.UnionSet.from_set(ends)
-    one, other = (", ".join(f"{v}{i}" for i in range(n)) for v in "bc")
-    later = isl.UnionMap(f"{{ {last.name}[{one}] -> {last.name}[{other}] : c0 > b0 }}")
-    with_next = later.intersect_range(isl.UnionSet.from_set(last.domain)).domain().intersect(times)
-    return bool(with_next.is_subset(used))
+            nothing = isl.UnionSet("{ }")
+            yield Moments("rounds", statement.name, (), sure.domain(), (sure.wrap(),), sure.range(), nothing)

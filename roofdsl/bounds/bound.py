@@ -23,7 +23,7 @@ T = TypeVar("T")
 OPERATIONS = 3_000_000
 """Integer-set operations (a second or two) for each argument; one that needs more is left out."""
 
-FEW_OPERATIONS = 500_000
+FEW_OPERATIONS = 2_000_000
 """As OPERATIONS, for the search for bottlenecks, which most kernels do not have."""
 
 

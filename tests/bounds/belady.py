@@ -3,7 +3,9 @@
 Independent of the package's analyses: it walks the loops (tests/oracle), finds by remembering the last writer which
 value each read reads, and counts the loads of Belady's replacement (Belady 1966: drop what is used again last). With
 loads alone to be paid, as here, that is the fewest any replacement needs. A value made on chip needs no load, and a
-value that nothing reads again is dropped for nothing. Scalars live in registers, as in the language.
+value that nothing reads again is dropped for nothing. Scalars live in registers, as in the language; in another order
+than the written one there may be more of their values at a time than there are registers, so that they take room like
+others there (`scalars`), with as much more room as there are scalars.
 """
 
 from __future__ import annotations
@@ -31,10 +33,15 @@ class Task:
     before: frozenset[int]
 
 
-def tasks(kernel: Kernel, params: Mapping[str, int]) -> list[Task]:
+def scalars_of(kernel: Kernel) -> int:
+    """How many scalars are values: those that are written."""
+    return sum(not a.dims and a.intent != "in" for a in kernel.arrays)
+
+
+def tasks(kernel: Kernel, params: Mapping[str, int], scalars: bool = False) -> list[Task]:
     """The execution as tasks in the written order; values are numbers, one for every version of every element.
 
-    Scalars other than `in` ones make dependences; they are values like others only in that.
+    Scalars other than `in` ones make dependences; they are values like others only in that, or with `scalars` in all.
     """
     kernel = apply(kernel)
     numbers: dict[object, int] = {}
@@ -57,11 +64,11 @@ def tasks(kernel: Kernel, params: Mapping[str, int]) -> list[Task]:
                 key, maker = version.get(place, (("in", place), None))
                 if maker is not None and maker != len(found):
                     before.add(maker)
-                if use.array.dims:
+                if use.array.dims or (scalars and use.array.intent != "in"):
                     reads.append(value(key))
             else:
                 version[place] = (("made", place, k), len(found))
-                if use.array.dims:
+                if use.array.dims or scalars:
                     writes.append(value(("made", place, k)))
         if isinstance(statement, Let):
             continue

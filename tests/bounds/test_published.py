@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from math import sqrt
 
-from tests.bounds.belady import loads, tasks
+from tests.bounds.belady import loads, scalars_of, tasks
 from tests.bounds.test_sound import POLYBENCH, bound_of, shipped
 
 DURBIN = next(p for p in POLYBENCH if p.stem == "durbin")
@@ -81,3 +81,132 @@ def test_symm_in_triangles() -> None:
             moved += len(block) + 2 * used * n
     assert len(pairs) == m * (m - 1) // 2
     assert sqrt(2) * m**2 * n / sqrt(size) < moved < 2 * m**2 * n / sqrt(size)
+
+
+class Written:
+    """Tasks of a kernel by statement and loop variables, taken in the written order; and an order made of them."""
+
+    def __init__(self, name: str, params: dict[str, int]) -> None:
+        self.path = next(p for p in POLYBENCH if p.stem == name)
+        self.params = params
+        self.tasks = tasks(shipped(self.path), params, scalars=True)
+        self.found: dict[tuple[object, ...], list[int]] = {}
+        self.order: list[int] = []
+        self._at = 0
+
+    def name(self, *key: object, count: int = 1) -> None:
+        """The next `count` tasks are called `key`."""
+        self.found[key] = list(range(self._at, self._at + count))
+        self._at += count
+
+    def do(self, *key: object) -> None:
+        """They come next in the order."""
+        self.order += self.found.pop(key)
+
+    def loads(self, size: int) -> int:
+        """Of the order, which is checked to be whole and legal; the bound is not above it."""
+        assert not self.found
+        assert sorted(self.order) == list(range(len(self.tasks)))
+        place = {t: p for p, t in enumerate(self.order)}
+        assert all(place[b] < place[t] for t in self.order for b in self.tasks[t].before)
+        moved = loads([self.tasks[t] for t in self.order], size + scalars_of(shipped(self.path)))
+        assert bound_of(self.path).at(self.params, size)[0] <= moved
+        return moved
+
+
+def test_deriche_attains_5_loads() -> None:
+    """The bound of deriche, 5 h w, is that of an order: rows in blocks, the columns' first pass along with them.
+
+    A block of rows goes forwards; then backwards, where it joins both and hands each value of imgOut on to the filter
+    that runs down its column. Only that filter's state is loaded, once for every block.
+    """
+    w = h = 40
+    r = 5
+    written = Written("deriche", {"w": w, "h": h})
+    written.name("constants", count=13)
+    for i in range(w):
+        written.name("a", i, count=3)
+        for j in range(h):
+            written.name("a", i, j, count=4)
+    for i in range(w):
+        written.name("b", i, count=4)
+        for j in reversed(range(h)):
+            written.name("b", i, j, count=5)
+    for i in range(w):
+        for j in range(h):
+            written.name("join", i, j)
+    for j in range(h):
+        written.name("c", j, count=3)
+        for i in range(w):
+            written.name("c", i, j, count=4)
+    for j in range(h):
+        written.name("d", j, count=4)
+        for i in reversed(range(w)):
+            written.name("d", i, j, count=5)
+    for i in range(w):
+        for j in range(h):
+            written.name("end", i, j)
+
+    written.do("constants")
+    for j in range(h):
+        written.do("c", j)
+    for top in range(0, w, r):
+        for i in range(top, top + r):
+            written.do("a", i)
+            written.do("b", i)
+        for j in range(h):
+            for i in range(top, top + r):
+                written.do("a", i, j)
+        for j in reversed(range(h)):
+            for i in range(top, top + r):
+                for step in ("b", "join", "c"):
+                    written.do(step, i, j)
+    for j in range(h):
+        written.do("d", j)
+        for i in reversed(range(w)):
+            written.do("d", i, j)
+            written.do("end", i, j)
+    assert 5 * h * w < written.loads(30) < 5.6 * h * w
+
+
+def test_adi_attains_4_loads() -> None:
+    """The bound of adi, 4 n^2 T, is that of an order: each sweep's way back makes what the next one needs on its way.
+
+    The way back of a block of columns makes rows of v, from the last to the first; the sweeps along rows take each as
+    it comes, and find their state where the block before left it.
+    """
+    n, steps, r = 26, 2, 8
+    inner = range(1, n - 1)
+    written = Written("adi", {"n": n, "tsteps": steps})
+    written.name("constants", count=11)
+    for t in range(steps):
+        for sweep in ("columns", "rows"):
+            for i in inner:
+                written.name(sweep, t, i, "begin", count=3)
+                for j in inner:
+                    written.name(sweep, t, i, j, count=2)
+                written.name(sweep, t, i, "end")
+                for j in reversed(inner):
+                    written.name(sweep, t, i, j, "back")
+
+    written.do("constants")
+    sweeps = [(sweep, t) for t in range(steps) for sweep in ("columns", "rows")]
+    for sweep, t in sweeps:
+        for i in inner:
+            written.do(sweep, t, i, "begin")
+            written.do(sweep, t, i, "end")
+    for first in range(1, n - 1, r):
+        for j in inner:
+            for i in range(first, first + r):
+                written.do("columns", 0, i, j)
+    for number, (sweep, t) in enumerate(sweeps):
+        following = sweeps[number + 1] if number + 1 < len(sweeps) else None
+        for first in range(1, n - 1, r):
+            block = range(first, first + r)
+            for j in range(n - 2, -1, -1):
+                for i in block if j else ():
+                    written.do(sweep, t, i, j, "back")
+                if following is not None and j < n - 2:
+                    for i in block:
+                        written.do(*following, j + 1, i)
+    assert 4 * n**2 * steps < written.loads(40) < 4.4 * n**2 * steps

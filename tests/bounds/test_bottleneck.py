@@ -1,0 +1,134 @@
+"""Turns and meetings: found where they are, and not where an order exists that has none."""
+
+from __future__ import annotations
+
+import random
+
+import sympy
+
+from roofdsl.bounds.bound import Bound, bound
+from roofdsl.loops.model import Kernel
+from tests.bounds.belady import loads, random_order, scalars_of, tasks
+from tests.oracle.loading import kernel_of
+
+HEAD = """kernel both(m, n):
+    in x: f64[m, n]
+    out a, b, y: f64[m, n]
+    for i in range(m):
+        a[i, 0] = x[i, 0]
+        b[i, {first}] = x[i, {first}]
+        for j in range(1, n):
+            a[i, j] = 0.5 * a[i, j - 1] + x[i, j]
+"""
+OPPOSING = (
+    HEAD.format(first="n - 1")
+    + """        for j in range(1, n):
+            b[i, n - 1 - j] = 0.5 * b[i, n - j] + x[i, n - 1 - j]
+        for j in range(n):
+            y[i, j] = a[i, j] + b[i, j]
+"""
+)
+SAME_WAY = (
+    HEAD.format(first=0)
+    + """        for j in range(1, n):
+            b[i, j] = 0.25 * b[i, j - 1] + x[i, j]
+        for j in range(n):
+            y[i, j] = a[i, j] + b[i, j]
+"""
+)
+CROSSED = OPPOSING.replace("y[i, j] = a[i, j] + b[i, j]", "y[i, j] = a[i, j] + b[i, n - 1 - j]")
+"""Joined with what is made at the same time, from the other end: only the inputs meet."""
+
+TURN = """kernel there_and_back(m, n):
+    in x: f64[m, n]
+    out a, b: f64[m, n]
+    temp last: f64
+    for i in range(m):
+        last = 0.0
+        for j in range(n):
+            a[i, j] = 0.5 * last + x[i, j]
+            last = a[i, j]
+        for r in range(n):
+            b[i, n - 1 - r] = last * a[i, n - 1 - r]
+            last = b[i, n - 1 - r]
+"""
+BROADCAST = """kernel broadcast(m, n):
+    in x: f64[m, n]
+    inout y: f64[n]
+    out a: f64[m, n]
+    for i in range(m):
+        a[i, 0] = x[i, 0]
+        for j in range(1, n):
+            a[i, j] = a[i, j - 1]
+    for i in range(m), j in range(n):
+        y[j] += a[i, j] * x[i, n - 1 - j]
+"""
+
+
+def kinds(found: Bound) -> list[str]:
+    return [] if found.bottleneck is None else [p.found.kind for p in found.bottleneck.parts]
+
+
+def leading(found: Bound) -> str:
+    assert found.bottleneck is not None
+    return str(sympy.expand(found.bottleneck.leading))
+
+
+def holds(kernel: Kernel, found: Bound, seed: int) -> None:
+    """Against optimal replacement of the written order and of random ones."""
+    rng = random.Random(seed)
+    for params in ({"m": 1, "n": 3}, {"m": 2, "n": 5}, {"m": 3, "n": 17}, {"m": 2, "n": 30}):
+        free = tasks(kernel, params, scalars=True)
+        orders = [free, *(random_order(free, rng, greedy) for greedy in (1, 4, 40))]
+        for size in (1, 2, 3, 5, 9):
+            value, _ = found.at(params, size)
+            for order in orders:
+                assert value <= loads(order, size + scalars_of(kernel))
+
+
+def test_opposing_chains_meet() -> None:
+    kernel = kernel_of(OPPOSING)
+    found = bound(kernel)
+    assert kinds(found) == ["meeting"]
+    assert leading(found) == "3*m*n"
+    holds(kernel, found, 1)
+
+
+def test_chains_that_run_the_same_way_do_not() -> None:
+    """One pass over x is enough: the bound must not say more."""
+    kernel = kernel_of(SAME_WAY)
+    found = bound(kernel)
+    assert kinds(found) == []
+    m, n = 2, 25
+    written = iter(tasks(kernel, {"m": m, "n": n}))
+    order = []
+    for _ in range(m):
+        a, b = [next(written)], [next(written)]
+        a += [next(written) for _ in range(1, n)]
+        b += [next(written) for _ in range(1, n)]
+        order += [t for j, y in enumerate([next(written) for _ in range(n)]) for t in (a[j], b[j], y)]
+    assert loads(order, 6) == m * n == found.at({"m": m, "n": n}, 6)[0]
+
+
+def test_joined_with_what_is_made_at_the_same_time() -> None:
+    """No value waits where a[j] is joined with b[n - 1 - j]; the bound is that of an order that runs both at once."""
+    kernel = kernel_of(CROSSED)
+    found = bound(kernel)
+    assert kinds(found) == []
+    holds(kernel, found, 2)
+
+
+def test_there_and_back() -> None:
+    kernel = kernel_of(TURN)
+    found = bound(kernel)
+    assert kinds(found) == ["turn"]
+    assert leading(found) == "2*m*n"
+    holds(kernel, found, 3)
+
+
+def test_copies_are_their_originals() -> None:
+    """A value handed on from place to place is one value: m of them, not m n."""
+    kernel = kernel_of(BROADCAST)
+    found = bound(kernel)
+    assert found.at({"m": 3, "n": 40}, 2)[0] < 3 * 40 * 2
+    holds(kernel, found, 4)
