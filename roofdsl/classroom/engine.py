@@ -1,4 +1,4 @@
-"""What an exercise may ask the engine for: counts, traffic, plateaus, machines, predictions, streams, simulations.
+"""What an exercise may ask the engine for: counts, traffic, plateaus, bounds, machines, predictions, simulations.
 
 Every answer is a formula (`formula.Node`): in the kernel's parameters where no sizes are set, a number where they are.
 Bytes, seconds and operations are plain numbers in those units.
@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from roofdsl.classroom.forms import formula_of, number, ratio
-from roofdsl.classroom.formula import Node
+from roofdsl.classroom.formula import Node, parse
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
@@ -197,6 +197,25 @@ def _plateau(query: Query) -> Node:
     return ratio(order.leading(large_case(_forms(query.source, None).work, order).value), moved)
 
 
+def _bound(query: Query) -> Node:
+    """The least loads of any order, in elements: the leading term in S of the argument `which`; with `number` = S exact.
+
+    Docs: bound.md. Without `which` there has to be one leading term only.
+    """
+    from roofdsl.bounds.bound import bound
+
+    found = bound(kernel_of(query.source, query.at))
+    if query.number:
+        return number(found.at(query.at, query.number)[0])
+    terms = dict(zip((name for name, _ in found.arguments), found.leading(), strict=True))
+    if len(terms) > 1 and not query.which:
+        raise CommandError("this bound has several arguments", f"`which` is one of {', '.join(terms)}")
+    if query.which and query.which not in terms:
+        raise CommandError(f"this bound has no argument `{query.which}`", f"it has {', '.join(terms)}")
+    term = terms[query.which] if query.which else next(iter(terms.values()))
+    return parse(str(term), {str(symbol) for symbol in term.free_symbols})
+
+
 def _simulated(query: Query) -> Node:
     """Bytes, loads or misses of one set-associative cache, every access simulated."""
     from roofdsl.analysis.at import access_count
@@ -340,6 +359,7 @@ _ASKS: Mapping[str, Callable[[Query], Node]] = {
     "plateau_from": _plateau,
     "plateau_bytes": _plateau,
     "plateau_intensity": _plateau,
+    "bound": _bound,
     "simulate": _simulated,
     "accesses": _accesses,
     "peak": _peak,

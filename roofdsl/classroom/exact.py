@@ -75,7 +75,7 @@ def holds(node: Node, env: Mapping[str, Value]) -> bool:
             a, b = evaluate(left, env), evaluate(right, env)
             if same(a, b):
                 return op in ("<=", ">=", "==")
-            return op == "!=" or (op in ("<", "<=") if a < b else op in (">", ">="))
+            return op == "!=" or (op in ("<", "<=") if real(a) < real(b) else op in (">", ">="))
         case Logic("not", parts):
             return not holds(parts[0], env)
         case Logic("and", parts):

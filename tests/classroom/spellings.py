@@ -56,6 +56,8 @@ def numbers(node: Node, unit: str) -> set[str]:
         ratio = exact / value_of(unit)[0]
         forms.add(f"{ratio.numerator}/{ratio.denominator}" if ratio.denominator < 10**15 else repr(float(ratio)))
         forms.add(f"2*{float(ratio) / 2!r}")
+    elif not unit:
+        forms.add(show(node))
     return forms
 
 
