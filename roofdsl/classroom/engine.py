@@ -198,7 +198,7 @@ def _plateau(query: Query) -> Node:
 
 
 def _bound(query: Query) -> Node:
-    """The least loads of any order, in elements: the leading term in S of the argument `which`; with `number` = S exact.
+    """The least loads of any order, in elements: the leading term in S of argument `which`; exact with `number` = S.
 
     Docs: bound.md. Without `which` there has to be one leading term only.
     """

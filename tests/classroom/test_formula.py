@@ -203,5 +203,10 @@ def test_units_that_make_no_sense(text: str) -> None:
 
 def test_conditions() -> None:
     env = {"n": Fraction(8), "m": Fraction(2)}
-    for text, right in [("n > m and not n == 8", False), ("n >= 8 or 1/0 > 1", True), ("sqrt(n*m) == 4", True), ("sqrt(m) < n", True)]:
+    for text, right in [
+        ("n > m and not n == 8", False),
+        ("n >= 8 or 1/0 > 1", True),
+        ("sqrt(n*m) == 4", True),
+        ("sqrt(m) < n", True),
+    ]:
         assert holds(parse_condition(text, N), env) is right
