@@ -40,6 +40,7 @@ def main() -> None:
     sections = []
     if "startup" in parts:
         sections.append(startup.section(startup.measure_all(options.runs)))
+        sections.append(startup.kept_section(startup.measure_kept()))
         if options.imports:
             for module, own in startup.dearest_imports("roofdsl predict gemv"):
                 print(f"{own:8.1f} ms  {module}")

@@ -44,13 +44,13 @@ class Command:
         return median(self.seconds)
 
 
-def _python(arguments: list[str], compiled: str) -> subprocess.CompletedProcess[str]:
+def _python(arguments: list[str], compiled: str, **more: str) -> subprocess.CompletedProcess[str]:
     """A python process that keeps and finds compiled modules in `compiled`, as an installed package does beside it.
 
     Without that, a checkout under PYTHONDONTWRITEBYTECODE compiles all of roofdsl anew in every run, and sympy not.
     """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = compiled
+    environment |= {"PYTHONPYCACHEPREFIX": compiled, **more}
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -70,6 +70,48 @@ def measure_all(runs: int = RUNS) -> list[Command]:
                 if done.returncode:
                     failures[name] = done.stderr.strip().split("\n")[0]
     return [Command(name, tuple(seconds[name]), failures.get(name, "")) for name in COMMANDS]
+
+
+KEPT = ("derive stencil27", "derive stencil27 --steps", "predict conv2d --machine h100_sxm")
+"""Commands measured with and without what is kept on disk."""
+
+
+def measure_kept(runs: int = 3) -> list[tuple[Command, Command]]:
+    """Each command of KEPT found anew, and from the disk, where a run before left it."""
+    pairs = []
+    with tempfile.TemporaryDirectory() as folder:
+        compiled, cache = (os.path.join(folder, part) for part in ("compiled", "cache"))
+        for text in KEPT:
+            seconds: dict[str, list[float]] = {"off": [], "on": []}
+            for turn in range(runs + 1):
+                for switch, taken in seconds.items():
+                    start = time.perf_counter()
+                    _python(["-m", "roofdsl", *text.split()], compiled, ROOFDSL_CACHE=switch, ROOFDSL_CACHE_DIR=cache)
+                    if turn:
+                        taken.append(time.perf_counter() - start)
+            pairs.append((Command(f"{text}, anew", tuple(seconds["off"])), Command(text, tuple(seconds["on"]))))
+    return pairs
+
+
+def kept_section(pairs: list[tuple[Command, Command]]) -> str:
+    """The part of a report."""
+    rows = [
+        (
+            f"`roofdsl {hit.name}`",
+            show_seconds(anew.median),
+            show_seconds(hit.median),
+            f"{anew.median / hit.median:.1f}",
+        )
+        for anew, hit in pairs
+    ]
+    return "\n\n".join(
+        [
+            "## What is kept on disk",
+            f"Whole processes, medians of {len(pairs[0][0].seconds)} runs in turn: found anew, and from the disk. All "
+            "other benchmarks run without a cache.",
+            markdown(("process", "anew s", "from the disk s", "times quicker"), rows, numeric=(1, 2, 3)),
+        ]
+    )
 
 
 def _figures(command: Command, unit: float) -> tuple[str, str, str]:

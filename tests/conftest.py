@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Tests find everything anew, in child processes too, and neither use nor fill anybody's cache of derivations.
+os.environ["ROOFDSL_CACHE"] = "off"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -17,6 +17,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, accesses
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import apply
+from roofdsl.store.memo import recall
 
 SHORT = 1_000_000
 """Accesses up to which a simulation is the quicker exact answer."""
@@ -98,6 +99,13 @@ def traffic_at(
     cache_bytes None: a cache without bound (compulsory); line_bytes None: each array's line is its element.
     Raises CommandError for missing or illegal sizes, and where no way to the exact number is short enough.
     """
+    asked = dict(params), cache_bytes, line_bytes, convention
+    return recall("traffic_at", kernel, asked, lambda: _traffic_at(kernel, *asked))
+
+
+def _traffic_at(
+    kernel: Kernel, params: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None, convention: Traffic
+) -> TrafficAt:
     values = numbers(kernel, params)
     check_cache(kernel, cache_bytes, line_bytes)
     plain = apply(kernel)

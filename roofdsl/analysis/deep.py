@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.loops.model import Kernel
+from roofdsl.store.memo import recall
 
 THOROUGH = 100_000_000
 """Integer-set operations (some seconds) for one kind of check of `deep_check`."""
@@ -26,6 +27,10 @@ def deep_check(kernel: Kernel) -> list[Diagnostic]:
 
 def require_legal(kernel: Kernel) -> None:
     """Raises InputError with the errors of a kernel, if it has any. What cannot be decided quickly passes."""
+    recall("legal", kernel, (), lambda: _require_legal(kernel))
+
+
+def _require_legal(kernel: Kernel) -> None:
     errors = [d for d in _findings(kernel, QUICK) if d.severity == "error"]
     if errors:
         raise InputError(kernel.source, errors)

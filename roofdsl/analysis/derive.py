@@ -16,10 +16,12 @@ from roofdsl.analysis.fixed import FixedForms
 from roofdsl.analysis.growth import large_case, tile_names
 from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
 from roofdsl.analysis.setting import check_cache, numbers
-from roofdsl.analysis.steps import steps_of
+from roofdsl.analysis.steps import statement_texts, steps_of
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases
+from roofdsl.store.memo import recall
 
 
 def derive(
@@ -38,11 +40,38 @@ def derive(
     traffic: the convention, by default the kernel's own, else load_store. cache_bytes: Z (None: compulsory). steps:
     the argument too, as facts. any_cache: Q(Z) with Z a symbol too.
     Raises InputError where the kernel is illegal for some sizes, CommandError for impossible sizes, cache or line.
+    What took long is kept on disk (`roofdsl.store`).
     """
-    require_legal(kernel)
-    given = numbers(kernel, values or {}, complete=False)
-    check_cache(kernel, cache_bytes, line_bytes)
     convention: Traffic = traffic or kernel.traffic or "load_store"
+    given = dict(values or {})
+    texts = statement_texts(kernel) if steps else None  # steps quote the file
+    asked = given, convention, cache_bytes, line_bytes, plateaus, any_cache, texts
+
+    def found() -> Derivation:
+        wanted = _Wanted(plateaus, steps, any_cache)
+        return _derive(kernel, given, convention, (cache_bytes, line_bytes), wanted)
+
+    return recall("derive", kernel, asked, found)
+
+
+class _Wanted(Record):
+    plateaus: bool
+    steps: bool
+    any_cache: bool
+
+
+def _derive(
+    kernel: Kernel,
+    values: Mapping[str, int],
+    convention: Traffic,
+    sizes: tuple[int | None, int | None],
+    wanted: _Wanted,
+) -> Derivation:
+    """`derive`, from the beginning. sizes: of the cache and of its line."""
+    cache_bytes, line_bytes = sizes
+    require_legal(kernel)
+    given = numbers(kernel, values, complete=False)
+    check_cache(kernel, cache_bytes, line_bytes)
     names = {p.name for p in kernel.parameters}
     complete = names <= given.keys()
     forms = _Forms(kernel, given, line_bytes)
@@ -53,7 +82,7 @@ def derive(
     at_cache = compulsory
     if cache_bytes is not None:
         at_cache = _traffics(forms, given if complete else None, convention, cache_bytes)
-    rows, why = _plateaus(forms, work.total, given, convention) if plateaus else ((), "not asked for")
+    rows, why = _plateaus(forms, work.total, given, convention) if wanted.plateaus else ((), "not asked for")
     return Derivation(
         kernel,
         given,
@@ -69,8 +98,8 @@ def derive(
         why,
         _counters(forms, complete=complete),
         forms.notes,
-        steps_of(forms.closed, convention, rows, given) if steps else None,
-        _any_cache(forms.closed, convention) if any_cache else None,
+        steps_of(forms.closed, convention, rows, given) if wanted.steps else None,
+        _any_cache(forms.closed, convention) if wanted.any_cache else None,
     )
 
 

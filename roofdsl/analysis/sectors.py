@@ -29,6 +29,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import apply, repeated
+from roofdsl.store.memo import recall
 
 
 class Transfers(Record):
@@ -82,6 +83,13 @@ def transfers_at(
     accesses nothing is simulated. Raises CommandError as `traffic_at`, for a sector that is no part of the line, and
     where no way to the number is short enough.
     """
+    asked = dict(params), where, convention, longest
+    return recall("transfers_at", kernel, asked, lambda: _transfers_at(kernel, *asked))
+
+
+def _transfers_at(
+    kernel: Kernel, params: Mapping[str, int], where: Transfers, convention: Traffic, longest: int
+) -> TrafficAt:
     values = numbers(kernel, params)
     check_cache(kernel, where.cache_bytes, where.line_bytes)
     line, sector = where.line_bytes, where.moved_bytes

@@ -18,7 +18,7 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import IntExpr
-from roofdsl.loops.model import Count, Traffic
+from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, closed_form
 from roofdsl.polyhedral.misses import Residencies
 from roofdsl.polyhedral.quasi import Quasi
@@ -150,6 +150,11 @@ def _statements(closed: ClosedForms, values: Mapping[str, int]) -> tuple[Stateme
             )
         )
     return tuple(found)
+
+
+def statement_texts(kernel: Kernel) -> tuple[str, ...]:
+    """What the file says at each statement, as steps quote it."""
+    return tuple(source_text(kernel.source, placed.statement.span) for placed in statements(kernel.body))
 
 
 def source_text(source: Source, span: Span) -> str:

@@ -44,12 +44,16 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "exercise": ("roofdsl.cli.exercise:exercise", "Exercises that grade themselves: list, show, check, grade."),
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
+    "cache": ("roofdsl.cli.cache:cache", "What was derived before and is kept on disk: info, clear."),
 }
 
 
 @click.group(cls=LazyGroup, commands_at=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="roofdsl")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@click.option(
+    "--no-cache", is_flag=True, expose_value=False, help="Derive anew; neither read nor keep derivations on disk."
+)
 def cli() -> None:
     """Exact work, traffic and intensity of loop kernels, and the roofline they live under."""
 
@@ -70,6 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(args: list[str], debug: bool = False) -> int:
     """Runs `args` and gives the exit status; errors are told on standard error. With `debug` they are raised."""
+    if "--no-cache" in args:  # like --debug, it may stand anywhere
+        from roofdsl.store.place import turn_off
+
+        turn_off()
+        args = [a for a in args if a != "--no-cache"]
     args = [f"./-{a[1:]}" if a.startswith("-:") else a for a in args]  # `-:KERNEL` is no option
     try:
         with cli.make_context("roofdsl", args) as context:  # not cli.main, which handles signals and pipes its own way

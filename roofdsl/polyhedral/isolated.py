@@ -11,6 +11,8 @@ import signal
 import struct
 from collections.abc import Callable, Sequence
 
+from roofdsl.store import luck
+
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 
 MOST_TASKS = 10_000
@@ -21,6 +23,9 @@ _NUMBER = struct.Struct("<I")
 
 _RAISED = 3
 """Exit status of a child whose task raised an exception."""
+
+_LUCK = {4: luck.decided_by_clock, 5: luck.decided_by_chance}
+"""Exit statuses of a child whose answer is another one under other circumstances, and how that is told here."""
 
 
 class Stopped(Exception):
@@ -99,7 +104,11 @@ def _in_copies(tasks: Sequence[Callable[[], bytes]], seconds: float) -> list[byt
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             os.close(reading)
-    if ends - {0, _RAISED}:
+    for status, tell in _LUCK.items():
+        if status in ends:
+            tell()
+    if ends - {0, _RAISED, *_LUCK}:
+        (luck.decided_by_clock if ends <= {0, _RAISED, *_LUCK, -signal.SIGVTALRM} else luck.decided_by_chance)()
         raise Stopped
     if _RAISED in ends:
         raise Raised
@@ -113,9 +122,11 @@ def _answer(task: Callable[[], bytes], seconds: float, writing: int) -> None:
         faulthandler.disable()  # a crash here is the parent's to report
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # ends native code too, which a Python handler would not
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        before = luck.seen()
         answer = task()
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(answer)
-        code = 0
+        more = luck.since(before)
+        code = 5 if more.chance else 4 if more.clock else 0
     finally:
         os._exit(code)

@@ -14,6 +14,7 @@ import islpy as isl
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.polyhedral.isolated import Raised, Stopped, in_child, in_children
 from roofdsl.polyhedral.quasi import Monomial, Quasi, floor
+from roofdsl.store.luck import decided_by_clock
 
 MAX_OPERATIONS = 30_000_000  # of the integer-set library, for one quantity: half a minute or so
 
@@ -130,7 +131,8 @@ def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         raise TooHard("sets of accesses", operations) from error
     except Raised:
         return [task() for task in tasks]
-    if _BEYOND in texts:
+    if _BEYOND in texts:  # within a time of its own, or what was left of one
+        decided_by_clock()
         raise TooHard("sets of accesses", operations)
     with unlimited():
         return [isl.PwQPolynomial(text) if text else None for text in texts]

@@ -20,6 +20,7 @@ from roofdsl.cli.derive import derive as command
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
+from roofdsl.store.codec import read, write
 
 GOLDEN = Path(__file__).parent / "golden" / "derive"
 
@@ -60,10 +61,20 @@ FORMS: dict[str, Callable[[Derivation], str]] = {
 }
 
 
+@cache
+def kept(name: str) -> Derivation:
+    """The derivation as it comes from the cache on disk."""
+    found = derivation(name)
+    known = {"kernel": found.kernel}
+    again: Derivation = read(json.loads(json.dumps(write(found, known))), known)
+    return again
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_is_written(name: str, form: str, golden: Callable[[Path, str], None]) -> None:
     golden(GOLDEN / f"{name}.{form}", FORMS[form](derivation(name)))
+    golden(GOLDEN / f"{name}.{form}", FORMS[form](kept(name)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,4 @@
+"""What was derived before, on disk: by meaning and version, never trusted without its checksum (docs/cache.md).
+
+`recall` is the one door; analyses pass through it what takes them long, and know nothing of files.
+"""

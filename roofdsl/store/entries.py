@@ -1,0 +1,167 @@
+"""Entries of the cache as files: whole or absent, checked by a checksum, bounded in number and size.
+
+An entry that is damaged, cut short, unreadable or of another make counts as absent; where nothing can be written,
+nothing is kept. Nothing here raises for what it finds on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from roofdsl.lang.record import Record
+
+FORMAT = "derivations-1"
+"""Name of the folder of all entries; another one for another layout."""
+
+MAGIC = b"roofdsl derivation 1\n"
+
+MOST_BYTES, MOST_ENTRIES = 256 * 2**20, 32_000
+"""Of the whole cache. What was used longest ago is removed first."""
+
+MOST_BYTES_OF_ENTRY = 4 * 2**20
+
+SHARDS = 16
+"""Folders that share the limits evenly, each looked through when it gets an entry."""
+
+STALE_S = 3600.0
+"""Age of a file half-written from which its process is taken to be gone."""
+
+_NAME = re.compile(r"[0-9a-f]{64}")
+_PART = re.compile(r"\.[0-9a-f]{64}\.\w+\.part")
+
+
+def get(root: Path, key: str) -> Any:
+    """What was put under `key` (a SHA-256 in hexadecimal), JSON values; None where nothing whole is."""
+    path = _path(root, key)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES_OF_ENTRY + 1)
+    except OSError:
+        return None
+    found = _content(data)
+    with suppress(OSError):
+        if found is None:
+            path.unlink()
+        else:
+            os.utime(path)  # used now
+    return found
+
+
+def put(root: Path, key: str, content: object) -> bool:
+    """Keeps `content`, JSON values, under `key` in one step; False where it is too long or cannot be written."""
+    import json
+    import tempfile
+
+    try:
+        text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
+    except ValueError:  # an integer of thousands of digits
+        return False
+    data = b"".join((MAGIC, _checksum(text), b"\n", text))
+    if len(data) > MOST_BYTES_OF_ENTRY:
+        return False
+    path = _path(root, key)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{key}.", suffix=".part", dir=path.parent)
+    except OSError:
+        return False
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(name)
+        if isinstance(error, OSError):
+            return False
+        raise
+    _trim(path.parent)
+    return True
+
+
+def _path(root: Path, key: str) -> Path:
+    return root / FORMAT / key[0] / key
+
+
+def _checksum(data: bytes) -> bytes:
+    from hashlib import sha256
+
+    return sha256(data).hexdigest().encode("ascii")
+
+
+def _content(data: bytes) -> Any:
+    """The JSON values of an entry's bytes; None where they are not what `put` wrote."""
+    import json
+
+    head = len(MAGIC) + 64
+    text = data[head + 1 :]
+    if len(data) > MOST_BYTES_OF_ENTRY or not data.startswith(MAGIC) or data[head : head + 1] != b"\n":
+        return None
+    if data[len(MAGIC) : head] != _checksum(text):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+# ---- all of them ----
+
+
+class Kept(Record):
+    """How many entries there are, and their bytes."""
+
+    entries: int
+    bytes: int
+
+
+def kept(root: Path) -> Kept:
+    """What is in the cache; nothing where it cannot be read."""
+    found = [size for shard in _shards(root) for _, size, path in _files(shard) if _NAME.fullmatch(path.name)]
+    return Kept(len(found), sum(found))
+
+
+def clear(root: Path) -> Kept:
+    """Removes every entry, and nothing that is none; what was removed. Raises OSError where one cannot be."""
+    removed = [0, 0]
+    for shard in _shards(root):
+        for _, size, path in _files(shard):
+            path.unlink(missing_ok=True)
+            removed = [removed[0] + bool(_NAME.fullmatch(path.name)), removed[1] + size]
+    return Kept(*removed)
+
+
+def _shards(root: Path) -> Iterator[Path]:
+    for digit in "0123456789abcdef":
+        yield root / FORMAT / digit
+
+
+def _files(shard: Path) -> list[tuple[float, int, Path]]:
+    """(last use, bytes, path) of the entries of a folder and of what is half-written; of no other file."""
+    found = []
+    with suppress(OSError), os.scandir(shard) as listing:
+        for each in listing:
+            if _NAME.fullmatch(each.name) or _PART.fullmatch(each.name):
+                with suppress(OSError):  # another process may just have removed it
+                    about = each.stat(follow_symlinks=False)
+                    found.append((about.st_mtime, about.st_size, Path(each.path)))
+    return found
+
+
+def _trim(shard: Path) -> None:
+    import time
+
+    files = sorted(_files(shard), reverse=True)
+    entries = size = 0
+    for used, length, path in files:
+        half = path.name.startswith(".")
+        entries, size = entries + 1, size + length
+        too_many = entries > MOST_ENTRIES // SHARDS or size > MOST_BYTES // SHARDS
+        if too_many or (half and time.time() - used > STALE_S):
+            with suppress(OSError):
+                path.unlink()

@@ -1,0 +1,135 @@
+"""`recall`: a result that was found before, or is found now and kept for later."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from roofdsl import __version__
+from roofdsl.lang.record import Record
+from roofdsl.store import entries, luck
+from roofdsl.store.codec import Damaged, NotStorable, meaning, read, write
+from roofdsl.store.place import folder, is_off
+
+T = TypeVar("T")
+
+LEAST_S = 0.05
+"""Processor time that a result must have taken to be kept."""
+
+STAGES = ("lang", "loops", "polyhedral", "analysis", "simulate", "store")
+"""The packages whose source decides what is found. How it is told (`analysis/report`) is none of it."""
+
+LIBRARIES = ("islpy_barvinok", "islpy", "sympy", "numba", "numpy")
+
+CLOCK_S = 24 * 3600
+"""How long a result is kept that a limit of time decided: the next day may have more luck."""
+
+
+def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Callable[[], T]) -> T:
+    """What `compute` returns, a function of the meaning of `kernel` and of `options` alone; from the cache, if there.
+
+    what: which function it is. Results are records, exact numbers and plain containers (`store.codec`); `kernel` itself
+    may be in them, and is then this very one. Others are found anew each time, and so is what took little time, ended
+    in an exception or was decided by chance (`store.luck`). Raises what `compute` raises.
+    """
+    root = None if is_off() else folder()
+    made_by = None if root is None else environment()
+    if root is None or made_by is None:
+        return compute()
+    try:
+        meant = "\n".join((made_by, what, meaning(options), meaning(kernel)))
+    except NotStorable:
+        return compute()
+    known: dict[str, object] = {"kernel": kernel}
+    key = _key(meant)
+    found = _found(entries.get(root, key), meant, known)
+    if found is not None:
+        return found[0]  # type: ignore[return-value]
+    begun, before = _spent_s(), luck.seen()
+    result = compute()
+    decided = luck.since(before)
+    if _spent_s() - begun >= LEAST_S and not decided.chance:
+        until = time.time() + CLOCK_S if decided.clock else None
+        _keep(root, key, {"meaning": meant, "until": until}, result, known)
+    return result
+
+
+def _found(content: object, meant: str, known: dict[str, object]) -> tuple[object] | None:
+    """The result in an entry, in a tuple; None where there is none, or one of another meaning or time."""
+    if not isinstance(content, dict) or content.get("meaning") != meant:
+        return None
+    until = content.get("until")
+    if until is not None and not time.time() < until <= time.time() + CLOCK_S:
+        return None
+    try:
+        return (read(content.get("result"), known),)
+    except Damaged:
+        return None
+
+
+def _keep(root: Path, key: str, about: dict[str, object], result: object, known: dict[str, object]) -> None:
+    try:
+        table = write(result, known)
+        if write(read(table, known), known) != table:  # a class that is not what its fields are
+            return
+    except (NotStorable, Damaged):
+        return
+    entries.put(root, key, {**about, "result": table})
+
+
+def _key(text: str) -> str:
+    from hashlib import sha256
+
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _spent_s() -> float:
+    """Processor time of this process and of its children that have ended."""
+    t = os.times()
+    return t.user + t.system + t.children_user + t.children_system
+
+
+@cache
+def environment() -> str | None:
+    """All that results depend on beside their input: our source, Python and the libraries; None where our source is no
+    plain files.
+    """
+    from hashlib import sha256
+
+    package = Path(__file__).parent.parent
+    digest = sha256()
+    try:
+        for stage in STAGES:
+            for name in sorted(os.listdir(package / stage)):
+                if name.endswith(".py"):
+                    digest.update(f"{stage}/{name}\n".encode())
+                    with (package / stage / name).open("rb", buffering=0) as file:
+                        digest.update(sha256(file.readall()).digest())
+    except OSError:
+        return None
+    versions = ", ".join(map(_version, LIBRARIES))
+    return f"roofdsl {__version__} {digest.hexdigest()}\npython {sys.version}\n{versions}"
+
+
+def _version(library: str) -> str:
+    """The name and version of an installed library by its metadata's folder: importlib.metadata takes 70 ms."""
+    for place in sys.path:
+        found = _metadata(place).get(library)
+        if found is not None:
+            return found
+    return f"{library} is not installed"
+
+
+@cache
+def _metadata(place: str) -> dict[str, str]:
+    """name -> `name-2.0.dist-info`, of the folders of this kind in a folder of libraries."""
+    try:
+        listing = os.listdir(place or ".")
+    except OSError:
+        return {}
+    return {each.partition("-")[0]: each for each in listing if each.endswith(".dist-info")}

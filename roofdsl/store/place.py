@@ -1,0 +1,42 @@
+"""Where what was derived before is kept, and whether it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+SWITCH, PLACE = "ROOFDSL_CACHE", "ROOFDSL_CACHE_DIR"
+"""Environment variables: "off" keeps and reads nothing; the folder to use."""
+
+_OFF = ("off", "0", "no", "false")
+
+
+def is_off() -> bool:
+    """Whether nothing is kept or read."""
+    return os.environ.get(SWITCH, "").strip().lower() in _OFF
+
+
+def turn_off() -> None:
+    """From now on nothing is kept or read, in this process and those it starts."""
+    os.environ[SWITCH] = "off"
+
+
+def folder(environment: Mapping[str, str] | None = None, platform: str = sys.platform) -> Path | None:
+    """The folder of the cache: $ROOFDSL_CACHE_DIR, else the platform's own; None where there is no home."""
+    known = os.environ if environment is None else environment
+    if known.get(PLACE):
+        return Path(known[PLACE])
+    if platform == "win32":
+        local = known.get("LOCALAPPDATA")
+        return Path(local) / "roofdsl" / "Cache" if local else None
+    home = known.get("HOME") or os.path.expanduser("~")
+    if platform == "darwin":
+        return _absolute(Path(home) / "Library" / "Caches" / "roofdsl")
+    named = Path(known.get("XDG_CACHE_HOME") or "")
+    return _absolute((named if named.is_absolute() else Path(home) / ".cache") / "roofdsl")
+
+
+def _absolute(path: Path) -> Path | None:
+    return path if path.is_absolute() else None
