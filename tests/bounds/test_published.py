@@ -120,7 +120,7 @@ def test_deriche_attains_5_loads() -> None:
     A block of rows goes forwards; then backwards, where it joins both and hands each value of imgOut on to the filter
     that runs down its column. Only that filter's state is loaded, once for every block.
     """
-    w = h = 40
+    w = h = 30
     r = 5
     written = Written("deriche", {"w": w, "h": h})
     written.name("constants", count=13)
@@ -175,7 +175,7 @@ def test_adi_attains_4_loads() -> None:
     The way back of a block of columns makes rows of v, from the last to the first; the sweeps along rows take each as
     it comes, and find their state where the block before left it.
     """
-    n, steps, r = 26, 2, 8
+    n, steps, r = 22, 2, 10
     inner = range(1, n - 1)
     written = Written("adi", {"n": n, "tsteps": steps})
     written.name("constants", count=11)
