@@ -1,22 +1,20 @@
-"""`roofdsl measure`: kernels generated, verified and timed on this machine."""
+"""`roofdsl measure`: kernels and programs generated, verified and timed on this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose, json_option, kernels_of, parse_steps, set_option, show_json, warn
+from roofdsl.cli.options import choose, json_option, parse_steps, set_option, show_json, warn
 from roofdsl.cli.progress import progress_bar
+from roofdsl.cli.subjects import subjects_of
 from roofdsl.cli.text import bold, columns
-from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.model import Kernel
 from roofdsl.machine.quantities import group, show_rate, show_time
 from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.results import SCHEMA, Measurement, save
-from roofdsl.measure.timing import REPEATS, Plan
+from roofdsl.measure.timing import REPEATS
+from roofdsl.validate.run import Backend, How, Run, measure_run
 
 _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
 
@@ -56,7 +54,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
 def measure(
     *,
     file: str,
-    backend: str,
+    backend: Backend,
     variants: tuple[str, ...],
     compiler: str,
     settings: dict[str, int],
@@ -68,7 +66,10 @@ def measure(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Time the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name), after verifying what they compute."""
+    """Time the kernels of FILE (or FILE:NAME, or a shipped name), after verifying what they compute.
+
+    A program is timed as a whole and launch by launch. In it a kernel that a variant does not have runs plainly.
+    """
     known = _CPU if backend == "cpu" else _GPU
     for name in variants:
         if name not in known:
@@ -78,21 +79,17 @@ def measure(
     if output is not None:
         check_writable(Path(output))
     chosen = choose(file)
-    if chosen.programs:
-        raise CommandError(
-            f"`{file}` is a program, and kernels are measured", f"pick one: {', '.join(chosen.checked.kernels)}"
-        )
-    pairs = [pair for at in parse_steps(sizes) for pair in kernels_of(chosen, settings | at)]
-    jobs = [(kernel, own, variant) for kernel, own in pairs for variant in variants or known[:1]]
-    how = _How(backend, compiler, Plan(repeats=repeats, budget_s=budget), cold, math_mode)
+    subjects = [pair for at in parse_steps(sizes) for pair in subjects_of(chosen, settings | at)]
+    jobs = [Run(subject, own, variant) for subject, own in subjects for variant in variants or known[:1]]
+    how = How(backend, compiler, cold, budget, repeats, math_mode)
     found: list[Measurement] = []
     with progress_bar("measure") as tell:
-        for k, (kernel, own, variant) in enumerate(jobs):
+        for k, job in enumerate(jobs):
 
-            def say(what: str, k: int = k, name: str = f"{kernel.name} {variant}") -> None:
+            def say(what: str, k: int = k, name: str = f"{job.kernel.name} {job.variant}") -> None:
                 tell(k / len(jobs), f"{name}: {what}")
 
-            found.append(_one(how, kernel, own, variant, say))
+            found.append(measure_run(job, how, say))
             if output is not None:
                 save(Path(output), found)
     if as_json:
@@ -106,27 +103,6 @@ def measure(
         warn(message)
 
 
-@dataclass(frozen=True)
-class _How:
-    """What the options say for all measurements of a command."""
-
-    backend: str
-    compiler: str
-    plan: Plan
-    cold: bool
-    math_mode: str
-
-
-def _one(how: _How, kernel: Kernel, own: dict[str, int], variant: str, say: Callable[[str], None]) -> Measurement:
-    if how.backend == "gpu":
-        from roofdsl.measure.gpu import GpuOptions, measure_gpu
-
-        return measure_gpu(kernel, own, GpuOptions(variant, how.plan, True, how.math_mode), say)
-    from roofdsl.measure.cpu import CpuOptions, measure_cpu
-
-    return measure_cpu(kernel, own, CpuOptions(variant, how.compiler, how.plan, how.cold), say)
-
-
 def report(found: list[Measurement]) -> str:
     """One line for each measurement: median, 10th and 90th percentile, rate, how it was verified."""
     rows = [["kernel", "variant", "median", "10 %", "90 %", "rate", "error", "calls"]]
@@ -137,4 +113,22 @@ def report(found: list[Measurement]) -> str:
         calls = f"{len(m.times_s)} x {group(m.calls_per_repeat)}"
         rows.append([f"{m.kernel} {sizes}".strip(), m.variant, *times, rate, f"{m.verified.max_error:.1e}", calls])
     lines = columns(rows, right=(2, 3, 4, 5, 6, 7))
-    return "\n".join([bold(lines[0]), *lines[1:]])
+    return "\n".join([bold(lines[0]), *lines[1:], *(line for m in found for line in _by_launch(m))])
+
+
+def _by_launch(m: Measurement) -> list[str]:
+    """The kernels of a program, what takes longest first, and what runs otherwise than asked for."""
+    if not m.by_launch:
+        return []
+    rows = [["kernel", "variant", "launches", "each", "together", "", "error"]]
+    for part in sorted(m.by_launch, key=lambda part: -part.median_s):
+        sizes = ", ".join(f"{n}={v}" for n, v in part.of.parameters)
+        times = [show_time(part.of.median_s, 4), show_time(part.median_s, 4), f"{part.median_s / m.median_s:.1%}"]
+        error = f"{part.of.verified.max_error:.1e}"
+        rows.append([f"{part.of.kernel} {sizes}".strip(), part.of.variant, group(part.launches), *times, error])
+    lines = columns(rows, right=(2, 3, 4, 5, 6))
+    return [
+        "",
+        f"launches of {m.kernel}, {m.variant}, each kernel at each size by itself:",
+        *(f"  {line}" for line in lines),
+    ]

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from roofdsl.cli.options import choose_all, kernels_of, machine_option, set_option, traffic_option, warn
+from roofdsl.cli.options import choose_all, machine_option, set_option, traffic_option, warn
 from roofdsl.cli.plot_hierarchy import check_types, predicted
+from roofdsl.cli.subjects import subjects_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
@@ -98,7 +99,9 @@ def measured(
     settings: dict[str, int],
     sizes: tuple[str, ...],
 ) -> list[Comparison]:
-    """The measurements of RESULT files beside their predictions, of the kernels and sizes asked for.
+    """The measurements of RESULT files beside their predictions, of the kernels, programs and sizes asked for.
+
+    The predictions are cold ones, whatever was measured: they are the points drawn, whose run times these are.
 
     Raises CommandError for results without the kernels they are of, and what reading them raises.
     """
@@ -109,13 +112,15 @@ def measured(
         return []
     stored = [m for path in results for m in load(Path(path))]
     chosen = choose_all(files, settings, sizes)
-    kernels = list(dict.fromkeys(k for c, each in chosen for given in each for k, _ in kernels_of(c, given)))
+    kernels = list(dict.fromkeys(k for c, each in chosen for given in each for k, _ in subjects_of(c, given)))
     if not kernels:
-        raise CommandError("measured times are of kernels, and there is none", "give their FILEs before --results")
+        raise CommandError(
+            "measured times are of kernels and programs, and there is none", "give their FILEs before --results"
+        )
     found: list[Comparison] = []
     for _, each in chosen:
         for given in each:
-            some = compare_all(kernels, stored, machine, sizes=given, options=options)
+            some = compare_all(kernels, stored, machine, sizes=given, options=options, warm=False)
             found += [c for c in some if c not in found]
     return found
 

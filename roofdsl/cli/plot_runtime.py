@@ -10,6 +10,7 @@ from roofdsl.cli.options import choose_all, kernels_of, machine_option, set_opti
 from roofdsl.cli.plot_planes import measured
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.measure.results import Measurement
 from roofdsl.plot.board import check_format
 from roofdsl.plot.levels_content import common_sizes, labels_of
 from roofdsl.plot.runtime import Bar, save_runtime
@@ -54,14 +55,24 @@ def runtime(
     for message in dict.fromkeys(w for p in predictions for w in p.warnings):
         warn(message)
     times = {
-        (c.measurement.kernel, c.measurement.parameters): (c.measurement.low_s, c.measured_s, c.measurement.high_s)
-        for c in measured(files, results, machine, options, settings=settings, sizes=sizes)
+        (m.kernel, m.parameters): m
+        for m in (c.measurement for c in measured(files, results, machine, options, settings=settings, sizes=sizes))
     }
     bars = []
     for (p, program), label in zip(found, labels_of(predictions), strict=True):
         rows = program.by_kernel if program is not None else ()
         parts = [(row.total.kernel, float(row.total.expected_s)) for row in rows] or [(p.kernel, float(p.expected_s))]
-        bars.append(Bar(label, tuple(parts), float(p.launch_s), times.get((p.kernel, p.parameters))))
+        m = times.get((p.kernel, p.parameters))
+        spread = None if m is None else (m.low_s, m.median_s, m.high_s)
+        bars.append(Bar(label, tuple(parts), float(p.launch_s), spread, () if m is None else _by_kernel(m)))
     if title is None:
         title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(predictions)]))
     save_runtime(Path(output), bars, title)
+
+
+def _by_kernel(m: Measurement) -> tuple[tuple[str, float], ...]:
+    """Seconds of a measured program's kernels, each at all its sizes together; nothing for a kernel."""
+    found: dict[str, float] = {}
+    for part in m.by_launch:
+        found[part.of.kernel] = found.get(part.of.kernel, 0.0) + part.median_s
+    return tuple(found.items())

@@ -9,7 +9,6 @@ import click
 from roofdsl.cli.options import (
     choose_all,
     json_option,
-    kernels_of,
     parse_steps,
     set_option,
     show_json,
@@ -17,6 +16,7 @@ from roofdsl.cli.options import (
     warn,
 )
 from roofdsl.cli.progress import progress_bar
+from roofdsl.cli.subjects import subjects_of
 from roofdsl.cli.validate_text import points_table, table, to_json
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
@@ -31,7 +31,7 @@ from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.points import compare_points, points_held
-from roofdsl.validate.run import Backend, How, Run, compare_all, measure_runs, stale
+from roofdsl.validate.run import Backend, How, Run, Subject, compare_all, measure_runs, stale
 
 VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
 
@@ -93,7 +93,7 @@ def validate(
     output: str | None,
     as_json: bool,
 ) -> int:
-    """Measure the kernels of FILEs on this computer, and compare with what a machine predicts.
+    """Measure the kernels and programs of FILEs on this computer, and compare with what a machine predicts.
 
     The exit status is 1 where a measurement is above the roof, which the model says cannot be, or slower than
     predicted by more than the tolerance; of a profiler's points also where bytes of a level differ by more than that.
@@ -124,10 +124,11 @@ def validate(
             save(Path(output), found)
     limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written")
     compared: list[Comparison] = []
+    of_kernels = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)]
     checks = [
         c
         for machine in machines
-        for c in compare_points(pairs, documents, names, machine, options=options, limits=limits)
+        for c in compare_points(of_kernels, documents, names, machine, options=options, limits=limits)
     ]
     if documents and not checks and not stored:
         kernel = kernels[0].name
@@ -164,11 +165,8 @@ def _point_of(text: str) -> tuple[str, str]:
 
 def _pairs(
     files: tuple[str, ...], settings: dict[str, int], sizes: tuple[str, ...]
-) -> list[tuple[Kernel, dict[str, int]]]:
-    found = []
-    for file, (chosen, each) in zip(files, choose_all(files, settings, sizes), strict=True):
-        if chosen.programs:
-            some = ", ".join(chosen.checked.kernels)
-            raise CommandError(f"`{file}` is a program, and kernels are measured", f"pick one: {some}")
-        found += [pair for given in each for pair in kernels_of(chosen, given)]
+) -> list[tuple[Subject, dict[str, int]]]:
+    found: list[tuple[Subject, dict[str, int]]] = []
+    for chosen, each in choose_all(files, settings, sizes):
+        found += [pair for given in each for pair in subjects_of(chosen, given)]
     return found

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from roofdsl.cli.text import bold, columns
-from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_rate, show_time
-from roofdsl.validate.compare import Comparison, Distribution, distribution
+from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_rate, show_time
+from roofdsl.validate.compare import Comparison, Distribution, LaunchComparison, distribution
 from roofdsl.validate.points import PointCheck
 
 SCHEMA = "roofdsl.validate/1"
@@ -30,6 +30,8 @@ def table(comparisons: Sequence[Comparison]) -> str:
     lines = columns(rows, right=(2, 3, 4, 5, 6))
     out = [bold(lines[0]), *lines[1:]]
     for c in comparisons:
+        out += _by_launch(c, len(machines) > 1)
+    for c in comparisons:
         if c.causes:
             sizes = ", ".join(f"{n}={v}" for n, v in c.prediction.parameters)
             out += ["", f"{c.prediction.kernel} {sizes} is faster than the model allows. It may be that"]
@@ -37,6 +39,27 @@ def table(comparisons: Sequence[Comparison]) -> str:
     if len(comparisons) > 1:
         out += ["", f"measured / predicted performance: {spread_of(distribution([c.ratio for c in comparisons]))}"]
     return "\n".join(out)
+
+
+def _by_launch(c: Comparison, several: bool) -> list[str]:
+    """The launches of a program, what was measured to take longest first."""
+    if not c.by_launch:
+        return []
+    whole = c.measured_s
+    rows = [["", "variant", "launches", "predicted", "measured", "", "ratio", "bound", ""]]
+    for part in sorted(c.by_launch, key=lambda part: -part.measured.median_s):
+        p, m = part.prediction, part.measured
+        sizes = ", ".join(f"{n}={v}" for n, v in p.parameters)
+        times = [show_time(p.expected_s), show_time(m.median_s), f"{m.median_s / whole:.1%}", f"{part.ratio:.2f}"]
+        verdict = "" if part.verdict == "as predicted" else part.verdict
+        rows.append([f"{p.kernel} {sizes}".strip(), m.of.variant, group(m.launches), *times, p.bound, verdict])
+    on = f" on {c.prediction.machine}" if several else ""
+    lines = columns(rows, right=(2, 3, 4, 5, 6))
+    return [
+        "",
+        f"launches of {c.prediction.kernel}{on}, those of a kernel and size together:",
+        *(f"  {x}" for x in lines),
+    ]
 
 
 def points_table(checks: Sequence[PointCheck]) -> str:
@@ -94,11 +117,26 @@ def to_json(comparisons: Sequence[Comparison], checks: Sequence[PointCheck] = ()
                 "bound": c.prediction.bound,
                 "verdict": c.verdict,
                 "causes": list(c.causes),
+                **({"by_launch": [_launch_json(part) for part in c.by_launch]} if c.by_launch else {}),
                 "prediction": c.prediction.to_json(),
                 "measurement": c.measurement.to_json(),
             }
             for c in comparisons
         ],
+    }
+
+
+def _launch_json(part: LaunchComparison) -> dict[str, Any]:
+    return {
+        "kernel": part.prediction.kernel,
+        "parameters": dict(part.prediction.parameters),
+        "variant": part.measured.of.variant,
+        "launches": part.measured.launches,
+        "predicted_s": float(part.prediction.expected_s),
+        "measured_s": part.measured.median_s,
+        "ratio": part.ratio,
+        "bound": part.prediction.bound,
+        "verdict": part.verdict,
     }
 
 

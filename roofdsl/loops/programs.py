@@ -27,12 +27,27 @@ class Launch(Record):
     run: tree.Run
 
 
+class Repeated(Record):
+    """Steps done `times` times over."""
+
+    times: IntExpr
+    steps: tuple[Step, ...]
+
+
+Step = int | Repeated
+"""A launch, by its place among the program's launches, or steps that are repeated."""
+
+
 class LoweredProgram(Record):
-    """A program; each `run` of a kernel is one Launch, in order, those of the programs it runs in their place."""
+    """A program; each `run` of a kernel is one Launch, in order, those of the programs it runs in their place.
+
+    steps: the same launches in the order in which they run, with what repeats them.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     launches: tuple[Launch, ...]
+    steps: tuple[Step, ...] = ()
 
 
 def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None = None) -> LoweredProgram:
@@ -59,8 +74,8 @@ def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None 
     )
     own = {p.name: Sym(p.name) for p in parameters} | {n: Const(v) for n, v in constants.items()}
     lowering = _Lowering(checked, name, given)
-    lowering.run(found, own, Const(1))
-    return LoweredProgram(name, parameters, tuple(lowering.found))
+    steps = lowering.run(found, own, Const(1))
+    return LoweredProgram(name, parameters, tuple(lowering.found), steps)
 
 
 class _Lowering:
@@ -70,26 +85,29 @@ class _Lowering:
         self.checked, self.name, self.given = checked, name, given
         self.found: list[Launch] = []
 
-    def run(self, program: CheckedProgram, values: Mapping[str, IntExpr], times: IntExpr) -> None:
+    def run(self, program: CheckedProgram, values: Mapping[str, IntExpr], times: IntExpr) -> tuple[Step, ...]:
         """All launches of a program whose parameters have these values; the checker bounds how deep this goes."""
         numbers = {n: v.value for n, v in values.items() if isinstance(v, Const)}
-        self.steps(program.tree.body, Integers(program.source, numbers), values, times)
+        return self.steps(program.tree.body, Integers(program.source, numbers), values, times)
 
     def steps(
         self, steps: Sequence[tree.Step], integers: Integers, values: Mapping[str, IntExpr], times: IntExpr
-    ) -> None:
+    ) -> tuple[Step, ...]:
+        found: list[Step] = []
         for step in steps:
             if isinstance(step, tree.Repeat):
                 count = integers.lower(step.count).substitute(values)
-                self.steps(step.body, integers, values, mul(times, count))
+                found.append(Repeated(count, self.steps(step.body, integers, values, mul(times, count))))
                 continue
             name = step.kernel.text
             arguments = [integers.lower(a).substitute(values) for a in step.args]
             if name in self.checked.programs:
                 inner = self.checked.programs[name]
-                self.run(inner, _bound(inner.tree.parameters, arguments), times)
+                found += self.run(inner, _bound(inner.tree.parameters, arguments), times)
             else:
+                found.append(len(self.found))
                 self.launch(step, arguments, times)
+        return tuple(found)
 
     def launch(self, step: tree.Run, arguments: Sequence[IntExpr], times: IntExpr) -> None:
         if len(self.found) == MAX_RUNS:

@@ -73,19 +73,14 @@ def measure_gpu(
     say("compiling")
     code = build_gpu(kernel, options, device, values)
 
-    def run(arrays: dict[str, NDArray[Any]], sizes: Mapping[str, int]) -> None:
-        there = {name: device.put(array) for name, array in arrays.items()}
-        device.elapsed([code.bind(there, sizes)])
-        for name, array in there.items():
-            arrays[name][...] = device.get(array)
-
     say("verifying")
     compute = "tf32" if options.variant == "library" and options.math_mode == "tf32" else None
-    verified = verify(kernel, run, values, f"the variant `{options.variant}` on the GPU", compute)
+    what = f"the variant `{options.variant}` on the GPU"
+    verified = verify(kernel, device_runner(device, code), values, what, compute)
     say("preparing")
     host = random_inputs(kernel, values, options.seed)
     size = total_bytes(host)
-    copies = _copies(size, int(about["l2_bytes"])) if options.rotate else 1
+    copies = copies_of(size, int(about["l2_bytes"])) if options.rotate else 1
     sets = [{name: device.put(array) for name, array in host.items()} for _ in range(copies)]
     updated = [a.name for a in kernel.arrays if a.intent == "inout"]
     before = {name: device.put(host[name]) for name in updated}
@@ -127,7 +122,19 @@ def measure_gpu(
     )
 
 
-def _copies(size: int, l2_bytes: int) -> int:
+def device_runner(driver: Driver, code: GpuCode) -> Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]:
+    """Runs the code on arrays of the host, which it changes, by way of the device: what `verify` takes."""
+
+    def run(arrays: dict[str, NDArray[Any]], sizes: Mapping[str, int]) -> None:
+        there = {name: driver.put(array) for name, array in arrays.items()}
+        driver.elapsed([code.bind(there, sizes)])
+        for name, array in there.items():
+            arrays[name][...] = driver.get(array)
+
+    return run
+
+
+def copies_of(size: int, l2_bytes: int) -> int:
     """How many copies of the arrays are used in turn, so that none is still in the L2 cache when its turn comes."""
     if size >= 2 * l2_bytes or size == 0:
         return 1

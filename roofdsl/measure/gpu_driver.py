@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -53,6 +54,10 @@ class Driver(Protocol):
 
     def elapsed(self, calls: Sequence[Call]) -> float:
         """Seconds on the device from before the first call to after the last, by events around them."""
+        ...
+
+    def laps(self, calls: Sequence[Call]) -> list[float]:
+        """Seconds on the device of each of the calls, one after the other in a stream, by an event between each two."""
         ...
 
     def library(self, math_mode: str) -> Any:
@@ -151,15 +156,22 @@ class CupyDriver:
         function(tuple(grid), tuple(block), tuple(values), shared_mem=shared_bytes)
 
     def elapsed(self, calls: Sequence[Call]) -> float:
+        def together() -> None:
+            for call in calls:
+                call()
+
+        return self.laps([together])[0]
+
+    def laps(self, calls: Sequence[Call]) -> list[float]:
         stream = self.cupy.cuda.get_current_stream()
-        start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+        events = [self.cupy.cuda.Event() for _ in range(len(calls) + 1)]
         stream.synchronize()
-        start.record(stream)
-        for call in calls:
+        events[0].record(stream)
+        for call, event in zip(calls, events[1:], strict=True):
             call()
-        end.record(stream)
-        end.synchronize()
-        return float(self.cupy.cuda.get_elapsed_time(start, end)) / 1e3
+            event.record(stream)
+        events[-1].synchronize()
+        return [float(self.cupy.cuda.get_elapsed_time(a, b)) / 1e3 for a, b in pairwise(events)]
 
     @contextmanager
     def library(self, math_mode: str) -> Iterator[Any]:

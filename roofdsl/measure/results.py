@@ -18,6 +18,7 @@ from roofdsl.measure.atomic import write_whole
 from roofdsl.measure.timing import Times
 
 SCHEMA = "roofdsl.measurement/1"
+_SHARED = ("schema", "backend", "device", "software", "when")  # of a program, said once for all its kernels
 _LARGEST_FILE = 64 << 20
 
 
@@ -39,8 +40,24 @@ class Verified:
 
 
 @dataclass(frozen=True)
+class Launches:
+    """The launches of one kernel at one size in a program: how many in one execution, and the time of one of them."""
+
+    launches: int
+    of: Measurement
+
+    @property
+    def median_s(self) -> float:
+        """Seconds of all of them together."""
+        return self.launches * self.of.median_s
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One kernel at one size, one variant, one device: everything that has a part in the number.
+
+    A program is measured as one, too: `kernel` is its name, `by_launch` its kernels, each with a measurement of its
+    own; `times_s` are of whole executions.
 
     times_s: seconds per call, one for each repeat; each repeat made `calls_per_repeat` calls. state: "warm" (the
     same buffers again and again), "cold" (caches emptied before each) or "rotated" (buffers in turn, more than the
@@ -72,6 +89,7 @@ class Measurement:
     counters: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    by_launch: tuple[Launches, ...] = ()
 
     @property
     def times(self) -> Times:
@@ -136,7 +154,13 @@ class Measurement:
             "generated_sha256": self.generated_sha256,
             "warnings": list(self.warnings),
             "details": dict(self.details),
+            **({"by_launch": [self._launch_json(part) for part in self.by_launch]} if self.by_launch else {}),
         }
+
+    def _launch_json(self, part: Launches) -> dict[str, Any]:
+        """One kernel of a program: its document without what the program's says already."""
+        own = part.of.to_json()
+        return {"launches": part.launches} | {k: v for k, v in own.items() if k not in _SHARED}
 
 
 def now() -> str:
@@ -154,13 +178,18 @@ def source_hash(kernel: Kernel) -> str:
 
     So that laying the file out anew or changing another kernel of it makes no measurement stale.
     """
+    return text_hash(own_text(kernel.source, kernel.span))
+
+
+def own_text(source: Source, span: Span) -> str:
+    """The lines of a definition without comments, blank lines and spaces within lines."""
     lines = []
-    for number in range(kernel.span.line, kernel.span.end_line + 1):
-        text = kernel.source.line(number).partition("#")[0].rstrip()
+    for number in range(span.line, span.end_line + 1):
+        text = source.line(number).partition("#")[0].rstrip()
         if text:
             depth = len(text) - len(text.lstrip())
             lines.append(" " * depth + re.sub(r"\s+", "", text))
-    return text_hash("\n".join(lines))
+    return "\n".join(lines)
 
 
 # ---- writing ----
@@ -338,9 +367,24 @@ class _Reader:
             counters=self.counts(document, "counters"),
             warnings=self.strings(document, "warnings"),
             details=self.typed(document, "details", dict),
+            by_launch=self.launches(document),
         )
         self._consistent(document, found)
         return found
+
+    def launches(self, document: Mapping[str, Any]) -> tuple[Launches, ...]:
+        """The kernels of a program; none of a kernel's own document."""
+        if "by_launch" not in document:
+            return ()
+        shared = {key: document.get(key) for key in _SHARED}
+        found = []
+        for part in self.typed(document, "by_launch", list):
+            if not isinstance(part, dict) or "by_launch" in part:
+                raise self.fail("`by_launch` is no list of kernels", "by_launch")
+            found.append(Launches(self.count(part, "launches", 1), self.measurement(part | shared)))
+        if not found:
+            raise self.fail("`by_launch` is empty", "by_launch")
+        return tuple(found)
 
     def _consistent(self, document: Mapping[str, Any], found: Measurement) -> None:
         """What is stated beside the times follows from them; a file where it does not was changed by hand."""

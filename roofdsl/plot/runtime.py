@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from roofdsl.plot.board import DPI, INK, NORMAL, OKABE_ITO, PAPER, SMALL, check_
 
 OTHERS = "others"
 WIDTH_IN = 8.0
+LONGEST_LINE = 34
 PALETTE = (*OKABE_ITO, "#004C77", "#8A3C00", "#00664A", "#7E4A68")
 """Colours of kernels, the one that takes longest first: those of other figures, and darker ones of four of them."""
 
@@ -25,13 +26,14 @@ class Bar:
     """One kernel or program at one size.
 
     parts: seconds by kernel. launch_s: launches times launch time, a mark on the bar. measured_s: (low, median, high)
-    where it was measured too.
+    where it was measured too; measured_parts: the same by kernel, of a program.
     """
 
     label: str
     parts: tuple[tuple[str, float], ...]
     launch_s: float = 0.0
     measured_s: tuple[float, float, float] | None = None
+    measured_parts: tuple[tuple[str, float], ...] = ()
 
     @property
     def total_s(self) -> float:
@@ -52,11 +54,15 @@ def gathered(bars: Sequence[Bar]) -> tuple[list[Bar], list[str]]:
     kept = order if len(order) <= len(PALETTE) else order[: len(PALETTE)]
     changed = []
     for bar in bars:
-        parts = tuple(sorted((p for p in bar.parts if p[0] in kept), key=lambda part: kept.index(part[0])))
-        rest = sum(seconds for name, seconds in bar.parts if name not in kept)
-        parts = (*parts, (OTHERS, rest)) if rest else parts
-        changed.append(Bar(bar.label, parts, bar.launch_s, bar.measured_s))
+        changed.append(replace(bar, parts=_in(kept, bar.parts), measured_parts=_in(kept, bar.measured_parts)))
     return changed, kept if len(kept) == len(order) else [*kept, OTHERS]
+
+
+def _in(kept: Sequence[str], parts: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """The parts in this order, those of other kernels together at the end."""
+    own = sorted((part for part in parts if part[0] in kept), key=lambda part: kept.index(part[0]))
+    rest = sum(seconds for name, seconds in parts if name not in kept)
+    return (*own, (OTHERS, rest)) if rest else tuple(own)
 
 
 def save_runtime(path: Path, bars: Sequence[Bar], title: str) -> None:
@@ -78,9 +84,11 @@ def draw_runtime(bars: Sequence[Bar], title: str) -> Any:
     handles = _handles(shown, names)
     below = 0.6 + 0.21 * ceil(len(handles) / 3)  # inches: ticks, the axis's name, the legend
     above = 0.22 + 0.2 * (title.count("\n") + 1)
-    height = below + above + 0.36 * len(shown) + 0.1
+    labels = [_folded(bar.label) for bar in shown]
+    row = 0.5 if any(bar.measured_parts for bar in shown) or any("\n" in label for label in labels) else 0.36
+    height = below + above + row * len(shown) + 0.1
     figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI, facecolor=PAPER)
-    left = min(0.42, 0.03 + 0.0098 * max(len(bar.label) for bar in shown))
+    left = min(0.42, 0.03 + 0.0098 * max(len(line) for label in labels for line in label.split("\n")))
     axes = figure.add_axes((left, below / height, 0.98 - left, 1 - (below + above) / height))
     colors = _colors(names)
     longest = max(max(bar.total_s, *(bar.measured_s or (0.0,))) for bar in shown)
@@ -90,7 +98,7 @@ def draw_runtime(bars: Sequence[Bar], title: str) -> Any:
     for y, bar in enumerate(shown):
         _bar(axes, y, bar, colors, longest)
     _axis(axes, most)
-    axes.set_yticks(range(len(shown)), [bar.label for bar in shown], fontsize=NORMAL)
+    axes.set_yticks(range(len(shown)), labels, fontsize=NORMAL)
     axes.tick_params(axis="y", length=0)
     figure.text(0.02, 1 - 0.1 / height, title, fontsize=NORMAL + 2, color=INK, va="top")
     if handles:
@@ -103,27 +111,58 @@ def draw_runtime(bars: Sequence[Bar], title: str) -> Any:
     return figure
 
 
+def _folded(label: str) -> str:
+    """A long label in lines of at most about LONGEST_LINE characters, broken after its name and its commas."""
+    if len(label) <= LONGEST_LINE:
+        return label
+    lines = [""]
+    for word in label.split(" "):
+        if lines[-1] and len(lines[-1]) + len(word) > LONGEST_LINE:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(lines)
+
+
 def _colors(names: Sequence[str]) -> dict[str, str]:
     return {name: _GREY if name == OTHERS else PALETTE[k % len(PALETTE)] for k, name in enumerate(names)}
 
 
 def _bar(axes: Any, y: int, bar: Bar, colors: dict[str, str], longest: float) -> None:
-    start = 0.0
-    for name, seconds in bar.parts:
-        axes.barh(y, seconds, left=start, height=0.62, color=colors[name], edgecolor=PAPER, linewidth=0.6, zorder=3)
-        start += seconds
-    end = start
+    two = bool(bar.measured_parts)
+    end = _stack(axes, bar.parts, colors, (y - 0.17, 0.32) if two else (y, 0.62))
+    if two:
+        end = max(end, _stack(axes, bar.measured_parts, colors, (y + 0.17, 0.32), measured=True))
     if bar.launch_s:
         axes.plot([bar.launch_s] * 2, [y - 0.4, y + 0.4], color=INK, linewidth=1.3, linestyle=(0, (2, 1)), zorder=5)
     if bar.measured_s is not None:
         low, median, high = bar.measured_s
-        axes.plot([low, high], [y, y], color=INK, linewidth=1.4, zorder=6)
-        axes.plot([median], [y], "s", color=PAPER, markeredgecolor=INK, markersize=6, markeredgewidth=1.4, zorder=7)
+        at = y + 0.17 if two else y
+        axes.plot([low, high], [at, at], color=INK, linewidth=1.4, zorder=6)
+        axes.plot([median], [at], "s", color=PAPER, markeredgecolor=INK, markersize=6, markeredgewidth=1.4, zorder=7)
         end = max(end, high)
     text = show_time(bar.total_s, 3)
     if bar.measured_s is not None:
         text += f", measured {show_time(bar.measured_s[1], 3)}"
     axes.text(max(end, bar.launch_s) + longest * 0.012, y, text, fontsize=SMALL, color=INK, va="center", zorder=8)
+
+
+def _stack(
+    axes: Any,
+    parts: Sequence[tuple[str, float]],
+    colors: dict[str, str],
+    place: tuple[float, float],
+    measured: bool = False,
+) -> float:
+    """Draws the parts one after the other at (y, height), measured ones hatched, and gives where they end."""
+    start = 0.0
+    for name, seconds in parts:
+        hatch = "////" if measured else None
+        axes.barh(
+            place[0], seconds, left=start, height=place[1], color=colors.get(name, _GREY), edgecolor=PAPER,
+            linewidth=0.6, hatch=hatch, zorder=3,
+        )  # fmt: skip
+        start += seconds
+    return start
 
 
 def _axis(axes: Any, most: float) -> None:
@@ -155,4 +194,6 @@ def _handles(bars: Sequence[Bar], names: Sequence[str]) -> list[Any]:
     if any(bar.measured_s for bar in bars):
         square = Line2D([], [], color=INK, label="measured, 10 to 90 %", marker="s", markerfacecolor=PAPER)
         handles.append(square)
+    if any(bar.measured_parts for bar in bars):
+        handles.append(Patch(facecolor=_GREY, edgecolor=PAPER, hatch="////", label="measured, by kernel"))
     return handles

@@ -9,7 +9,6 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from roofdsl.lang.checked import CheckedFile
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
@@ -18,7 +17,7 @@ from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.time import Prediction
 
 if TYPE_CHECKING:
-    from roofdsl.loops.programs import LoweredProgram
+    from roofdsl.loops.launched import ProgramAt
 
 
 class KernelTotal(Record):
@@ -98,52 +97,34 @@ def predict_launches(
     can take it, contractions in a type for which the machine has it; the assumptions name the others. Raises
     CommandError for a parameter that is missing or unknown, and what `predict` raises.
     """
-    from roofdsl.loops.programs import program
+    from roofdsl.loops.launched import program_at
 
-    lowered = program(checked, name, settings)
-    sizes = program_sizes(checked, lowered, settings)
-    launched: dict[tuple[object, ...], tuple[Kernel, dict[str, int], int]] = {}
-    for launch in lowered.launches:
-        arguments = {n: e.evaluate(sizes) for n, e in launch.arguments}
-        wrong = next((n for n, v in arguments.items() if v < 1), None)
-        times = launch.times.evaluate(sizes)
-        if wrong is not None or times < 1:
-            what = f"{wrong} = {arguments[wrong]}" if wrong is not None else f"{times} repetitions"
-            raise CommandError(f"program {name} runs {launch.kernel.name} with {what} at these sizes")
-        key = (launch.kernel.name, launch.kernel.constants, tuple(arguments.items()))
-        before = launched[key][2] if key in launched else 0
-        launched[key] = (launch.kernel, arguments, before + times)
-    if not launched:
-        raise CommandError(f"program {name} launches nothing")
+    return predict_at(program_at(checked, name, settings), machine, options)
+
+
+def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> ProgramPrediction:
+    """As `predict_launches`, of a program whose parameters are numbers; `parts` are in the order of `at.launched`.
+
+    With `options.warm` the program is executed again and again, each kernel at each size on arrays of its own, and a
+    cache still holds those of a launch where no more than it holds was touched by the launches in between. Exact where
+    nothing was, or more than that; else an upper bound of what is left, so that the time stays a lower bound.
+    """
     units = Units(machine, options.unit)
-    parts = tuple(
-        predict(kernel, arguments, machine, replace(options, unit=units.of(kernel))) * times
-        for kernel, arguments, times in launched.values()
-    )
-    given = tuple((n, v) for n, v in settings.items() if n not in sizes)  # numbers of `const` parameters
-    total = replace(_summed(parts), kernel=name, parameters=(*sizes.items(), *given))
-    notes, warnings = units.notes(), units.warnings(name)
+    cold = replace(options, warm=False)
+    launches = [
+        predict(part.kernel, dict(part.arguments), machine, replace(cold, unit=units.of(part.kernel)))
+        for part in at.launched
+    ]
+    if options.warm:
+        from roofdsl.predict.steady import steady_parts
+
+        parts = steady_parts(at, launches, machine, options, units.of)
+    else:
+        parts = tuple(p * part.times for p, part in zip(launches, at.launched, strict=True))
+    total = replace(_summed(parts), kernel=at.name, parameters=at.parameters)
+    notes, warnings = units.notes(), units.warnings(at.name)
     total = replace(total, assumptions=(*notes, *total.assumptions), warnings=(*warnings, *total.warnings))
     return ProgramPrediction(total, parts)
-
-
-def program_sizes(
-    checked: CheckedFile, lowered: LoweredProgram, settings: Mapping[str, int], free: str | None = None
-) -> dict[str, int]:
-    """Numbers of all parameters but `free`. Raises CommandError for one that is missing or that there is not."""
-    known = {p.name.text for p in checked.programs[lowered.name].tree.parameters}
-    unknown = sorted({*settings, *([free] if free is not None else [])} - known)
-    if unknown:
-        have = f"its parameters are {', '.join(sorted(known))}" if known else "it has none"
-        raise CommandError(f"program {lowered.name} has no parameter `{unknown[0]}`", have)
-    values = {p.name: settings.get(p.name, p.default) for p in lowered.parameters if p.name != free}
-    missing = [n for n, v in values.items() if v is None]
-    if missing:
-        give = ",".join(f"{n}=..." for n in missing)
-        raise CommandError(
-            f"program {lowered.name} needs a number for {', '.join(missing)}", f"give it with --set {give}"
-        )
-    return {n: v for n, v in values.items() if v is not None}
 
 
 def _summed(parts: Sequence[Prediction]) -> Prediction:

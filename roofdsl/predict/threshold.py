@@ -117,8 +117,9 @@ def program_bounds(
 
     Of the sum the terms are the sums of those of the launches (rule 18), as in the planes. Raises as `kernel_bounds`.
     """
+    from roofdsl.loops.launched import program_sizes
     from roofdsl.loops.programs import program
-    from roofdsl.predict.program import Units, program_sizes
+    from roofdsl.predict.program import Units
 
     given = {n: v for n, v in settings.items() if n != question.over}
     lowered = program(checked, name, {**given, question.over: ANY})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.results import Launches, Measurement
 from roofdsl.measure.timing import quantile
+from roofdsl.predict.program import ProgramPrediction
 from roofdsl.predict.time import Prediction
 
 Verdict = Literal["as predicted", "slower than predicted", "above the roof"]
@@ -37,13 +38,31 @@ DEFAULTS = Limits()
 
 
 @dataclass(frozen=True)
+class LaunchComparison:
+    """All launches of one kernel at one size in a program: the prediction of all of them, and their measurement."""
+
+    prediction: Prediction
+    measured: Launches
+    verdict: Verdict
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted performance."""
+        return float(self.prediction.expected_s) / self.measured.median_s
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """A prediction, a measurement, and the verdict. `causes`: what may explain a measurement above the roof."""
+    """A prediction, a measurement, and the verdict. `causes`: what may explain a measurement above the roof.
+
+    Of a program `by_launch` has the same of its launches; the verdict is that of the whole.
+    """
 
     prediction: Prediction
     measurement: Measurement
     verdict: Verdict
     causes: tuple[str, ...] = ()
+    by_launch: tuple[LaunchComparison, ...] = ()
 
     @property
     def predicted_s(self) -> float:
@@ -72,6 +91,24 @@ def compare(
     verdict = limits.verdict(float(prediction.expected_s) / measurement.median_s)
     causes = _causes(prediction, measurement, machine) if verdict == "above the roof" else ()
     return Comparison(prediction, measurement, verdict, causes)
+
+
+def compare_program(
+    prediction: ProgramPrediction, measurement: Measurement, machine: Machine, limits: Limits = DEFAULTS
+) -> Comparison:
+    """As `compare`, of a program. Raises CommandError where it launched something else when it was measured."""
+    whole = compare(prediction.total, measurement, machine, limits)
+    parts = {(p.kernel, p.parameters): p for p in prediction.parts}
+    launched = {(part.of.kernel, part.of.parameters): part for part in measurement.by_launch}
+    if {key: p.launches for key, p in parts.items()} != {key: part.launches for key, part in launched.items()}:
+        raise CommandError(
+            f"{measurement.kernel} launched other kernels, or at other sizes, when it was measured", "measure it again"
+        )
+    found = []
+    for key, p in parts.items():
+        part = launched[key]
+        found.append(LaunchComparison(p, part, limits.verdict(float(p.expected_s) / part.median_s)))
+    return replace(whole, by_launch=tuple(found))
 
 
 def _what(kernel: str, parameters: tuple[tuple[str, int], ...]) -> str:

@@ -1,4 +1,4 @@
-"""Measure kernels at their sizes, and set every measurement, fresh or stored, beside its prediction."""
+"""Measure kernels and programs at their sizes, and set every measurement, fresh or stored, beside its prediction."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
+from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.measure.results import Measurement
 from roofdsl.predict.kernel import Accesses, Options, predict
-from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare
+from roofdsl.predict.program import predict_at
+from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare, compare_program
 
 Backend = Literal["cpu", "gpu"]
+Subject = Kernel | ProgramOf
 
 
 @dataclass(frozen=True)
 class Run:
-    """One kernel at one size in one variant of the back end."""
+    """One kernel or program at one size in one variant of the back end."""
 
-    kernel: Kernel
+    kernel: Subject
     sizes: Mapping[str, int]
     variant: str
 
@@ -40,6 +43,7 @@ class How:
     cold: bool = False
     budget_s: float = 10.0
     repeats: int = 20
+    math_mode: str = "default"
 
 
 def measure_runs(
@@ -58,25 +62,36 @@ def measure_runs(
             if tell is not None:
                 tell(number / len(runs), f"{label}: {what}")
 
-        found.append(_measure(run, how or How(), say))
+        found.append(measure_run(run, how or How(), say))
     return found
 
 
-def _measure(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
+def measure_run(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
+    """One of `measure_runs`."""
     from roofdsl.measure.timing import Plan
 
     plan = Plan(repeats=how.repeats, budget_s=how.budget_s)
     if how.backend == "gpu":
         from roofdsl.measure.gpu import GpuOptions, measure_gpu
 
-        return measure_gpu(run.kernel, run.sizes, GpuOptions(run.variant, plan), say)
+        on_gpu = GpuOptions(run.variant, plan, math_mode=how.math_mode)
+        if isinstance(run.kernel, Kernel):
+            return measure_gpu(run.kernel, run.sizes, on_gpu, say)
+        from roofdsl.measure.program import measure_program_gpu
+
+        return measure_program_gpu(run.kernel.at(run.sizes), on_gpu, say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    return measure_cpu(run.kernel, run.sizes, CpuOptions(run.variant, how.compiler, plan, how.cold), say)
+    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold)
+    if isinstance(run.kernel, Kernel):
+        return measure_cpu(run.kernel, run.sizes, on_cpu, say)
+    from roofdsl.measure.program import measure_program_cpu
+
+    return measure_program_cpu(run.kernel.at(run.sizes), on_cpu, say)
 
 
 def compare_all(
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Subject],
     measurements: Sequence[Measurement],
     machine: Machine,
     *,
@@ -84,10 +99,12 @@ def compare_all(
     options: Options | None = None,
     limits: Limits = DEFAULTS,
     accesses: Accesses | None = None,
+    warm: bool | None = None,
 ) -> list[Comparison]:
-    """The measurements of these kernels, at these sizes where some are given, beside their predictions on `machine`:
-    warm ones of what was measured warm. Accesses of the first cache are as compiled for what was compiled for a CPU,
-    unless `accesses` says how. Raises CommandError where there is no measurement, and what prediction raises.
+    """The measurements of these kernels and programs, at these sizes where some are given, beside their predictions on
+    `machine`: warm ones of what was measured warm, unless `warm` says which. Accesses of the first cache are as
+    compiled for what was compiled for a CPU, unless `accesses` says how. Raises CommandError where there is no
+    measurement, and what prediction raises.
     """
     found = []
     for m in measurements:
@@ -95,8 +112,13 @@ def compare_all(
         at = dict(m.parameters)
         if kernel is None or any(at.get(n, v) != v for n, v in (sizes or {}).items()):
             continue
+        asked = replace(options or Options(), warm=m.state == "warm" if warm is None else warm)
+        asked = replace(asked, accesses=accesses or _accesses(m, machine))
+        if isinstance(kernel, ProgramOf):
+            predicted = predict_at(kernel.at(at), machine, asked)
+            found.append(compare_program(predicted, m, machine, limits))
+            continue
         own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
-        asked = replace(options or Options(), warm=m.state == "warm", accesses=accesses or _accesses(m, machine))
         found.append(compare(predict(kernel, own, machine, asked), m, machine, limits))
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
@@ -111,11 +133,19 @@ def _accesses(measured: Measurement, machine: Machine) -> Accesses:
     return "compiled" if compiled and machine.multiprocessor is None else "written"
 
 
-def stale(kernels: Sequence[Kernel], measurements: Sequence[Measurement]) -> list[str]:
+def stale(kernels: Sequence[Subject], measurements: Sequence[Measurement]) -> list[str]:
     """What to say of measurements whose kernel's text is another now."""
     by_name = {k.name: k for k in kernels}
     return [
         f"{m.kernel} was measured on {m.when}, and its text is another now: measure it again"
         for m in measurements
-        if m.kernel in by_name and m.is_stale(by_name[m.kernel])
+        if m.kernel in by_name and _is_stale(by_name[m.kernel], m)
     ]
+
+
+def _is_stale(subject: Subject, m: Measurement) -> bool:
+    if isinstance(subject, Kernel):
+        return m.is_stale(subject)
+    from roofdsl.measure.program import program_hash
+
+    return program_hash(subject.at(dict(m.parameters))) != m.source_sha256

@@ -82,6 +82,9 @@ class FakeGpu:
             call()
         return self.clock - before
 
+    def laps(self, calls: Sequence[Callable[[], object]]) -> list[float]:
+        return [self.elapsed([call]) for call in calls]
+
     @contextmanager
     def library(self, math_mode: str) -> Iterator[Any]:
         self.modes.append(math_mode)
