@@ -11,6 +11,7 @@ from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
+from roofdsl.predict.beside import in_turn
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.levels import larger_direction
@@ -90,12 +91,14 @@ def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
     except NoBound:
         return Estimate(found)  # the prediction itself warns of what is left out
     more = tuple(levels[name] for name in missing)
+    turns = in_turn((*more, *found.levels), case.machine)
     return Estimate(
         replace(
             found,
             levels=(*more, *found.levels),
-            expected_s=max(found.expected_s, *(level.time_s for level in more)),
+            expected_s=max(found.expected_s, *(level.time_s for level in more), sum(time for _, time in turns)),
             no_overlap_s=found.no_overlap_s + sum(level.time_s for level in more),
+            in_turn=turns,
         ),
         tuple(missing),
     )

@@ -85,6 +85,7 @@ def describe(m: Machine) -> str:
         if c.write_allocate is not None:
             parts.append("write_allocate" if c.write_allocate else "no_write_allocate")
         parts += ["duplex"] if c.duplex else []
+        parts += [f"beside {show_bandwidth(c.beside_bytes_per_s)}"] if c.beside_bytes_per_s else []
         rows.append((f"cache {c.name}", ", ".join(parts), c.source))
     for mem in m.memories:
         parts = [show_size(mem.size_bytes), show_bandwidth(mem.bandwidth_bytes_per_s)]
@@ -144,6 +145,7 @@ def plain(m: Machine) -> dict[str, Any]:
                 "copies": c.copies,
                 "write_allocate": c.write_allocate,
                 "duplex": c.duplex,
+                "beside_bytes_per_s": None if c.beside_bytes_per_s is None else float(c.beside_bytes_per_s),
                 "source": c.source,
             }
             for c in m.caches

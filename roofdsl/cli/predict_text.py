@@ -99,6 +99,9 @@ def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
                 marks.get(level.name, ""),
             )
         )
+    if len(p.in_turn) > 1:
+        name, time = p.one_upon_another
+        rows.append((name, "in turn", "", "", show_time(time), ""))
     if p.launch_s:
         each = show_time(p.launch_s / p.launches)
         launches = f"{group(p.launches)} launch{'es' if p.launches > 1 else ''}"

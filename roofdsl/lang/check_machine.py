@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import NamedTuple
 
 from roofdsl.lang import tree
 from roofdsl.lang.report import Report, did_you_mean, listed
@@ -15,8 +16,9 @@ PEAK_CLASSES = ("fma", "min", "div", "special", "tensor", "tensor_sparse")
 COST_CLASSES = ("add", "mul", "div", "min", "special")
 _ALLOCATE = ("write_allocate", "no_write_allocate")
 _DUPLEX = "duplex"
+_BESIDE = "beside"
 _MULTIPROCESSOR = ("warp", "warps", "blocks", "block_threads", "registers", "shared", "schedulers")
-_OPTIONS = {"cache": ("line", "sector", "ways", "copies", _DUPLEX, *_ALLOCATE), "memory": ("line", _DUPLEX)}
+_OPTIONS = {"cache": ("line", "sector", "ways", "copies", _DUPLEX, _BESIDE, *_ALLOCATE), "memory": ("line", _DUPLEX)}
 
 
 def resolve_quantity(quantity: tree.Quantity, kind: Kind, report: Report) -> Fraction:
@@ -53,6 +55,17 @@ def resolve_machine(block: tree.MachineBlock, source: Source, report: Report) ->
 
 def _note(line: tree.MachineLine) -> str:
     return line.source.text if line.source else ""
+
+
+class _Level(NamedTuple):
+    """What a line about a cache or a memory says; `values` has its options that are whole numbers, and `duplex`."""
+
+    name: str
+    size: int
+    bandwidth: Fraction
+    values: dict[str, int]
+    allocate: bool | None
+    beside: Fraction | None
 
 
 class _Resolver:
@@ -156,7 +169,7 @@ class _Resolver:
 
     # ---- levels ----
 
-    def _level(self, line: tree.MachineLine) -> tuple[str, int, Fraction, dict[str, int], bool | None]:
+    def _level(self, line: tree.MachineLine) -> _Level:
         name = line.names[0]
         before = self.seen.setdefault(("level", name.text), line.span)
         if before is not line.span:
@@ -168,13 +181,14 @@ class _Resolver:
         bandwidth = resolve_quantity(line.quantities[1], "bandwidth", self.report)
         values: dict[str, int] = {}
         allocate: bool | None = None
+        beside: Fraction | None = None
         for option in line.options:
             word = option.name.text
             if word not in _OPTIONS[line.keyword]:
                 known = _OPTIONS[line.keyword]
                 help = did_you_mean(word, known, f"a {line.keyword} has {listed(known, 'and')}")
                 self.report.error("machine-option", f"a {line.keyword} has no `{word}`", option.span, help)
-            elif word in values or (word in _ALLOCATE and allocate is not None):
+            elif word in values or (word in _ALLOCATE and allocate is not None) or (word == _BESIDE and beside):
                 self.report.error("machine-option", f"`{word}` comes second here", option.span, "say it once")
             elif word in _ALLOCATE or word == _DUPLEX:
                 if word == _DUPLEX:
@@ -184,14 +198,17 @@ class _Resolver:
                 if option.quantity is not None:
                     self.report.error("machine-option", f"`{word}` takes no number", option.span)
             elif option.quantity is None:
-                example = f"{word} 64 B" if word in ("line", "sector") else f"{word} 8"
-                self.report.error("machine-option", f"`{word}` needs a number", option.span, f"write `{example}`")
+                example = {"line": "64 B", "sector": "64 B", _BESIDE: "100 GB/s"}.get(word, "8")
+                message = f"`{word}` needs a number"
+                self.report.error("machine-option", message, option.span, f"write `{word} {example}`")
+            elif word == _BESIDE:
+                beside = resolve_quantity(option.quantity, "bandwidth", self.report)
             elif word in ("line", "sector"):
                 values[word] = int(resolve_quantity(option.quantity, "size", self.report))
             else:
                 values[word] = resolve_count(option.quantity, self.report)
         self._fit(line, size, values)
-        return name.text, size, bandwidth, values, allocate
+        return _Level(name.text, size, bandwidth, values, allocate, beside)
 
     def _fit(self, line: tree.MachineLine, size: int, values: dict[str, int]) -> None:
         length = values.get("line")
@@ -205,15 +222,15 @@ class _Resolver:
             self.report.error("machine-option", message, line.span)
 
     def _cache(self, line: tree.MachineLine) -> tree.Cache:
-        name, size, bandwidth, values, allocate = self._level(line)
+        name, size, bandwidth, values, allocate, beside = self._level(line)
         copies = values.get("copies", 1)
         return tree.Cache(
             name, size, bandwidth, values.get("line"), values.get("sector"), values.get("ways"), copies, allocate,
-            _DUPLEX in values, _note(line), line.span,
+            _DUPLEX in values, beside, _note(line), line.span,
         )  # fmt: skip
 
     def _memory(self, line: tree.MachineLine) -> tree.Memory:
-        name, size, bandwidth, values, _ = self._level(line)
+        name, size, bandwidth, values, _, _ = self._level(line)
         return tree.Memory(name, size, bandwidth, values.get("line"), _DUPLEX in values, _note(line), line.span)
 
     # ---- the rest ----

@@ -34,7 +34,8 @@ class Pipes(Record):
 class Cache(Record):
     """`cache`: `size` in bytes of one copy; `bandwidth` in bytes/s of all copies together; `line`, `sector` in bytes.
 
-    What the file does not say is None; `copies` is then 1. `duplex`: loads and stores have `bandwidth` each.
+    What the file does not say is None; `copies` is then 1. `duplex`: loads and stores have `bandwidth` each. `beside`
+    in bytes/s too.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Cache(Record):
     copies: int = 1
     write_allocate: bool | None = None
     duplex: bool = False
+    beside: Fraction | None = None
     source: str = ""
     span: Span = field(compare=False, repr=False, default=_NOWHERE)
 

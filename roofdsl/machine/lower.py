@@ -73,6 +73,7 @@ def _cache(entry: resolved.Cache) -> Cache:
         copies=entry.copies,
         write_allocate=entry.write_allocate,
         duplex=entry.duplex,
+        beside_bytes_per_s=entry.beside,
         source=entry.source,
     )
 

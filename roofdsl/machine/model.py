@@ -38,6 +38,8 @@ class Cache(Record):
 
     `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11).
     `duplex`: what is loaded from it and what is stored to it cross at the same time, each at the bandwidth.
+    `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther levels, whose times
+    then add to its own; None where it delivers as if they did not.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Cache(Record):
     copies: int = 1
     write_allocate: bool | None = None
     duplex: bool = False
+    beside_bytes_per_s: Fraction | None = None
     source: str = ""
 
 

@@ -12,7 +12,8 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import closest
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
-from roofdsl.machine.quantities import show_bandwidth, show_size
+from roofdsl.machine.quantities import show_bandwidth, show_size, show_time
+from roofdsl.predict.beside import in_turn
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
@@ -124,6 +125,9 @@ def predict(
         for level in prediction.levels
         if level.duplex_bytes
     )
+    if len(prediction.in_turn) > 1:
+        shares = ", ".join(f"{show_time(time)} of {name}" for name, time in prediction.in_turn)
+        state += (f"levels take turns: {shares}",)
     if options.warm:
         state += ("warm: right after another launch of it",)
     if options.warm and machine.multiprocessor is not None:
@@ -197,8 +201,9 @@ def predict_counts(
     """The prediction for given counts: `memory` is Q at its boundary, in bytes of all `launches`, or the level.
 
     `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps those where it binds. Time is
-    max(T_comp, all T_level, T_launch), without overlap their sum (rule 15). Raises CommandError for a type the
-    machine lacks or a ceiling it does not name.
+    max(T_comp, all T_level, T_launch), without overlap their sum (rule 15); levels of which the machine says that they
+    take turns add up (`predict.beside`). Raises CommandError for a type that the machine lacks and for a ceiling that
+    it does not name.
     """
     if isinstance(memory, int):
         memory = LevelTime(machine.main_memory.name, memory, machine.main_memory.bandwidth_bytes_per_s)
@@ -209,6 +214,7 @@ def predict_counts(
     levels = tuple(_capped(level, bandwidth_caps) for level in levels)
     launch_s = launches * (machine.launch_s or Fraction(0))
     terms = (compute.time_s, *(level.time_s for level in levels), launch_s)
+    turns = in_turn(levels, machine)
     return Prediction(
         kernel=name,
         machine=machine.name,
@@ -219,7 +225,7 @@ def predict_counts(
         levels=levels,
         launches=launches,
         launch_s=launch_s,
-        expected_s=max(terms),
+        expected_s=max(*terms, sum((time for _, time in turns), Fraction(0))),
         no_overlap_s=sum(terms, Fraction(0)),
         machine_peak_per_s=compute.peak_per_s,
         unit=unit,
@@ -227,6 +233,7 @@ def predict_counts(
         warnings=warnings,
         parts=compute.parts,
         latency=latency,
+        in_turn=turns,
     )
 
 

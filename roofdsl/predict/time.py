@@ -34,8 +34,13 @@ class LevelTime(Record):
     duplex_bytes: int | None = None
 
     @property
+    def timed_bytes(self) -> int:
+        """The bytes that take the time."""
+        return self.bytes if self.duplex_bytes is None else self.duplex_bytes
+
+    @property
     def time_s(self) -> Fraction:
-        return (self.bytes if self.duplex_bytes is None else self.duplex_bytes) / self.bandwidth_bytes_per_s
+        return self.timed_bytes / self.bandwidth_bytes_per_s
 
     @property
     def rate_bytes_per_s(self) -> Fraction:
@@ -75,6 +80,13 @@ def _both(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
 
 
+def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction], ...]:
+    totals: dict[str, Fraction] = {}
+    for name, time in shares:
+        totals[name] = totals.get(name, Fraction(0)) + time
+    return tuple(totals.items())
+
+
 def bounding(terms: Sequence[tuple[str, Fraction]]) -> tuple[str, ...]:
     """The names of the largest term and of those within 10 % of it, largest first; none where all are 0."""
     longest = max(t for _, t in terms)
@@ -90,7 +102,8 @@ class Prediction(Record):
     machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
     counters: totals of the kernel's own `count` names, whose rates are predicted too.
     occupancy: of the thread block asked about; latency: what its requests in flight allow, by level.
-    parts: the operations by type and class, each with its rate, that make up compute_s.
+    parts: the operations by type and class, each with its rate, that make up compute_s. in_turn: levels that follow
+    one upon another instead of running side by side, farthest first, where the machine says so (`predict.beside`).
     """
 
     kernel: str
@@ -116,6 +129,7 @@ class Prediction(Record):
     parts: tuple[ComputePart, ...] = ()
     occupancy: Occupancy | None = None
     latency: tuple[LatencyCeiling, ...] = ()
+    in_turn: tuple[tuple[str, Fraction], ...] = ()
 
     # ---- rates ----
 
@@ -185,17 +199,29 @@ class Prediction(Record):
 
     @property
     def terms(self) -> tuple[tuple[str, Fraction], ...]:
-        """The terms of rule 15 by name: compute, each level, launch."""
+        """The terms of rule 15 by name: compute, each level, launch; and levels that follow one upon another."""
+        several = (self.one_upon_another,) if len(self.in_turn) > 1 else ()
         return (
             ("compute", self.compute_s),
             *((level.name, level.time_s) for level in self.levels),
+            *several,
             ("launch", self.launch_s),
         )
 
     @property
+    def one_upon_another(self) -> tuple[str, Fraction]:
+        """The levels of `in_turn` as one term: `DRAM + L2`, and their time."""
+        return " + ".join(name for name, _ in self.in_turn), sum((t for _, t in self.in_turn), Fraction(0))
+
+    @property
     def bounds(self) -> tuple[str, ...]:
-        """The largest term, and those within 10 % of it, largest first."""
-        return bounding(self.terms)
+        """The largest term, and those within 10 % of it, largest first. Of levels that follow one upon another each
+        that has 10 % of their time.
+        """
+        together, whole = self.one_upon_another
+        shares = sorted((share for share in self.in_turn if share[1] >= (1 - _SAME) * whole), key=lambda s: -s[1])
+        found = [[n for n, _ in shares] if name == together else [name] for name in bounding(self.terms)]
+        return tuple(dict.fromkeys(name for names in found for name in names))
 
     @property
     def bound(self) -> str:
@@ -241,6 +267,7 @@ class Prediction(Record):
             parts=_joined(self.parts + other.parts),
             occupancy=self.occupancy if self.occupancy == other.occupancy else None,
             latency=self.latency if self.latency == other.latency else (),
+            in_turn=_summed(self.in_turn + other.in_turn),
         )
 
     def __mul__(self, times: int) -> Prediction:
@@ -258,6 +285,7 @@ class Prediction(Record):
             no_overlap_s=self.no_overlap_s * times,
             counters=tuple((name, value * times) for name, value in self.counters),
             parts=tuple(replace(part, operations=part.operations * times) for part in self.parts),
+            in_turn=tuple((name, time * times) for name, time in self.in_turn),
         )
 
     __rmul__ = __mul__
@@ -301,6 +329,7 @@ class Prediction(Record):
             "machine_balance": _plain(self.machine_balance),
             "ridge": _plain(self.ridge),
             "levels": [self._level_json(level) for level in self.levels],
+            "in_turn": [{"name": name, "time_s": float(time)} for name, time in self.in_turn],
             "occupancy": None
             if self.occupancy is None
             else {

@@ -124,6 +124,7 @@ class Plan:
         spread = machine.multiprocessor is not None and _starts_parallel(kernel)
         found: list[Level] = []
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
+            self._counted_apart |= cache.beside_bytes_per_s is not None  # then levels take turns
             if place == 0:
                 if is_first_level(cache):
                     # by warps, or without what stays in registers
