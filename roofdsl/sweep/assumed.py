@@ -38,16 +38,30 @@ class Assumed:
                 self.constraints.append(_constraint(text))
 
     def mask(self, points: Points, columns: Mapping[str, Any]) -> Any:
-        """Where all of them hold; `columns` are the same points as int64 arrays or numbers. Raises TooLarge."""
-        import numpy as np
+        """Where all of them hold: an array, or True where that is everywhere. Raises TooLarge.
 
-        found = np.ones(points.count, dtype=bool)
+        columns: the same points as arrays of int64 or Python integers, or numbers.
+        """
+        found: Any = True
         for value, relation in self.constraints:
             top, _ = value.parts(points)
-            found &= np.asarray({">=": top >= 0, ">": top > 0, "=": top == 0}[relation], dtype=bool)
+            found = found & _compared(top, relation)
         for length, unit in self.rows:
-            found &= np.asarray(value_of(length, columns) % unit == 0, dtype=bool)
+            if unit > 1:
+                found = found & _compared(_remainder(value_of(length, columns), unit), "=")
         return found
+
+
+def _compared(top: Any, relation: str) -> Any:
+    import numpy as np
+
+    found = top >= 0 if relation == ">=" else top > 0 if relation == ">" else top == 0
+    return np.asarray(found, dtype=bool)
+
+
+def _remainder(length: Any, unit: int) -> Any:
+    """length % unit; lines hold a power of two of elements, mostly, and a mask is quicker than a division."""
+    return length & (unit - 1) if unit & (unit - 1) == 0 else length % unit
 
 
 def _row(kernel: Kernel, name: str, line_bytes: int) -> tuple[Any, int]:

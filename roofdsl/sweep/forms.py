@@ -7,6 +7,7 @@ only if it is the same in any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import gcd
 from typing import Any, Literal, TypeVar
 
 from roofdsl.analysis.at import scalar_bytes
@@ -18,7 +19,7 @@ from roofdsl.polyhedral.cases import Cases
 from roofdsl.polyhedral.library import TooHard
 from roofdsl.polyhedral.sizes import NotAffine
 from roofdsl.sweep.assumed import ALIGNED, Assumed, NotUnderstood
-from roofdsl.sweep.numeric import Form, Points
+from roofdsl.sweep.numeric import Form, Points, combined, full
 
 T = TypeVar("T")
 Part = Literal["total", "loads", "stores"]
@@ -28,10 +29,14 @@ WORK, QUICK = 2_000_000, 500_000
 
 
 class Known:
-    """A form and where it holds."""
+    """A form, times an integer, and where it holds."""
 
-    def __init__(self, cases: Cases, assumed: Assumed) -> None:
-        self.form, self.assumed = Form(cases), assumed
+    def __init__(self, form: Form, assumed: Assumed, factor: int = 1) -> None:
+        self.form, self.assumed, self.factor = form, assumed, factor
+
+    def values(self, points: Points) -> Any:
+        """The integers at the points. Raises TooLarge."""
+        return combined([(self.form.values(points), self.factor)], points)
 
 
 class KernelForms:
@@ -58,11 +63,14 @@ class KernelForms:
         return () if forms is None else forms.operations
 
     def weighted(self, weights: Sequence[int]) -> Known | None:
-        """The sum over statements of executions times weight."""
-        key = ("weighted", *weights)
+        """The sum over statements of executions times weight. Weights in the same ratio share one form."""
+        factor = gcd(*weights) or 1
+        least = [w // factor for w in weights]
+        key = ("weighted", *least)
         if key not in self._known:
-            self._known[key] = self._ready(self._tried(None, lambda forms: forms.weighted(weights)), None)
-        return self._known[key]
+            self._known[key] = self._ready(self._tried(None, lambda forms: forms.weighted(least)), None)
+        found = self._known[key]
+        return None if found is None else Known(found.form, found.assumed, factor)
 
     def registers(self, part: Part) -> tuple[Known | None, int]:
         """(bytes of accesses to arrays, those of scalars), as `sectors.register_bytes_at` counts them."""
@@ -133,7 +141,7 @@ class KernelForms:
             return None
         try:
             rows = forms.rows_aligned if ALIGNED in cases.assumes else ()
-            return Known(cases, Assumed(cases.assumes, forms.kernel, rows, line_bytes))
+            return Known(Form(cases), Assumed(cases.assumes, forms.kernel, rows, line_bytes))
         except NotUnderstood:
             return None
 
@@ -188,17 +196,15 @@ class LevelForms:
         """(bytes, where they are known). Raises TooLarge."""
         import numpy as np
 
-        found: Any = np.zeros(points.count, dtype=object if points.exact else np.float64)
-        known = np.zeros(points.count, dtype=bool)
-        if self.least is not None:
-            held = self._held(points, columns)
-            if held.any():
-                found, known = self.least.form.values(points), held
-        if try_cache and not known.all() and (through := self._through()) is not None:
-            more = through.assumed.mask(points, columns) & ~known
-            if more.any():
-                found = np.where(more, through.form.values(points), found)
-                known = known | more
+        known = self.held(points, columns)
+        found: Any = full(0, points) if self.least is None or known is False else self.least.values(points)
+        if try_cache and not np.all(known) and (through := self._through()) is not None:
+            more = through.assumed.mask(points, columns)
+            if known is False:
+                found = through.values(points)
+            elif np.any(more):
+                found = np.where(known, found, through.values(points))
+            known = more | known
         return found, known
 
     def _through(self) -> Known | None:
@@ -206,11 +212,15 @@ class LevelForms:
             return None
         return self.forms.at_cache(self.cache_bytes, self.line_bytes, self.convention, self.part)
 
-    def _held(self, points: Points, columns: Mapping[str, Any]) -> Any:
-        """Where the compulsory traffic is known, and all lines fit."""
-        assert self.least is not None
+    def held(self, points: Points, columns: Mapping[str, Any]) -> Any:
+        """Where the compulsory traffic is known, and all lines fit: an array, True or False. Raises TooLarge."""
+        if self.least is None:
+            return False
         mask = self.least.assumed.mask(points, columns)
-        if self.cache_bytes is None or self.lines is None:
-            return mask & (self.cache_bytes is None)
-        held = self.lines.form.values(points) - self.forms.scalar_stores() <= self.cache_bytes
-        return mask & self.lines.assumed.mask(points, columns) & held.astype(bool)
+        if self.cache_bytes is None:
+            return mask
+        if self.lines is None:
+            return False
+        held = self.lines.values(points) <= self.cache_bytes + self.forms.scalar_stores()
+        held = held.astype(bool) & mask & self.lines.assumed.mask(points, columns)
+        return held if held.any() else False

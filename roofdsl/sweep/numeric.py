@@ -63,6 +63,8 @@ class Points:
                 raise TooLarge
         self._powers: dict[tuple[Atom, int], Any] = {}
         self._floors: dict[Floor, Any] = {}
+        self.values: dict[int, Any] = {}
+        """Of forms, by identity: the same ones are in the work, the time and the traffic of several levels."""
 
     def power(self, atom: Atom, exponent: int) -> Any:
         """atom ** exponent for a positive exponent; computed once."""
@@ -170,7 +172,15 @@ class Form:
         ]
 
     def values(self, points: Points) -> Any:
-        """The values as an array of integers (see the module), 0 where no case holds. Raises TooLarge."""
+        """The values as an array of integers (see the module), 0 where no case holds. Raises TooLarge.
+
+        They are computed once for the same points, and not to be changed.
+        """
+        if id(self) not in points.values:
+            points.values[id(self)] = self._values(points)
+        return points.values[id(self)]
+
+    def _values(self, points: Points) -> Any:
         import numpy as np
 
         if len(self.cases) == 1 and not self.cases[0][0]:
@@ -208,11 +218,9 @@ def full(value: Any, points: Points) -> Any:
 
 def combined(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
     """The sum of arrays times integers. Raises TooLarge where an intermediate may reach 2**53."""
-    import numpy as np
-
     kept = [(a, w) for a, w in parts if w]
     if not points.exact:
-        reach = sum(float(np.abs(a).max(initial=0)) * abs(w) for a, w in kept)
+        reach = sum(max(float(a.max(initial=0)), -float(a.min(initial=0))) * abs(w) for a, w in kept)
         if reach >= EXACT:
             raise TooLarge
     total: Any = None

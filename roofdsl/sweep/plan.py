@@ -65,12 +65,20 @@ class Bytes:
     def may_be_known(self, *, try_cache: bool) -> bool:
         return self.known is not None if self.through is None else self.through.may_be_known(try_cache=try_cache)
 
+    def held(self, points: Points, columns: Mapping[str, Any]) -> Any:
+        """Where they are known without Q(Z): an array, True or False. Raises TooLarge."""
+        if self.through is not None:
+            return self.through.held(points, columns)
+        assert self.known is not None
+        return self.known.assumed.mask(points, columns)
+
     def values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> tuple[Any, Any]:
-        """(bytes, where they are known). Raises TooLarge."""
+        """(bytes, where they are known: an array, True or False). Raises TooLarge."""
         if self.through is not None:
             return self.through.values(points, columns, try_cache=try_cache)
         assert self.known is not None
-        return self.known.form.values(points) + self.constant, self.known.assumed.mask(points, columns)
+        amount = self.known.values(points)
+        return amount + self.constant if self.constant else amount, self.known.assumed.mask(points, columns)
 
 
 class Level(Record):
@@ -109,8 +117,27 @@ class Plan:
         """Whether there can be points at which all is known."""
         if self.work is None or self.footprint is None or None in self.times or self._counted_apart:
             return False
-        parts = [b for level in self.levels for b in (level.total, *level.directions)]
-        return all(part.may_be_known(try_cache=try_cache) for part in parts)
+        return all(part.may_be_known(try_cache=try_cache) for part in self._parts())
+
+    @property
+    def has_caches(self) -> bool:
+        """Whether what is known may depend on Q(Z)."""
+        return any(b.through is not None and b.through.cache_bytes is not None for b in self._parts())
+
+    def held(self, columns: Mapping[str, Any], count: int) -> Any:
+        """At which of `count` points all bytes are known without Q(Z): an array."""
+        import numpy as np
+
+        try:
+            points = Points(columns, count)
+            found = [part.held(points, columns) for part in self._parts()]
+        except TooLarge:
+            points = Points(columns, count, exact=True)
+            found = [part.held(points, columns) for part in self._parts()]
+        return np.broadcast_to(np.logical_and.reduce([np.broadcast_to(f, count) for f in found]), count)
+
+    def _parts(self) -> list[Bytes]:
+        return [b for level in self.levels for b in (level.total, *level.directions)]
 
     def bound(self, code: int) -> str:
         """What bounds, in words."""
@@ -199,15 +226,15 @@ class Plan:
         """Bytes of distinct elements touched."""
         assert self.footprint is not None
         try:
-            return self.footprint.form.values(Points(columns, count))
+            return self.footprint.values(Points(columns, count))
         except TooLarge:
-            return self.footprint.form.values(Points(columns, count, exact=True))
+            return self.footprint.values(Points(columns, count, exact=True))
 
     def _values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Values:
         import numpy as np
 
         assert self.work is not None
-        work = self.work.form.values(points)
+        work = self.work.values(points)
         known = self.work.assumed.mask(points, columns)
         amounts: dict[str, Any] = {}
         terms = [self._compute(points)]
@@ -226,9 +253,10 @@ class Plan:
         times = [quotient(top, below) for _, top, below in terms]
         time_s, largest, bound = ordered(terms, times, SAME)
         moved = amounts[self.levels[-1].name]
-        intensity = np.where(((work != 0) & (moved != 0)).astype(bool), ratio(work, 1, moved), np.nan)
+        intensity = ratio(work, 1, moved)
+        intensity[np.asarray((work == 0) | (moved == 0), dtype=bool)] = np.nan
         return Values(
-            known,
+            np.broadcast_to(known, points.count),
             work,
             amounts,
             times[0],
@@ -247,7 +275,7 @@ class Plan:
         found: Any = None
         for known, branch in zip(self.times, self.branches, strict=True):
             assert known is not None
-            top = combined([(known.form.values(points), below // branch.below)], points)
+            top = combined([(known.values(points), below // branch.below)], points)
             found = top if found is None else np.maximum(found, top)
         return "compute", found, below
 

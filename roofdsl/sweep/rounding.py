@@ -16,8 +16,8 @@ from roofdsl.sweep.numeric import EXACT
 Term = tuple[str, Any, int]
 """(name, numerator: an array of integers, denominator) of a time in seconds."""
 
-OPEN = 1e-6
-"""Parts of a last place within which a sum of two numbers does not tell how to round."""
+OPEN = 2.0**-72
+"""How far a correction may be off, in parts of what it corrects: a millionth of a last place, far more than it is."""
 
 
 def is_exact(array: Any) -> bool:
@@ -78,15 +78,16 @@ def total_time(terms: Sequence[Term]) -> Any:
 
 
 def _rounded(first: Any, correction: Any, at: Callable[[int], float]) -> Any:
-    """first + correction; where how it rounds is open, what `at` says of that point."""
+    """first + correction; where how it rounds is open, what `at` says of that point (Ziv 1991)."""
     import numpy as np
 
     with np.errstate(all="ignore"):
-        found = first + correction
-        left = np.abs(correction - (found - first)) / np.spacing(found)
-        open_ = (np.abs(left - 0.5) < OPEN) | (np.abs(left - 0.25) < OPEN)
-    for k in np.flatnonzero(open_):
-        found[k] = at(int(k))
+        margin = np.abs(first) * OPEN
+        found = first + (correction + margin)
+        open_ = np.abs(found - (first + (correction - margin))) > 0  # no number is not open
+    if open_.any():
+        for k in np.flatnonzero(open_):
+            found[k] = at(int(k))
     return found
 
 

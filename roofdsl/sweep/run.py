@@ -24,8 +24,9 @@ from roofdsl.sweep.points import Outcome, Runner, Task, here
 from roofdsl.sweep.ranges import points_of
 from roofdsl.sweep.table import Table
 
-CHUNK = 8192
-"""Points evaluated at a time, whose arrays stay in the processor's cache."""
+CHUNK = 32768
+"""Points evaluated at a time: few enough that the arrays in use stay in the processor's second cache, and so many that
+calling numpy costs less than computing."""
 
 MOST_POINTS = 50_000_000
 MOST_GROUPS = 256
@@ -189,17 +190,15 @@ class _Block:
         """Fills in all points at which closed forms are exact."""
         import numpy as np
 
-        everything = np.arange(self.count)
+        everything = range(self.count)
         if self.plan.may_be_known(try_cache=False):
-            self._fill(self.plan, everything, try_cache=False)
+            beyond = self._beyond() >= WORTH_IT and self.plan.may_be_known(try_cache=True)
+            self._fill(self.plan, everything, try_cache=beyond)
         else:
-            for given, places in self._by_tiles():
-                plan = self._plan(given)
-                if plan.may_be_known(try_cache=False):
-                    self._fill(plan, places, try_cache=False)
-        left = np.flatnonzero(~self.known)
-        if len(left) >= WORTH_IT and self.plan.may_be_known(try_cache=True):
-            self._fill(self.plan, left, try_cache=True)
+            self._evaluate_tiles()
+            left = np.flatnonzero(~self.known)
+            if len(left) >= WORTH_IT and self.plan.may_be_known(try_cache=True):
+                self._fill(self.plan, left, try_cache=True)
         self._weigh()
         if self.too_large:
             memory = self.machine.main_memory
@@ -208,34 +207,79 @@ class _Block:
                 f"({show_size(memory.size_bytes)}); the times there are as if it did"
             )
 
-    def _by_tiles(self) -> Iterator[tuple[dict[str, int], Any]]:
-        """(numbers of the tile sizes, places of the points that have them), where they are few."""
+    def _beyond(self) -> int:
+        """How many points are known only if Q(Z) has a form, which takes time to find; counted up to WORTH_IT."""
+        found = 0
+        for start in range(0, self.count if self.plan.has_caches else 0, CHUNK):
+            own = {n: c[start : start + CHUNK] for n, c in self.columns.items()}
+            found += int((~self.plan.held(own, min(CHUNK, self.count - start))).sum())
+            if found >= WORTH_IT:
+                break
+        return found
+
+    def _evaluate_tiles(self) -> None:
+        """With forms of each tile size, where they are few."""
+        import numpy as np
+
+        groups = self._by_tiles()
+        if not groups:
+            return
+        order = np.concatenate(groups)  # points of one group side by side, until all is done
+        columns, tiles = self.columns, tile_names(self.variant.kernel)
+        self.columns = {n: c[order] for n, c in columns.items()}
+        start = 0
+        for places in groups:
+            given = {n: int(c[places[0]]) for n, c in columns.items() if n in tiles}
+            plan = self._plan(given)
+            if len(places) >= WORTH_OWN and plan.may_be_known(try_cache=False):
+                self._fill(plan, range(start, start + len(places)), try_cache=False)
+            start += len(places)
+        self.columns = columns
+        back = np.empty_like(order)
+        back[order] = np.arange(self.count)
+        self.known = self.known[back]
+        spare: dict[Any, Any] = {}  # memory that was written to before is quicker
+        for name, column in self.found.items():
+            self.found[name] = np.take(column, back, out=spare.get(column.dtype), mode="clip")
+            spare[column.dtype] = column
+
+    def _by_tiles(self) -> list[Any]:
+        """Ascending places of the points that have the same tile sizes, for each of them; none where they are many."""
         import numpy as np
 
         tiles = sorted(tile_names(self.variant.kernel) & self.columns.keys())
         if not tiles:
-            return
-        table = np.stack([self.columns[n] for n in tiles])
-        values, which = np.unique(table, axis=1, return_inverse=True)
-        which = which.reshape(-1)
-        if values.shape[1] > MOST_GROUPS:
-            return
-        for k in range(values.shape[1]):
-            places = np.flatnonzero(which == k)
-            if len(places) >= WORTH_OWN:
-                yield {n: int(v) for n, v in zip(tiles, values[:, k], strict=True)}, places
+            return []
+        which: Any = 0
+        for name in tiles:
+            values, place = _places_of(self.columns[name])
+            if len(values) > MOST_GROUPS:
+                return []
+            which = which * len(values) + place
+        if len(tiles) > 1:
+            groups, which = _places_of(which)
+            if len(groups) > MOST_GROUPS:
+                return []
+        by_group = np.argsort(which.astype(np.int16), kind="stable")  # by its bytes, which needs no comparisons
+        return np.split(by_group, np.cumsum(np.bincount(which))[:-1])
 
     def _fill(self, plan: Plan, places: Any, *, try_cache: bool) -> None:
+        """The points at `places` (ascending) that `plan` knows."""
+        import numpy as np
+
         for start in range(0, len(places), CHUNK):
             part = places[start : start + CHUNK]
             whole = len(part) == part[-1] - part[0] + 1
             cut = slice(part[0], part[-1] + 1) if whole else part
             own = {n: c[cut] for n, c in self.columns.items()}
             found = plan.values(own, len(part), try_cache=try_cache)
-            keep = slice(None) if found.known.all() else found.known
             if not found.known.any():
                 continue
-            target = cut if found.known.all() else part[found.known]
+            keep: Any = slice(None)
+            target: Any = cut
+            if not found.known.all():
+                keep = np.flatnonzero(found.known)
+                target = np.asarray(part)[keep]
             self.known[target] = True
             rate = "bytes_per_s" if plan.moves_only else "flops_per_s"
             numbers = {
@@ -292,6 +336,20 @@ class _Block:
             )
             for k in np.flatnonzero(~self.known)
         ]
+
+
+def _places_of(column: Any) -> tuple[Any, Any]:
+    """(the values of a column of integers, ascending; the place of each cell's value in them)."""
+    import numpy as np
+
+    most = int(column.max())
+    if most > 1 << 20:
+        values, places = np.unique(column, return_inverse=True)
+        return values, places.reshape(-1)
+    values = np.flatnonzero(np.bincount(column))  # no sorting
+    table = np.zeros(most + 1, dtype=np.int64)
+    table[values] = np.arange(len(values))
+    return values, table[column]
 
 
 def _count_words(count: int) -> str:

@@ -8,7 +8,9 @@ import pytest
 
 from benchmarks import associativity, sweeping, trust
 from benchmarks.associativity import CACHES, Case
-from benchmarks.kernels import ROOT
+from benchmarks.kernels import ROOT, fresh, shipped
+from roofdsl.predict.kernel import Options
+from roofdsl.sweep.ranges import parse_ranges
 
 
 def test_brute_force_counts_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,5 +67,15 @@ def test_the_stored_validation_is_read() -> None:
 
 
 def test_a_sweep_is_timed() -> None:
-    found = sweeping.measure("lstm_add_bias", "v100", "batch=1..4,hidden=32..64:+16", "memory", 1)
-    assert len(found.result.table) == 12 and found.result.counted == 0
+    rate, found = sweeping.measure("lstm_add_bias", "v100", "batch=1..4,hidden=32..64:+16", Options(levels="memory"), 1)
+    assert len(found.table) == rate.points == 12 and found.counted == 0
+    assert rate.kernel in sweeping.table([rate])
+
+
+def test_every_kernel_of_two_parameters_has_ranges() -> None:
+    names = [n for n, checked in shipped().items() if len(fresh(checked, n).parameters) == 2]
+    assert len(names) > 20
+    for name in names:
+        k = fresh(shipped()[name], name)
+        ranges = parse_ranges(sweeping.ranges_of(k))
+        assert set(ranges) == {p.name for p in k.parameters}

@@ -106,6 +106,27 @@ def test_behind_caches(name: str, on: str) -> None:
         assert_equal(k, found.table, place, machine(on), options)
 
 
+@pytest.mark.parametrize(
+    ("name", "on", "ranges"),
+    [
+        ("minplus_blocked", "bare", {"n": tuple(range(1, 60)), "b": (1, 2, 3, 4, 6)}),
+        ("gemv", "two_pipes", {"n": tuple(range(2000, 4100, 20))}),
+        ("matmul", "bare", {"n": (3, 5, 2**18, 7, 2**19, 9, 11)}),
+    ],
+)
+def test_parts_make_no_difference(
+    name: str, on: str, ranges: Mapping[str, tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same table however many points are evaluated at a time, those of one tile size together or not."""
+    k = written(name)
+    whole = swept(k, machine(on), ranges).table
+    assert len(known_places(whole)) >= 5
+    monkeypatch.setattr("roofdsl.sweep.run.CHUNK", 3)
+    assert list(swept(k, machine(on), ranges).table.rows()) == list(whole.rows())
+    for place in known_places(whole)[1::40]:
+        assert_equal(k, whole, place, machine(on))
+
+
 def test_some_points_beyond_the_cache_are_known() -> None:
     k = written("gemv")
     found = swept(k, machine("three"), {"n": tuple(range(8, 4001, 8))})
