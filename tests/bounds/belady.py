@@ -13,24 +13,26 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from roofdsl.analysis.dependences import uses
 from roofdsl.loops.model import Count, Kernel, Let
 from roofdsl.loops.transform import apply
-from tests.oracle.enumerate import run
+from tests.oracle.enumerate import admissible, walk
 
 
 @dataclass(frozen=True)
 class Task:
     """Executions that stay together (`let`s and the assignment after them): values read in order, values made.
 
-    before: tasks that make values this one reads (scalars included).
+    before: tasks that make values this one reads (scalars included). at: its statement's line in the text, and its
+    loop variables by name.
     """
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     before: frozenset[int]
+    at: tuple[int, Mapping[str, int]] = field(compare=False, hash=False)
 
 
 def scalars_of(kernel: Kernel) -> int:
@@ -53,13 +55,14 @@ def tasks(kernel: Kernel, params: Mapping[str, int], scalars: bool = False) -> l
     def value(key: object) -> int:
         return numbers.setdefault(key, len(numbers))
 
-    for k, execution in enumerate(run(kernel, params)):
-        statement = execution.statement
+    if not admissible(kernel, params):
+        raise ValueError(f"an assumption of {kernel.name} does not hold for {dict(params)}")
+    for k, (statement, env) in enumerate(walk(kernel.body, dict(params))):
         if isinstance(statement, Count):
             continue
         writes: list[int] = []
         for use in uses(statement):
-            place = (use.array.name, use.index(execution.env))
+            place = (use.array.name, use.index(env))
             if not use.is_write:
                 key, maker = version.get(place, (("in", place), None))
                 if maker is not None and maker != len(found):
@@ -72,7 +75,8 @@ def tasks(kernel: Kernel, params: Mapping[str, int], scalars: bool = False) -> l
                     writes.append(value(("made", place, k)))
         if isinstance(statement, Let):
             continue
-        found.append(Task(tuple(reads), tuple(writes), frozenset(before)))
+        line = statement.span.line
+        found.append(Task(tuple(reads), tuple(writes), frozenset(before), (line, env)))
         reads, before = [], set()
     return found
 
@@ -80,11 +84,7 @@ def tasks(kernel: Kernel, params: Mapping[str, int], scalars: bool = False) -> l
 def random_order(found: Sequence[Task], rng: random.Random, greedy: int = 1) -> list[Task]:
     """A random order that keeps every value's maker before its readers; anti-dependences do not count, as each value
     has a place of its own. greedy > 1 tries so many candidates and takes the one whose operands were used last."""
-    waiting = [len(t.before) for t in found]
-    after: list[list[int]] = [[] for _ in found]
-    for i, t in enumerate(found):
-        for b in t.before:
-            after[b].append(i)
+    waiting, after = _waiting(found)
     ready = [i for i, w in enumerate(waiting) if not w]
     order: list[Task] = []
     used: dict[int, int] = {}
@@ -102,6 +102,46 @@ def random_order(found: Sequence[Task], rng: random.Random, greedy: int = 1) -> 
                 ready.append(a)
     assert len(order) == len(found)
     return order
+
+
+def tiled_order(found: Sequence[Task], rng: random.Random) -> list[Task]:
+    """A legal order that goes tile by tile as far as dependences let it: the first in its tiles of those that may come.
+
+    Tiles are cut by random directions, skewed ones among them, and loops of one name in several nests are one loop.
+    """
+    names = sorted({v for t in found for v in t.at[1]})
+    cuts = []
+    for _ in range(rng.randint(1, 4)):
+        direction = {v: rng.choice((0, 0, 1, 1, 1, 2, -1)) for v in names}
+        cuts.append((direction, rng.choice((0, 0, 1)), rng.choice((1, 2, 3, 4, 6, 8))))
+
+    def key(number: int) -> tuple[int, ...]:
+        line, env = found[number].at
+        places = (sum(c * env.get(v, 0) for v, c in way.items()) + lines * line for way, lines, _ in cuts)
+        return (*(place // size for place, (_, _, size) in zip(places, cuts, strict=True)), number)
+
+    waiting, after = _waiting(found)
+    ready = [key(i) for i, w in enumerate(waiting) if not w]
+    heapq.heapify(ready)
+    order: list[Task] = []
+    while ready:
+        number = heapq.heappop(ready)[-1]
+        order.append(found[number])
+        for a in after[number]:
+            waiting[a] -= 1
+            if not waiting[a]:
+                heapq.heappush(ready, key(a))
+    assert len(order) == len(found)
+    return order
+
+
+def _waiting(found: Sequence[Task]) -> tuple[list[int], list[list[int]]]:
+    """(how many tasks each one waits for, those that wait for it)."""
+    after: list[list[int]] = [[] for _ in found]
+    for i, t in enumerate(found):
+        for b in t.before:
+            after[b].append(i)
+    return [len(t.before) for t in found], after
 
 
 def loads(order: Sequence[Task], size: int) -> int:
