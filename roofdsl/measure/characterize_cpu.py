@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
+from roofdsl.measure.beside import Place, measure
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.levels import Plateau, plateaus
 from roofdsl.measure.results import now
 from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
-from roofdsl.measure.team import FULL, QUICK, Effort, Rate, rate, rate_in_pieces
+from roofdsl.measure.team import FULL, PIECE, QUICK, Effort, Rate, rate, rate_in_pieces
 from roofdsl.measure.timing import median, pinned, time_calls, usable_cores
 
 Progress = Callable[[float, str], None]
@@ -25,9 +26,6 @@ Progress = Callable[[float, str], None]
 
 SMALLEST = 4 << 10
 CALL_ROUNDS = 7
-
-PIECE = 32 << 20
-"""Bytes of a working set, per core, that a sample streams at most: about a millisecond."""
 
 _DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "sqrt", "exp")
@@ -109,8 +107,9 @@ def characterize_cpu(
     alone = run_sweep(team[:1], sizes, buffers, effort, lambda p, w: tell(0.35 + 0.33 * p, w))
     together = alone
     if len(team) > 1:
-        together = run_sweep(team, sizes, buffers, effort, lambda p, w: tell(0.68 + 0.31 * p, w))
+        together = run_sweep(team, sizes, buffers, effort, lambda p, w: tell(0.68 + 0.27 * p, w))
     levels, notes = find_levels(cpu, len(team), alone, together)
+    levels = beside_each_other(levels, team, buffers, effort, lambda p, w: tell(0.95 + 0.04 * p, w))
     tell(0.99, "call")
     return Characterization(
         cpu, software(), now(), len(team), quick, peaks, levels, alone, together, _call_s(), (*notes, *_noise(together))
@@ -282,6 +281,34 @@ class _Found:
     seen_bytes: int | None
     agrees: bool | None
     copies: int
+
+
+def beside_each_other(
+    levels: Sequence[Level], team: Sequence[int], buffers: Buffers, effort: Effort, tell: Progress
+) -> tuple[Level, ...]:
+    """The levels, of each cache measured how it delivers while lines come through it from farther away."""
+    found = []
+    for k, level in enumerate(levels[:-1]):
+        tell(k / len(levels), f"{level.name} beside farther levels")
+        all_cores, one_core = level.all_cores, level.one_core
+        one_core = replace(one_core, beside=measure(_places(levels, 1), k, team[:1], buffers.blocks, effort))
+        if len(team) == 1:
+            all_cores = replace(all_cores, beside=one_core.beside)
+        else:
+            beside = measure(_places(levels, len(team)), k, team, buffers.blocks, effort)
+            all_cores = replace(all_cores, beside=beside)
+        found.append(replace(level, all_cores=all_cores, one_core=one_core))
+    return (*found, *levels[-1:])
+
+
+def _places(levels: Sequence[Level], cores: int) -> list[Place]:
+    """The levels as one of so many cores sees them."""
+    found = []
+    for level in levels:
+        copies = cores if level.reported is None else min(level.reported.copies, cores)
+        width = level.one_core if cores == 1 else level.all_cores
+        found.append(Place(level.name, level.capacity_bytes * copies // cores, dict(width.by_pattern)["load"]))
+    return found
 
 
 def _match(cache: ReportedCache, seen: Sequence[Plateau], trusted: bool) -> _Found:

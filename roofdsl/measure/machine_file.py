@@ -36,7 +36,8 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "# fastest of the three. `no_write_allocate`: loads and stores alone are counted, since the three then agree;",
         "# `write_allocate`: the line of a store is loaded first and counted, since copy and triad are slower by that;",
         "# `duplex`: loads alone take time, those before stores too, and stores cross beside them, since an update in",
-        "# place is then as fast as its loads.",
+        "# place is then as fast as its loads. `beside`: the rate at which what a cache delivers of its own adds to",
+        "# the time of lines that come through it from farther away; no less than alone: one after the other goes.",
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
@@ -146,6 +147,8 @@ def _levels(found: Characterization) -> Iterator[str]:
             copies = min(level.reported.copies, found.cores)
             options += f", copies {copies}" if copies > 1 else ""
         options += _duplex(level.all_cores)
+        if (beside := level.all_cores.beside) is not None:
+            options += f", beside {show_bandwidth(beside.bytes_per_s)}"
         options += ", no_write_allocate" if behind.counts == "no_write_allocate" else ", write_allocate"
         head = f"cache {level.name} {show_size(level.capacity_bytes)}, {show_bandwidth(level.all_cores.bytes_per_s)}"
         yield f'{head}{options} source "{plain_text(_capacity(level))}; {about_bandwidth(level.all_cores)}"'
@@ -178,11 +181,20 @@ def approximate_size(size: int) -> str:
 def about_bandwidth(width: Bandwidth) -> str:
     """What each pattern reaches, by what is counted there."""
     loads = "loads alone: " if width.counts == "duplex" else ""
-    return loads + ", ".join(f"{name} {show_bandwidth(rate)}" for name, rate in width.by_pattern)
+    beside = width.beside
+    also = "" if beside is None else f"; beside {beside.far} it adds {show_bandwidth(beside.measured_per_s)}"
+    return loads + ", ".join(f"{name} {show_bandwidth(rate)}" for name, rate in width.by_pattern) + also
 
 
 def _ceilings(found: Characterization) -> Iterator[str]:
-    """What the slower streams reach from memory, what one core reaches, and the slowest of the special functions."""
+    """What the slower streams reach from memory, caches beside farther levels and one core, and the slowest of the
+    special functions.
+    """
+    for level in found.levels[:-1]:
+        beside = level.all_cores.beside
+        if beside is not None and beside.measured_per_s < 0.97 * level.all_cores.bytes_per_s:
+            name = f"{level.name} beside {beside.far}, measured"
+            yield f'ceiling "{name}" {level.name} {show_bandwidth(beside.measured_per_s)}'
     memory = found.levels[-1]
     for name, rate in memory.all_cores.by_pattern:
         if rate < 0.97 * memory.all_cores.bytes_per_s:

@@ -108,6 +108,30 @@ def stream(pattern: Pattern) -> Callable[..., float]:
     return _compiled(text, flags)
 
 
+_BESIDE = """
+def loop(a, b, sweeps):
+    total = 0.0
+    for r in range(sweeps):
+        for k in range(a.size // b.size):
+            s = 0.0
+            t = 0.0
+            for i in range(b.size):
+                s += a[k * b.size + i]
+                t += b[i]
+            total += s + t
+    return total
+"""
+
+
+@cache
+def beside() -> Callable[..., float]:
+    """`loop(a, b, sweeps)`: passes over the array a, and with it over the shorter array b again and again.
+
+    The length of a is a multiple of b's.
+    """
+    return _compiled(_BESIDE, {"reassoc", "contract"})
+
+
 @cache
 def nothing() -> Callable[..., None]:
     """A compiled function of three arrays and a number that does nothing: what a call costs."""

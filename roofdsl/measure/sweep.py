@@ -89,11 +89,24 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """What a cache delivers while lines come through it from level `far`: `measured_per_s` bytes/s of its own.
+
+    bytes_per_s: the same, but no less than it delivers alone, since one after the other always goes.
+    """
+
+    far: str
+    bytes_per_s: float
+    measured_per_s: float
+
+
+@dataclass(frozen=True)
 class Bandwidth:
     """A level's bandwidth, and how it counts.
 
     bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place; `slowest` of them stands
     beside it. update_bytes_per_s: an update in place by the same count, None where none was measured.
+    beside: what it delivers beside farther levels, None where that is as much as alone.
     """
 
     bytes_per_s: float
@@ -103,6 +116,7 @@ class Bandwidth:
     counts: Counts
     by_pattern: tuple[tuple[str, float], ...]
     update_bytes_per_s: float | None
+    beside: Beside | None = None
 
 
 def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_updates: bool = False) -> Bandwidth:

@@ -35,6 +35,9 @@ SKEW = 0.15
 
 LEAST = 5
 
+PIECE = 32 << 20
+"""Bytes of a working set, per core, that a sample streams at most: about a millisecond."""
+
 FULL = Effort(9, 4e-3, 0.25)
 QUICK = Effort(LEAST_REPEATS, 2e-3, 0.1)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from roofdsl.measure.characterize_cpu import Characterization, Peak, find_levels
+from roofdsl.measure.characterize_cpu import Characterization, Level, Peak, find_levels
 from roofdsl.measure.device import Cpu, ReportedCache
-from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Pattern, Point, Sweep
+from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Beside, Pattern, Point, Sweep
 from roofdsl.measure.team import Rate
 
 KIB = 1 << 10
@@ -39,6 +40,16 @@ def sweep(cores: int, rates: Mapping[Pattern, tuple[float, ...]] = ONE_CORE, spr
     return Sweep(cores, tuple(points))
 
 
+def with_beside(level: Level, cores: int) -> Level:
+    """L2 waits for lines of the memory, and is slower then; L3 delivers beside them in part."""
+    rates = {"L2": (100e9, 70e9), "L3": (160e9, 160e9)}
+    if level.name not in rates:
+        return level
+    one_core = replace(level.one_core, beside=Beside("DRAM", *rates[level.name]))
+    all_cores = replace(level.all_cores, beside=Beside("DRAM", *(cores * r for r in rates[level.name])))
+    return replace(level, one_core=one_core, all_cores=all_cores)
+
+
 def characterized(cpu: Cpu = CPU, cores: int = 2) -> Characterization:
     """The whole of it; peaks are 10, 20, ... GFLOP/s for one core."""
     names = ("fma", "add", "mul", "add and mul", "min", "div", "sqrt", "exp")
@@ -50,6 +61,7 @@ def characterized(cpu: Cpu = CPU, cores: int = 2) -> Characterization:
     alone = sweep(1)
     together = sweep(cores) if cores > 1 else alone
     levels, notes = find_levels(cpu, cores, alone, together)
+    levels = tuple(with_beside(level, cores) for level in levels)
     versions = {"roofdsl": "0.1.0", "python": "3.11.7", "numba": "0.68.1"}
     when = "2026-11-21T12:00:00+00:00"
     return Characterization(cpu, versions, when, cores, False, tuple(peaks), levels, alone, together, 4e-7, notes)
