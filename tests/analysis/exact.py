@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from random import Random
+from typing import Any
+from unittest.mock import patch
 
+from roofdsl.analysis import at
 from roofdsl.analysis.at import NoAnswer, convention_totals, lines_by_sets, traffic_at, work_at
 from roofdsl.analysis.closed import Bytes, ClosedForms, NoClosedForm
 from roofdsl.loops.model import Kernel
@@ -57,6 +61,25 @@ def meets(assumes: tuple[str, ...], size: Mapping[str, int]) -> bool:
     return True
 
 
+@contextmanager
+def counted_once() -> Iterator[None]:
+    """Within it, `traffic_at` counts the lines of a kernel, size and cache once, and each convention weighs them.
+
+    Counting is nearly all it does, and the same for all conventions; nested uses share what the outermost counted.
+    """
+    original, known = at._lines, dict[tuple[object, ...], Any]()
+
+    def lines(kernel: Kernel, values: Mapping[str, int], *rest: Any) -> Any:
+        key = kernel, tuple(values.items()), *rest
+        if key not in known:
+            known.clear()  # the next one is another kernel or cache
+            known[key] = original(kernel, values, *rest)
+        return known[key]
+
+    with patch.object(at, "_lines", lines):
+        yield
+
+
 def check_numbers(kernel: Kernel, size: Mapping[str, int], cache: int | None, line: int | None) -> bool:
     """The product's numbers, and those of the integer sets alone; returns whether the latter gave any."""
     stays = lru.residencies(kernel, size, cache, line)
@@ -65,14 +88,15 @@ def check_numbers(kernel: Kernel, size: Mapping[str, int], cache: int | None, li
         lines = lines_by_sets(plain, size, cache, line, OPERATIONS)
     except (NoAnswer, TooHard):
         lines = None
-    for convention in CONVENTIONS:
-        want = lru.cost(kernel, stays, convention)
-        context = f"{kernel.source.text}{dict(size)} Z={cache} L={line} {convention}"
-        got = traffic_at(kernel, size, cache, line, convention)
-        assert (got.loads_bytes, got.stores_bytes, got.bytes) == (want.loads, want.stores, want.bytes), context
-        if lines is not None:
-            sets = convention_totals(plain, lines, convention)
-            assert sets == (want.loads, want.stores, want.bytes), f"integer sets: {context}"
+    with counted_once():
+        for convention in CONVENTIONS:
+            want = lru.cost(kernel, stays, convention)
+            context = f"{kernel.source.text}{dict(size)} Z={cache} L={line} {convention}"
+            got = traffic_at(kernel, size, cache, line, convention)
+            assert (got.loads_bytes, got.stores_bytes, got.bytes) == (want.loads, want.stores, want.bytes), context
+            if lines is not None:
+                sets = convention_totals(plain, lines, convention)
+                assert sets == (want.loads, want.stores, want.bytes), f"integer sets: {context}"
     return lines is not None
 
 
