@@ -13,8 +13,9 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Options
+from roofdsl.sweep.block import Variant
 from roofdsl.sweep.ranges import parse_ranges, points_of
-from roofdsl.sweep.run import Sweep, Variant, sweep
+from roofdsl.sweep.run import Sweep, sweep
 
 GOAL_PER_S = 5e6
 """Legal points, derivation and all else included, for a kernel of two parameters."""

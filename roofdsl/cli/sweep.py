@@ -24,7 +24,7 @@ from roofdsl.sweep.ranges import parse_ranges, parse_sizes
 if TYPE_CHECKING:
     from roofdsl.sweep.journal import Journal
     from roofdsl.sweep.points import Runner
-    from roofdsl.sweep.run import Variant
+    from roofdsl.sweep.block import Variant
     from roofdsl.sweep.table import Table
 
 MOST_VARIANTS = 1000
@@ -48,6 +48,7 @@ MOST_VARIANTS = 1000
 @unit_option
 @click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
 @click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
+@click.option("--warm", is_flag=True, help="Right after another launch of it, not with empty caches.")
 @click.option("-o", "--output", metavar="|".join(f"OUT.{f}" for f in FORMATS), help="The whole table.")
 @click.option("--best", "best_by", metavar="COLUMN", help="What the best point is best in; the rate.")
 @click.option("--per", "per_text", metavar="NAMES", help="The best, and the Pareto front, for each value of these.")
@@ -70,6 +71,7 @@ def sweep(
     unit: str | None,
     ceilings: tuple[str, ...],
     levels: Literal["all", "memory"],
+    warm: bool,
     output: str | None,
     best_by: str | None,
     per_text: str | None,
@@ -83,7 +85,7 @@ def sweep(
     most_counted: int,
     as_json: bool,
 ) -> int:
-    """Predict a kernel at every combination of parameters, machines and cache sizes.
+    """Predict a kernel or program at every combination of parameters, machines and cache sizes.
 
     Points at which closed forms are exact are evaluated all at once, millions a second; the others are counted or
     simulated one by one, each as `predict` does it.
@@ -105,7 +107,7 @@ def sweep(
     from roofdsl.sweep.run import sweep as run
 
     runner, journal = _runner(jobs, scheduler, journal_name or (f"{output}.journal" if output else None))
-    options = Options(traffic, unit, ceilings, levels)
+    options = Options(traffic, unit, ceilings, levels, warm=warm)
     try:
         with progress_bar("counting points") as move:
             found = run(
@@ -189,18 +191,19 @@ def _tell_failures(failures: Sequence[tuple[Mapping[str, object], str]], journal
 
 
 def _variants(file: str, ranges: dict[str, tuple[int, ...]]) -> tuple[list[Variant], dict[str, tuple[int, ...]]]:
-    """The kernels, one for each combination of numbers that shape it, and the ranges of their parameters."""
+    """The kernels or programs, one for each combination of numbers that shape it, and their parameters' ranges."""
+    from roofdsl.loops.launched import program_sizes
     from roofdsl.loops.load import kernel
-    from roofdsl.sweep.run import Variant
+    from roofdsl.sweep.programs import swept_program
+    from roofdsl.sweep.block import Variant
 
     chosen = choose(file)
-    if chosen.programs:
-        known = ", ".join(chosen.checked.kernels)
-        raise CommandError(f"{chosen.programs[0]} is a program, and kernels are swept", f"pick one of {known}")
-    if len(chosen.kernels) != 1:
-        names = ", ".join(chosen.kernels[:8])
-        raise CommandError(f"`{file}` has several kernels", f"pick one, such as {file}:{chosen.kernels[0]} ({names})")
-    name = chosen.kernels[0]
+    found = (*chosen.programs, *chosen.kernels)
+    if len(found) != 1:
+        what = "programs" if chosen.programs else "kernels"
+        names = ", ".join(found[:8])
+        raise CommandError(f"`{file}` has several {what}", f"pick one, such as {file}:{found[0]} ({names})")
+    name = found[0]
     shaping = [n for n in _constants_of(chosen.checked, name) if n in ranges]
     combinations = [dict(zip(shaping, values, strict=True)) for values in product(*(ranges[n] for n in shaping))]
     if len(combinations) > MOST_VARIANTS:
@@ -208,14 +211,19 @@ def _variants(file: str, ranges: dict[str, tuple[int, ...]]) -> tuple[list[Varia
             f"{' and '.join(shaping)} shape kernel {name}, and {len(combinations):,} combinations are too many",
             f"at most {MOST_VARIANTS:,}",
         )
-    kernels = [kernel(chosen.checked, name, combination) for combination in combinations]
     own = {n: values for n, values in ranges.items() if n not in shaping}
+    if chosen.programs:
+        programs = [swept_program(chosen.checked, name, combination) for combination in combinations]
+        sizes = program_sizes(chosen.checked, programs[0].lowered, {n: v[0] for n, v in own.items()})
+        return [Variant(p, dict(p.constants)) for p in programs], _ordered(sizes, own)
+    kernels = [kernel(chosen.checked, name, combination) for combination in combinations]
     return [Variant(k, dict(k.constants)) for k in kernels], _complete(kernels[0], own)
 
 
 def _constants_of(checked: CheckedFile, name: str) -> list[str]:
-    """Parameters that are numbers before anything else is known of the kernel."""
-    return [p.name.text for p in checked.kernels[name].tree.parameters if p.const]
+    """Parameters that are numbers before anything else is known of the kernel or program."""
+    found = checked.programs[name].tree if name in checked.programs else checked.kernels[name].tree
+    return [p.name.text for p in found.parameters if p.const]
 
 
 def _complete(kernel: Kernel, ranges: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -223,6 +231,10 @@ def _complete(kernel: Kernel, ranges: Mapping[str, tuple[int, ...]]) -> dict[str
     from roofdsl.analysis.setting import numbers
 
     free = replace(kernel, assumptions=())  # which points keep them is seen later
-    first = numbers(free, {n: v[0] for n, v in ranges.items()})
+    return _ordered(numbers(free, {n: v[0] for n, v in ranges.items()}), ranges)
+
+
+def _ordered(first: Mapping[str, int], ranges: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The ranges of all parameters, those that are swept last and as they were written."""
     found = {n: ranges.get(n, (v,)) for n, v in first.items()}
     return {n: found[n] for n in [*(n for n in found if n not in ranges), *ranges]}

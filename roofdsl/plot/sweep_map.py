@@ -21,6 +21,7 @@ LABELS = {
     "bytes_per_s": "Bandwidth (B/s)",
     "intensity": "Arithmetic intensity I (FLOP/byte)",
     "work_flops": "Work W (FLOP)",
+    "launches": "Launches",
 }
 RESULTS = (*LABELS, "bound", "how")
 

@@ -7,6 +7,7 @@ only if it is the same in any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from math import gcd
 from typing import Any, Literal, TypeVar
 
@@ -15,6 +16,7 @@ from roofdsl.analysis.closed import Bytes, ClosedForms, NoClosedForm
 from roofdsl.analysis.operations import StatementOperations
 from roofdsl.loops.accesses import Access, accesses, statements
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
+from roofdsl.loops.transform import repeated
 from roofdsl.polyhedral.cases import Cases
 from roofdsl.polyhedral.library import TooHard
 from roofdsl.polyhedral.sizes import NotAffine
@@ -56,6 +58,11 @@ class KernelForms:
             except (NoClosedForm, NotAffine):
                 self._closed[key] = None
         return self._closed[key]
+
+    @cached_property
+    def twice(self) -> KernelForms:
+        """Of two launches in a row, the second of which finds in the caches what the first left there."""
+        return KernelForms(repeated(self.kernel, 2), self.given)
 
     def operations(self) -> tuple[StatementOperations, ...]:
         """What each statement costs, in the order of the text."""

@@ -17,6 +17,7 @@ from typing import IO, Any
 from roofdsl import __version__
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
+from roofdsl.loops.model import Kernel
 from roofdsl.sweep.points import Outcome, Runner, Task
 
 SCHEMA = "roofdsl.sweep-journal/1"
@@ -25,7 +26,8 @@ SCHEMA = "roofdsl.sweep-journal/1"
 def meaning_of(task: Task) -> str:
     """What a task asks, whatever the files are called: two tasks of the same meaning have the same row."""
     machine = replace(task.machine, origin="")
-    text = repr((__version__, task.kernel, sorted(task.values), machine, task.options))
+    asked = task.kernel if isinstance(task.kernel, Kernel) else (task.kernel.lowered, task.kernel.constants)
+    text = repr((__version__, asked, sorted(task.values), machine, task.options))
     return sha256(text.encode()).hexdigest()[:32]
 
 

@@ -14,14 +14,14 @@ from typing import Any
 from roofdsl.analysis.operations import work_at
 from roofdsl.analysis.setting import check_cache
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory
 from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
 from roofdsl.predict.compute import ComputePart, busy_pipes, check_unit, compute_time, is_under
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.kernel import Options, no_ceiling
+from roofdsl.predict.kernel import DEFAULTS, Options, no_ceiling
 from roofdsl.predict.levels import is_first_level
 from roofdsl.sweep.forms import KernelForms, Known, LevelForms, Part
 from roofdsl.sweep.numeric import Points, TooLarge, combined, full
@@ -35,7 +35,7 @@ class Values(Record):
     """Predictions at some points, as arrays. `known`: at which of them they are exact.
 
     levels: name -> bytes. rate_per_s: operations, or for a kernel without any, bytes (rule 16). Integers are float64
-    below 2**53, or Python's. `bound` is read by `Plan.bound`.
+    below 2**53, or Python's. `bound` is read by `Plan.bound`. launches: of a program.
     """
 
     known: Any
@@ -47,6 +47,16 @@ class Values(Record):
     rate_per_s: Any
     intensity: Any
     bound: Any
+    launches: Any = None
+
+
+class Counts(Record):
+    """What times are found from: bytes of each level, and the terms of the time. `known`: an array, True or False."""
+
+    known: Any
+    work: Any
+    levels: Mapping[str, Any]
+    terms: list[Term]
 
 
 class Branch(Record):
@@ -57,25 +67,44 @@ class Branch(Record):
 
 
 class Bytes:
-    """The bytes of one level, or one direction of them: of accesses (`known` and `constant`), or behind a cache."""
+    """The bytes of one level, or one direction of them: of accesses (`known` and `constant`), or behind a cache.
 
-    def __init__(self, through: LevelForms | None, known: Known | None = None, constant: int = 0) -> None:
-        self.through, self.known, self.constant = through, known, constant
+    twice: of two launches in a row, where those of the second one are meant.
+    """
+
+    def __init__(
+        self,
+        through: LevelForms | None,
+        known: Known | None = None,
+        constant: int = 0,
+        *,
+        twice: LevelForms | None = None,
+    ) -> None:
+        self.through, self.known, self.constant, self.twice = through, known, constant, twice
 
     def may_be_known(self, *, try_cache: bool) -> bool:
-        return self.known is not None if self.through is None else self.through.may_be_known(try_cache=try_cache)
+        """Whether there can be points at which they are."""
+        if self.through is None:
+            return self.known is not None
+        both = (self.through, self.twice) if self.twice is not None else (self.through,)
+        return all(forms.may_be_known(try_cache=try_cache) for forms in both)
 
     def held(self, points: Points, columns: Mapping[str, Any]) -> Any:
         """Where they are known without Q(Z): an array, True or False. Raises TooLarge."""
         if self.through is not None:
-            return self.through.held(points, columns)
+            found = self.through.held(points, columns)
+            return found if self.twice is None else found & self.twice.held(points, columns)
         assert self.known is not None
         return self.known.assumed.mask(points, columns)
 
     def values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> tuple[Any, Any]:
         """(bytes, where they are known: an array, True or False). Raises TooLarge."""
         if self.through is not None:
-            return self.through.values(points, columns, try_cache=try_cache)
+            found = self.through.values(points, columns, try_cache=try_cache)
+            if self.twice is None:
+                return found
+            two, known = self.twice.values(points, columns, try_cache=try_cache)
+            return combined([(two, 1), (found[0], -1)], points), found[1] & known
         assert self.known is not None
         amount = self.known.values(points)
         return amount + self.constant if self.constant else amount, self.known.assumed.mask(points, columns)
@@ -102,7 +131,8 @@ class Plan:
         unit = options.unit or kernel.unit
         check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
         self.left_out: list[str] = []
-        self._counted_apart = False
+        plain = replace(options, traffic=None, unit=None, ceilings=(), levels="all", warm=False, accesses="written")
+        self._counted_apart = plain != DEFAULTS  # what else may be asked for has no part here
         self._caps = _asked(machine, options.ceilings)
         self.levels = self._levels()
         self.branches = self._branches(unit)
@@ -118,6 +148,15 @@ class Plan:
         if self.work is None or self.footprint is None or None in self.times or self._counted_apart:
             return False
         return all(part.may_be_known(try_cache=try_cache) for part in self._parts())
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        return tuple(level.name for level in self.levels)
+
+    @property
+    def weighs(self) -> bool:
+        """Whether what is touched has a form."""
+        return self.footprint is not None
 
     @property
     def has_caches(self) -> bool:
@@ -148,7 +187,7 @@ class Plan:
     def _levels(self) -> tuple[Level, ...]:
         """As `predict.levels.nearer_levels` and `predict.kernel` have them."""
         kernel, machine = self.kernel, self.machine
-        spread = machine.multiprocessor is not None and _starts_parallel(kernel)
+        spread = machine.multiprocessor is not None and _starts_parallel(kernel) and not self.options.warm
         found: list[Level] = []
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
             self._counted_apart |= cache.beside_bytes_per_s is not None  # then levels take turns
@@ -177,7 +216,10 @@ class Plan:
             if at is None:
                 return Bytes(None, *self.forms.registers(which))
             sizes = (at.cache_bytes, at.line_bytes, at.moved_bytes)
-            return Bytes(LevelForms(self.forms, sizes, at.convention, reordered=reordered, part=which))
+            once = LevelForms(self.forms, sizes, at.convention, reordered=reordered, part=which)
+            if not self.options.warm or at.cache_bytes is None:
+                return Bytes(once)
+            return Bytes(once, twice=LevelForms(self.forms.twice, sizes, at.convention, part=which))
 
         apart = level.duplex and (at is None or at.convention != "once")
         rates = [
@@ -230,7 +272,8 @@ class Plan:
         except TooLarge:
             return self.footprint.values(Points(columns, count, exact=True))
 
-    def _values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Values:
+    def counts(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Counts:
+        """The exact integers at the points. Raises TooLarge."""
         import numpy as np
 
         assert self.work is not None
@@ -250,20 +293,25 @@ class Plan:
             terms.append((level.name, combined([(timed, rate.denominator)], points), rate.numerator))
         if self.launch_s:
             terms.append(("launch", full(self.launch_s.numerator, points), self.launch_s.denominator))
+        return Counts(known, work, amounts, terms)
+
+    def _values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Values:
+        import numpy as np
+
+        found = self.counts(points, columns, try_cache=try_cache)
+        work, terms = found.work, found.terms
         times = [quotient(top, below) for _, top, below in terms]
         time_s, largest, bound = ordered(terms, times, SAME)
-        moved = amounts[self.levels[-1].name]
-        intensity = ratio(work, 1, moved)
-        intensity[np.asarray((work == 0) | (moved == 0), dtype=bool)] = np.nan
+        moved = found.levels[self.levels[-1].name]
         return Values(
-            np.broadcast_to(known, points.count),
+            np.broadcast_to(found.known, points.count),
             work,
-            amounts,
+            found.levels,
             times[0],
             time_s,
             total_time(terms),
             _rates(moved if self.moves_only else work, terms, largest),
-            intensity,
+            intensity(work, moved),
             bound,
         )
 
@@ -292,6 +340,15 @@ def _starts_parallel(kernel: Kernel) -> bool:
     """Whether the kernel may be spread over the blocks of a GPU."""
     body = apply(kernel).body
     return len(body) == 1 and isinstance(body[0], For) and body[0].parallel
+
+
+def intensity(work: Any, moved: Any) -> Any:
+    """work / moved, nan where either is 0."""
+    import numpy as np
+
+    found = ratio(work, 1, moved)
+    found[np.asarray((work == 0) | (moved == 0), dtype=bool)] = np.nan
+    return found
 
 
 def _rates(amount: Any, terms: Sequence[Term], largest: Any) -> Any:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.program import predict_at
 from roofdsl.predict.time import Prediction
+
+if TYPE_CHECKING:
+    from roofdsl.sweep.programs import SweptProgram
 
 TRIES = 3
 """How often a point is tried whose worker dies."""
@@ -33,7 +37,7 @@ class Task(Record):
     """One point. `values`: numbers for all parameters."""
 
     index: int
-    kernel: Kernel
+    kernel: Kernel | SweptProgram
     values: tuple[tuple[str, int], ...]
     machine: Machine
     options: Options
@@ -51,10 +55,11 @@ class Outcome(Record):
 Runner = Callable[[Sequence[Task]], Iterator[Outcome]]
 
 
-def row_of(prediction: Prediction, *, moves_only: bool) -> Row:
-    """The columns of one prediction; times and rates are rounded once."""
+def row_of(prediction: Prediction, *, moves_only: bool, launches: bool = False) -> Row:
+    """The columns of one prediction; times and rates are rounded once. `launches`: how many there are, too."""
     p = prediction
     row: Row = {
+        **({"launches": p.launches} if launches else {}),
         "work_flops": p.work,
         **{f"{level.name}_bytes": level.bytes for level in p.levels},
         "compute_s": float(p.compute_s),
@@ -72,8 +77,13 @@ def solve(task: Task) -> Outcome:
     """The outcome of one task; nothing is raised."""
     from roofdsl.analysis.operations import operation_counts
     from roofdsl.loops.transform import apply
+    from roofdsl.sweep.programs import SweptProgram
 
     try:
+        if isinstance(task.kernel, SweptProgram):
+            at = task.kernel.of.at(dict(task.kernel.constants) | dict(task.values))
+            total = predict_at(at, task.machine, task.options).total
+            return Outcome(task.index, row_of(total, moves_only=task.kernel.moves_only, launches=True))
         found = predict(task.kernel, dict(task.values), task.machine, task.options)
     except (CommandError, InputError) as error:
         return Outcome(task.index, None, str(error).split("\n")[0])

@@ -66,6 +66,14 @@ def total_time(terms: Sequence[Term]) -> Any:
     common = lcm(*(below for _, _, below in terms))
     if sum(float(top.max(initial=0)) * (common // below) for _, top, below in terms) < EXACT > common:
         return sum(top * float(common // below) for _, top, below in terms) / common
+    return _rounded(*_sum_of(terms), at)
+
+
+def _sum_of(terms: Sequence[Term]) -> tuple[Any, Any]:
+    """The sum of the terms as a number and a correction to it."""
+    import numpy as np
+
+    count = len(terms[0][1])
     high, low = np.zeros(count), np.zeros(count)
     for _, top, below in terms:
         first = top / below
@@ -73,8 +81,27 @@ def total_time(terms: Sequence[Term]) -> Any:
         low = low + ((top - back) - rest) / below
         high, error = _two_sum(high, first)
         low = low + error
-    high, low = _two_sum(high, low)
-    return _rounded(high, low, at)
+    return _two_sum(high, low)
+
+
+def over_sum(amount: Any, terms: Sequence[Term]) -> Any:
+    """amount / the sum of the terms, 0 where that is 0."""
+    import numpy as np
+
+    def at(k: int) -> float:
+        whole = sum((Fraction(int(top[k]), below) for _, top, below in terms), Fraction(0))
+        return float(int(amount[k]) / whole) if whole else 0.0
+
+    count = len(amount)
+    if is_exact(amount) or any(is_exact(top) or below >= EXACT for _, top, below in terms):
+        return np.array([at(k) for k in range(count)], dtype=np.float64)
+    with np.errstate(all="ignore"):
+        high, low = _sum_of(terms)
+        first = amount / high
+        back, rest = _two_product(first, high)
+        found = _rounded(first, ((amount - back) - rest - first * low) / high, at)
+    found[high == 0] = 0.0
+    return found
 
 
 def _rounded(first: Any, correction: Any, at: Callable[[int], float]) -> Any:

@@ -29,6 +29,9 @@ __all__ = ["roofdsl"]
         "rows": (*GEMV, "--machine", "v100_deck", "--set", "n=64..512:*2"),
         "tiles": ("sweep", "matmul_tiled", "--machine", "v100_textbook", "--set", "n=60..480:*2,b=7,12,20", "--per=n"),
         "caches": ("sweep", "transpose", "--machine", "v100_deck", "--set", "n=64", "--cache", "16KiB..64KiB:*2"),
+        "program": ("sweep", "models/kernels/lstm.roof:lstm_forward", "--machine", "v100_time_paper", "--set",
+                    "batch=16,sequence=8..32:*2,features=64,hidden=64,512"),
+        "warm": (*GEMV[:3], "v100_deck", "--set", "n=256..1024:*2", "--warm"),
     }.items(),
 )  # fmt: skip
 def test_golden(name: str, arguments: tuple[str, ...], roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
@@ -100,6 +103,8 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
          "70,000,000 points"),
         (("sweep", "matmul", "--machine", "skylake_gold_6148", "--set", "n=1000..2000", "--most-counted", "10"),
          "no closed form"),
+        (("sweep", "models/kernels/lstm.roof", "--machine", "v100_deck", "--set", "batch=8"), "several programs"),
+        (("sweep", "llama3_8b_decode", "--machine", "h200", "--set", "b=8"), "no parameter `b`"),
         (("sweep", "models/kernels/stream.roof", "--machine", "v100_deck", "--set", "n=8"), "several kernels"),
         (("sweep", "matmul_tiled", "--machine", "v100_deck", "--set", "n=7,b=3"), "no point of the sweep keeps"),
         ((*GEMV, "--set", "n=8", "--scheduler", "tcp://x:1", "--jobs", "2"), "take one"),

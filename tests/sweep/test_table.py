@@ -10,7 +10,7 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.sweep_map import Curves, Map, sweep_content
-from roofdsl.sweep.run import put
+from roofdsl.sweep.block import put
 from roofdsl.sweep.table import Table, best, groups, pareto
 
 
