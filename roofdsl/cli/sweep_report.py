@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ def _parquet() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise CommandError("Parquet files need pyarrow", "install it (pip install pyarrow), or write .csv") from None
+        raise CommandError(
+            "Parquet files need pyarrow", "install it (pip install 'roofdsl[parquet]'), or write .csv"
+        ) from None
     return pyarrow
 
 
@@ -58,16 +61,37 @@ def write_table(path: Path, found: Sweep) -> None:
 
 
 def _write_parquet(path: Path, table: Table) -> None:
+    """int64 and float64, words as dictionaries, and decimals without digits behind the point for larger integers."""
     import os
 
     pyarrow = _parquet()
     part = path.with_name(f".{path.name}.part")
+    columns = {name: _arrow(pyarrow, table, name) for name in table.names}
     try:
-        pyarrow.parquet.write_table(pyarrow.table({n: table.cells(n) for n in table.names}), part)
+        written = pyarrow.table(columns).replace_schema_metadata({"schema": SCHEMA})
+        pyarrow.parquet.write_table(written, part)
         os.replace(part, path)
     except (OSError, pyarrow.ArrowException) as error:
         part.unlink(missing_ok=True)
         raise CommandError(f"`{path}` cannot be written: {str(error).splitlines()[0]}") from None
+
+
+def _arrow(pyarrow: Any, table: Table, name: str) -> Any:
+    """A column as Arrow has it, null where there is no value. Raises CommandError for integers beyond 76 digits."""
+    column = table.columns[name]
+    if name in table.words:
+        return pyarrow.DictionaryArray.from_arrays(
+            pyarrow.array(column, mask=column < 0), pyarrow.array(table.words[name])
+        )
+    if column.dtype == float:
+        return pyarrow.array(column, mask=column != column)  # noqa: PLR0124 - nan is not
+    if column.dtype != object:
+        return pyarrow.array(column, mask=column < 0)
+    cells = [None if v is None else Decimal(v) for v in table.cells(name)]
+    try:
+        return pyarrow.array(cells, type=pyarrow.decimal256(76, 0))
+    except pyarrow.ArrowException:
+        raise CommandError(f"the integers of column {name} are too large for Parquet", "write .csv or .json") from None
 
 
 def to_csv(table: Table) -> str:

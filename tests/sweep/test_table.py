@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from math import isnan
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from roofdsl.cli.sweep_report import write_table
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.sweep_map import Curves, Map, sweep_content
 from roofdsl.sweep.block import put
+from roofdsl.sweep.run import Sweep
 from roofdsl.sweep.table import Table, best, groups, pareto
 
 
@@ -64,6 +67,29 @@ def test_cells_without_a_value() -> None:
         table.numbers("time")
     with pytest.raises(CommandError, match="no column `m`"):
         groups(table, ["m"])
+
+
+def test_parquet_holds_the_same(tmp_path: Path) -> None:
+    """Read back by pyarrow: numbers to the last bit, integers beyond int64, words, and nulls."""
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet is an extra: pip install 'roofdsl[parquet]'")
+    from pyarrow import parquet
+
+    small = _table(50, 2)
+    large = np.array([2**70 + 1, -1, *range(48)], dtype=object)
+    table = Table({**small.columns, "work_flops": large}, small.words)
+    write_table(tmp_path / "t.parquet", Sweep(table))
+    found = parquet.read_table(tmp_path / "t.parquet")
+    assert tuple(found.column_names) == table.names and found.schema.metadata[b"schema"] == b"roofdsl.sweep/1"
+    assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
+    for name in table.names:
+        assert found.column(name).to_pylist() == table.cells(name), name
+    assert found.column("work_flops")[0].as_py() == 2**70 + 1
+    assert found.schema.field("n").type == pyarrow.int64() and found.schema.field("time_s").type == pyarrow.float64()
+    huge = Table({"work_flops": np.array([10**80], dtype=object)}, {})
+    with pytest.raises(CommandError, match="too large for Parquet"):
+        write_table(tmp_path / "u.parquet", Sweep(huge))
+    with pytest.raises(CommandError, match="cannot be written"):
+        write_table(tmp_path / "nowhere" / "u.parquet", Sweep(table))
 
 
 def test_columns_grow_beyond_int64() -> None:
