@@ -6,7 +6,7 @@ Works on integer sets only; `roofdsl.analysis.expressions` turns the results int
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import gcd
@@ -17,6 +17,7 @@ from roofdsl.analysis.counters import expanded, has_counters
 from roofdsl.analysis.operations import StatementOperations, operation_counts
 from roofdsl.analysis.setting import check_cache, numbers
 from roofdsl.analysis.settled import NoClosedForm, settled
+from roofdsl.analysis.traffic import Bytes, Regime, TermBytes
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Sym
 from roofdsl.loops.model import Count, Kernel, Traffic
@@ -43,37 +44,6 @@ __all__ = ["CACHE", "Bytes", "ClosedForms", "NoClosedForm", "Regime"]
 
 CACHE, CAPACITY = "Z", "Z_lines"
 """The symbol of a cache's size in bytes, and of its capacity in the smallest lines while sets are counted."""
-
-
-@dataclass(frozen=True)
-class Bytes:
-    """Traffic in bytes. loads and stores are None in the convention `once`."""
-
-    loads: Cases | None
-    stores: Cases | None
-    total: Cases
-
-    def assuming(self, more: tuple[str, ...]) -> Bytes:
-        """The same under more conditions."""
-
-        def add(cases: Cases) -> Cases:
-            return replace(cases, assumes=(*cases.assumes, *more))
-
-        loads, stores = (None if c is None else add(c) for c in (self.loads, self.stores))
-        return Bytes(loads, stores, add(self.total))
-
-
-@dataclass(frozen=True)
-class Regime:
-    """One plateau of Q(Z): from a cache of `from_bytes` on, the traffic is `bytes` (leading terms unless exact).
-
-    all_bytes: the traffic with every access of the plateau counted exactly, lower orders included.
-    """
-
-    from_bytes: Quasi
-    bytes: Quasi
-    exact: bool
-    all_bytes: Cases
 
 
 class ClosedForms:
@@ -218,15 +188,32 @@ class ClosedForms:
         """Q(Z): the traffic in the kernel's parameters and `Z`, the bytes of the cache, a multiple of the smallest
         line and no smaller than the largest, as `assumes` says.
         """
-        if any(p.name == CACHE for p in self.kernel.parameters):
-            raise NoClosedForm(f"{CACHE}, the size of the cache, is also a parameter of the kernel")
-        lines = [self._large.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar]
-        unit = gcd(*lines) or 1
-        known = (f"{CAPACITY} >= {-(-max(lines, default=1) // unit)}", f"{CACHE} >= {max(lines, default=1)}")
+        largest = self._largest_line()
+        unit = gcd(*(self._large.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar)) or 1
+        known = (f"{CAPACITY} >= {-(-largest // unit)}", f"{CACHE} >= {largest}")
         meaning = {CAPACITY: Quasi.symbol(CACHE) * Fraction(1, unit)}
         multiple = (f"{CACHE} a multiple of {unit}",) if unit > 1 else ()
         found = self._through(Quasi.symbol(CAPACITY) * unit, meaning, convention, None, known[0])
         return found.assuming((*multiple, known[1]))
+
+    def at_every_cache(self, convention: Traffic, cache_bytes: int | None = None) -> TermBytes:
+        """Q(Z) for any number of bytes `Z`, or for `cache_bytes`, as a sum of terms, each where its condition holds:
+        for kernels of which `at_any_cache`, or `at_cache`, finds no cases that hold together.
+        """
+        from roofdsl.analysis.every_cache import at_every_cache
+
+        check_cache(self.kernel, cache_bytes, self.line_bytes)
+        largest = self._largest_line() if cache_bytes is None else 0
+        limit = Quasi.symbol(CACHE) if cache_bytes is None else Quasi.constant(cache_bytes)
+        stream, found = self._large, self._reuse
+        assumes = (*self._assumes(stream, self._least), *([f"{CACHE} >= {largest}"] if largest else []))
+        return self._guard(lambda: at_every_cache(stream, found, limit, convention, assumes))
+
+    def _largest_line(self) -> int:
+        """Of the arrays, in bytes. Raises NoClosedForm where Z cannot stand for the cache."""
+        if any(p.name == CACHE for p in self.kernel.parameters):
+            raise NoClosedForm(f"{CACHE}, the size of the cache, is also a parameter of the kernel")
+        return max((self._large.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar), default=1)
 
     def _through(
         self,

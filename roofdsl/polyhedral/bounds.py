@@ -119,6 +119,19 @@ def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
     return low if grows else []
 
 
+def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
+    """(isl parameter set, lower bound of `value` over `domain` there, in the parameters); the least of those that hold
+    somewhere is a bound. None where the library gives none for some parameters.
+    """
+    found: list[tuple[Any, Any]] = []
+    _bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda where, here: found.append((where, here)))
+    chambers = [(where.params(), quasi_value(each, [])) for where, here in found for each in _each(here)]
+    covered = isl.Set.empty(domain.params().get_space())
+    for where, _ in chambers:
+        covered = covered.union(where)
+    return chambers if domain.params().is_subset(covered) else None
+
+
 def _straight(value: Quasi) -> Quasi:
     """`value` less negative terms outweighed by a term of the same or a higher power: n**2 - n is at least 0."""
     total = value

@@ -69,7 +69,7 @@ def closed_form(piecewise: Any, context: Any, meaning: Mapping[str, Quasi], assu
     cases = []
     for domain, value in merged:
         everywhere = context.is_subset(domain)
-        alternatives = () if everywhere else _alternatives(domain.gist_params(context), meaning)
+        alternatives = () if everywhere else conditions(domain.gist_params(context), meaning)
         cases.append(Case(alternatives, value.substitute(meaning)))
     return Cases(tuple(cases), assumes)
 
@@ -172,7 +172,9 @@ def _freedom(domain: Any) -> int:
     return 100 * unbounded - equalities
 
 
-def _alternatives(domain: Any, meaning: Mapping[str, Quasi]) -> tuple[tuple[Constraint, ...], ...]:
+def conditions(domain: Any, meaning: Mapping[str, Quasi] | None = None) -> tuple[tuple[Constraint, ...], ...]:
+    """The basic sets of an isl parameter set as constraints, each in what the isl parameters stand for."""
+    meaning = meaning or {}
     out = []
     for basic in domain.coalesce().get_basic_sets():
         constraints = []

@@ -194,7 +194,6 @@ def affine_value(aff: Any) -> Quasi:
 def quasi_value(polynomial: Any, names: list[str]) -> Quasi:
     """An isl.QPolynomial as a quasi-polynomial; `names` are those of its dimensions."""
     terms: dict[Monomial, Fraction] = {}
-    total = Quasi.constant(0)
     params: list[str] | None = None
     for term in polynomial.get_terms():
         if params is None:
@@ -213,11 +212,9 @@ def quasi_value(polynomial: Any, names: list[str]) -> Quasi:
                 divisions = divisions * _renamed_floor(term.get_div(i), names) ** e
         coefficient = _fraction(term.get_coefficient_val())
         key: Monomial = tuple(sorted(monomial, key=lambda t: str(t[0])))
-        if divisions.is_constant() and divisions.constant_value() == 1:
-            terms[key] = terms.get(key, Fraction(0)) + coefficient
-        else:
-            total = total + divisions * Quasi.of({key: coefficient})
-    return total + Quasi.of(terms)
+        for each, factor in (divisions * Quasi.of({key: coefficient})).terms:
+            terms[each] = terms.get(each, Fraction(0)) + factor
+    return Quasi.of(terms)
 
 
 def _renamed_floor(aff: Any, names: list[str]) -> Quasi:

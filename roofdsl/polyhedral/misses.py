@@ -191,6 +191,11 @@ def affine_text(value: Quasi) -> str | None:
     return " + ".join(parts) or "0"
 
 
+def sign_text(value: Quasi) -> str | None:
+    """As `affine_text`, of a positive multiple of `value` that has integer coefficients."""
+    return affine_text(value * lcm(*(c.denominator for _, c in value)))
+
+
 def residencies(reuse: ArrayReuse, rule: Rule, *, stores: bool = True) -> Residencies:
     """The residencies of one array under a rule, without its stores where these are not asked for.
 

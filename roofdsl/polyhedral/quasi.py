@@ -131,17 +131,21 @@ class Quasi:
         """Every symbol in `replacement` replaced, inside floors too."""
         if not self.names() & replacement.keys():
             return self
-        total = Quasi.constant(0)
+        out: dict[Monomial, Fraction] = {}
+        powers: dict[tuple[Atom, int], Quasi] = {}
         for m, c in self.terms:
             part = Quasi.constant(c)
             for a, e in m:
-                if isinstance(a, str):
-                    base = replacement.get(a, Quasi.symbol(a))
-                else:
-                    base = floor(a.of.substitute(replacement))
-                part = part * base**e
-            total = total + part
-        return total
+                if (a, e) not in powers:
+                    if isinstance(a, str):
+                        base = replacement.get(a, Quasi.symbol(a))
+                    else:
+                        base = floor(a.of.substitute(replacement))
+                    powers[a, e] = base**e
+                part = part * powers[a, e]
+            for n, d in part.terms:
+                out[n] = out.get(n, Fraction(0)) + d
+        return Quasi.of(out)
 
     def split(self, names: frozenset[str]) -> tuple[Quasi, Quasi]:
         """(the terms with one of `names` in them, the others)."""

@@ -96,6 +96,12 @@ def _value(coefficients: list[int], x: int) -> int:
     return total
 
 
+def intervals_of(value: Quasi, start: int) -> list[Interval]:
+    """The maximal intervals of integers from `start` on where a polynomial of one name is positive."""
+    (name,) = value.names()
+    return positive_intervals(_coefficients(value, name), start)
+
+
 def positive_intervals(coefficients: list[int], start: int) -> list[Interval]:
     """The maximal intervals of integers from `start` on where the polynomial (constant first) is positive."""
     signs = _segments(coefficients, start)
