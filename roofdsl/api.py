@@ -6,18 +6,21 @@
     p = predict("gemv", "v100_deck", n=4096)         # a Prediction
     roofline(p, path="gemv.svg")
 
-Sizes are keyword arguments by the names of the kernel's parameters. Whatever is asked, the modules behind give more
-(docs/python.md says which). Errors are InputError for text that is wrong, with the place in it, and CommandError for
-what cannot be done; both print as the command line tells them.
+Sizes are keyword arguments by the names of the kernel's parameters; for a parameter that is called like an option, or
+sizes that are kept in a variable, `sizes={"cache": 3}`. Whatever is asked, the modules behind give more (docs/python.md
+says which). Errors are InputError for text that is wrong, with the place in it, and CommandError for what cannot be
+done; both print as the command line tells them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size
 from roofdsl.loops.load import load_file
@@ -30,8 +33,9 @@ from roofdsl.predict.time import Prediction
 if TYPE_CHECKING:
     from roofdsl.analysis.at import TrafficAt
     from roofdsl.analysis.derived import Derivation
-    from roofdsl.lang.checked import CheckedFile
     from roofdsl.measure.results import Measurement
+    from roofdsl.predict.program import ProgramPrediction
+    from roofdsl.simulate.lru import SimulatedTraffic
     from roofdsl.validate.compare import Comparison
 
 __all__ = [
@@ -39,137 +43,230 @@ __all__ = [
     "InputError",
     "Kernel",
     "Machine",
+    "Options",
     "Prediction",
+    "Program",
     "compare",
     "derive",
+    "explore",
     "kernel",
+    "launches",
     "machine",
     "measure",
     "predict",
+    "program",
     "roofline",
+    "simulate",
     "traffic_at",
     "traffic_figure",
 ]
 
 
-def kernel(source: str | Path, name: str | None = None, **constants: int) -> Kernel:
+class Program(Record):
+    """A program of a file, to be predicted."""
+
+    name: str
+    checked: CheckedFile
+
+
+KernelLike = Kernel | str | Path
+ProgramLike = Program | str | Path
+MachineLike = Machine | str | Path
+Size = int | str
+"""Bytes, or a text with a unit: "32 KiB"."""
+Sizes = Mapping[str, int]
+
+
+def kernel(source: str | Path, name: str | None = None, *, sizes: Sizes | None = None, **constants: int) -> Kernel:
     """A checked kernel: of a shipped model's name ("gemv", "polybench/lu"), a file ("mine.roof", "mine.roof:axpy"), or
     the text of a file (anything with a line break in it).
 
-    name: which kernel, where there are several. constants: numbers of its `const` parameters.
+    name: which kernel, where there are several. constants, sizes: numbers of its `const` parameters.
     Raises InputError for a text with errors, CommandError for a kernel that is not there.
     """
     from roofdsl.loops.load import kernel as lowered
 
     checked, found = _checked(source)
-    return lowered(checked, name or found, constants)
+    return lowered(checked, name or found, {**(sizes or {}), **constants})
 
 
-def machine(source: str | Path) -> Machine:
-    """A machine: of a shipped one's name ("v100_deck"), a file ("mine.roof", "mine.roof:laptop") or the text of one.
+def program(source: str | Path, name: str | None = None) -> Program:
+    """A program, told as kernels are. Raises InputError for a text with errors, CommandError for one not there."""
+    checked, found = _checked(source)
+    own = checked.own_programs or tuple(checked.programs)
+    picked = name or found or (own[0] if len(own) == 1 else None)
+    if picked is None or picked not in checked.programs:
+        what = f"no program `{picked}`" if picked else "several programs" if own else "no program"
+        listed = ", ".join(own[:8])
+        raise CommandError(f"`{checked.source.name}` has {what}", f"it has {listed}" if listed else "")
+    return Program(picked, checked)
+
+
+def machine(source: MachineLike) -> Machine:
+    """A machine: as it is, or of a shipped one's name ("v100_deck"), a file ("mine.roof", "mine.roof:laptop") or the
+    text of one.
 
     Raises InputError for a text with errors, CommandError for a machine that is not there.
     """
+    if isinstance(source, Machine):
+        return source
     text = str(source)
     return machine_of(load_file(Source("<text>", text)), None) if "\n" in text else load_machine(text)
 
 
 def derive(
-    source: Kernel | str | Path,
+    source: KernelLike,
     *,
-    cache: int | str | None = None,
-    line: int | str | None = None,
+    cache: Size | None = None,
+    line: Size | None = None,
     traffic: Traffic | None = None,
     steps: bool = False,
-    **sizes: int,
+    sizes: Sizes | None = None,
+    **more: int,
 ) -> Derivation:
-    """W, Q, Q(Z) and I in closed form, with values where `sizes` give all parameters; what `roofdsl derive` prints.
+    """W, Q, Q(Z) and I in closed form, with values where all sizes are given; what `roofdsl derive` prints.
 
-    cache, line: bytes, or a text with a unit ("32 KiB"); cache "Z" derives Q(Z) with Z a symbol. steps: the argument.
+    cache "Z" derives Q(Z) with Z a symbol. steps: the argument.
     """
     from roofdsl.analysis.derive import derive as derived
 
-    own = _kernel(source, sizes)
+    own, values = _kernel(source, sizes, more)
     any_cache = cache == "Z"
     return derived(
         own,
-        _parameters(own, sizes),
+        values,
         traffic=traffic,
-        cache_bytes=None if any_cache else _bytes(cache),
-        line_bytes=_bytes(line),
+        cache_bytes=None if any_cache else _bytes(cache, "cache"),
+        line_bytes=_bytes(line, "line"),
         steps=steps,
         any_cache=any_cache,
     )
 
 
 def traffic_at(
-    source: Kernel | str | Path,
-    cache: int | str | None = None,
+    source: KernelLike,
+    cache: Size | None = None,
     *,
-    line: int | str | None = None,
+    line: Size | None = None,
     traffic: Traffic | None = None,
-    **sizes: int,
+    sizes: Sizes | None = None,
+    **more: int,
 ) -> TrafficAt:
     """Loads, stores and bytes through a cache at given sizes, exact, without any closed form; quicker than `derive`."""
     from roofdsl.analysis.at import traffic_at as found
     from roofdsl.analysis.deep import require_legal
 
-    own = _kernel(source, sizes)
+    own, values = _kernel(source, sizes, more)
     require_legal(own)
     convention = traffic or own.traffic or "load_store"
-    return found(own, _parameters(own, sizes), _bytes(cache), _bytes(line), convention)
+    return found(own, values, _bytes(cache, "cache"), _bytes(line, "line"), convention)
+
+
+def simulate(
+    source: KernelLike, *, cache: Size | None = None, line: Size | None = None, sizes: Sizes | None = None, **more: int
+) -> SimulatedTraffic:
+    """Every access through one fully associative LRU cache; without `cache`, one without bound."""
+    from roofdsl.analysis.setting import numbers
+    from roofdsl.loops.transform import apply
+    from roofdsl.simulate.lru import simulate_lru
+
+    own, values = _kernel(source, sizes, more)
+    return simulate_lru(apply(own), numbers(own, values), _bytes(cache, "cache"), _bytes(line, "line"))
 
 
 def predict(
-    source: Kernel | str | Path, on: Machine | str | Path, options: Options | None = None, **sizes: int
+    source: KernelLike | Program,
+    on: MachineLike,
+    options: Options | None = None,
+    *,
+    traffic: Traffic | None = None,
+    unit: str | None = None,
+    ceilings: Sequence[str] = (),
+    warm: bool = False,
+    sizes: Sizes | None = None,
+    **more: int,
 ) -> Prediction:
-    """The time of one launch on a machine, or of a program's launches, and what bounds it (`roofdsl predict`)."""
+    """The time of one launch on a machine, or of a program's launches together, and what bounds it
+    (`roofdsl predict`).
+
+    traffic, unit, ceilings, warm: as in Options, and before those of `options`.
+    """
     from roofdsl.predict.kernel import predict as predicted
-    from roofdsl.predict.program import predict_program
 
-    where = on if isinstance(on, Machine) else machine(on)
-    how = options or Options()
-    if not isinstance(source, Kernel):
-        checked, name = _checked(source)
-        if name is not None and name in checked.programs:
-            return predict_program(checked, name, sizes, where, how)
-    own = _kernel(source, sizes)
-    return predicted(own, _parameters(own, sizes), where, how)
+    how = _options(options, traffic, unit, ceilings, warm)
+    if not isinstance(source, Kernel) and (isinstance(source, Program) or _is_program(source)):
+        return _launches(source, on, how, {**(sizes or {}), **more}).total
+    own, values = _kernel(source, sizes, more)
+    return predicted(own, values, machine(on), how)
 
 
-def measure(source: Kernel | str | Path, variant: str = "loops", *, cold: bool = False, **sizes: int) -> Measurement:
+def launches(
+    source: ProgramLike,
+    on: MachineLike,
+    options: Options | None = None,
+    *,
+    traffic: Traffic | None = None,
+    unit: str | None = None,
+    ceilings: Sequence[str] = (),
+    warm: bool = False,
+    sizes: Sizes | None = None,
+    **more: int,
+) -> ProgramPrediction:
+    """As `predict` of a program, launch by launch: `.parts`, `.by_kernel`, and `.total`, which `predict` gives."""
+    how = _options(options, traffic, unit, ceilings, warm)
+    return _launches(source, on, how, {**(sizes or {}), **more})
+
+
+def _launches(source: ProgramLike, on: MachineLike, options: Options, sizes: Sizes) -> ProgramPrediction:
+    from roofdsl.predict.program import predict_launches
+
+    found = source if isinstance(source, Program) else program(source)
+    return predict_launches(found.checked, found.name, sizes, machine(on), options)
+
+
+def measure(
+    source: KernelLike, variant: str = "loops", *, cold: bool = False, sizes: Sizes | None = None, **more: int
+) -> Measurement:
     """The kernel generated, verified and timed on this processor (`roofdsl measure`): loops, parallel or library."""
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    own = _kernel(source, sizes)
-    return measure_cpu(own, _parameters(own, sizes), CpuOptions(variant, cold=cold))
+    own, values = _kernel(source, sizes, more)
+    return measure_cpu(own, values, CpuOptions(variant, cold=cold))
 
 
-def compare(source: Kernel | str | Path, measured: Measurement, on: Machine | str | Path) -> Comparison:
+def compare(source: KernelLike, measured: Measurement, on: MachineLike) -> Comparison:
     """A measurement beside its prediction, with the verdict (`roofdsl validate`)."""
     from roofdsl.validate.run import compare_all
 
-    where = on if isinstance(on, Machine) else machine(on)
-    return compare_all([_kernel(source, {})], [measured], where)[0]
+    return compare_all([_kernel(source, None, {})[0]], [measured], machine(on))[0]
 
 
 def roofline(
     *points: Prediction | Comparison,
-    on: Sequence[Machine | str | Path] = (),
+    on: MachineLike | Sequence[MachineLike] = (),
     path: str | Path | None = None,
     title: str | None = None,
 ) -> Any:
     """The matplotlib Figure of a roofline: predictions, and comparisons with their measurements, under their machines.
 
     on: the machines; by default those predicted for, which then have to be shipped ones. path: where to save it too,
-    as svg, png or pdf.
+    as svg, png or pdf. Without points, the roofs alone.
     """
     from roofdsl.plot.content import explained_point, overlay, roofs_of
     from roofdsl.plot.roofline import draw_roofline, save_roofline
+    from roofdsl.validate.compare import Comparison as Compared
 
+    for p in points:
+        if not isinstance(p, (Prediction, Compared)):
+            raise CommandError(f"a {type(p).__name__} is no prediction", "roofline(predict(...), predict(...))")
     predictions = [p if isinstance(p, Prediction) else p.prediction for p in points]
     names = dict.fromkeys(p.machine for p in predictions)
-    machines = [m if isinstance(m, Machine) else machine(m) for m in on or names]
+    machines = [machine(m) for m in (_listed(on) or names)]
+    if not machines:
+        raise CommandError("there is nothing to draw", 'give predictions, or on="v100_deck"')
+    other = next((n for n in names if n not in {m.name for m in machines}), None)
+    if other is not None:
+        raise CommandError(f"a prediction is for {other}, and the figure is of {machines[0].name}")
     types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
     units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
     roofs = [roofs_of(m, types, units) for m in machines]
@@ -180,13 +277,14 @@ def roofline(
 
 
 def traffic_figure(
-    source: Kernel | str | Path,
+    source: KernelLike,
     *,
-    line: int | str | None = None,
+    line: Size | None = None,
     traffic: Traffic | None = None,
-    on: Machine | str | Path | None = None,
+    on: MachineLike | None = None,
     path: str | Path | None = None,
-    **sizes: int,
+    sizes: Sizes | None = None,
+    **more: int,
 ) -> Any:
     """The matplotlib Figure of Q(Z) at given sizes: every step, its plateaus, simulated points, a machine's caches.
 
@@ -196,13 +294,41 @@ def traffic_figure(
     from roofdsl.plot.traffic import draw_traffic, save_traffic
     from roofdsl.plot.traffic_content import traffic_content
 
-    own = _kernel(source, sizes)
-    where = on if on is None or isinstance(on, Machine) else machine(on)
-    values = numbers(own, _parameters(own, sizes))
-    content = traffic_content(own, values, traffic or own.traffic or "load_store", _bytes(line), machine=where)
+    own, values = _kernel(source, sizes, more)
+    where = None if on is None else machine(on)
+    convention = traffic or own.traffic or "load_store"
+    content = traffic_content(own, numbers(own, values), convention, _bytes(line, "line"), machine=where)
     if path is not None:
         save_traffic(Path(path), content)
     return draw_traffic(content)
+
+
+def explore(
+    *sources: KernelLike,
+    on: MachineLike | Sequence[MachineLike],
+    traffic: Traffic | None = None,
+    unit: str | None = None,
+    title: str | None = None,
+    path: str | Path | None = None,
+    sizes: Sizes | None = None,
+    **more: int,
+) -> str:
+    """The interactive page of kernels and machines as HTML, in one offline file (`roofdsl explore`).
+
+    A file without a kernel picked stands for all it defines; each takes the sizes that are its parameters. path: where
+    to save it too.
+    """
+    from roofdsl.explore.assemble import to_page
+    from roofdsl.explore.content import Asked, content_of
+
+    chosen = _several(sources, {**(sizes or {}), **more})
+    name = title or " and ".join(k.name for k, _ in chosen)
+    page = to_page(content_of(Asked(name, tuple(chosen), tuple(map(machine, _listed(on))), traffic, unit)))
+    if path is not None:
+        from roofdsl.measure.atomic import write_whole
+
+        write_whole(Path(path), page)
+    return page
 
 
 # ---- what is spoken of ----
@@ -217,21 +343,57 @@ def _checked(source: str | Path) -> tuple[CheckedFile, str | None]:
     return checked_file(target.path), target.name
 
 
-def _kernel(source: Kernel | str | Path, sizes: dict[str, int]) -> Kernel:
-    """The kernel; of `sizes` those of its `const` parameters are taken."""
-    return source if isinstance(source, Kernel) else kernel(source, None, **sizes)
+def _is_program(source: str | Path) -> bool:
+    """Whether a program is named; a file that has kernels and programs stands for its kernel."""
+    checked, name = _checked(source)
+    return name in checked.programs if name is not None else not checked.own_kernels and bool(checked.own_programs)
 
 
-def _parameters(own: Kernel, sizes: dict[str, int]) -> dict[str, int]:
-    """The sizes that are parameters; numbers of constants are in the kernel. Unknown ones are refused where used."""
+def _kernel(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tuple[Kernel, dict[str, int]]:
+    """The kernel, and the sizes that are its parameters; numbers of constants are in it. Unknown sizes are refused
+    where they are used.
+    """
+    given = {**(sizes or {}), **more}
+    own = source if isinstance(source, Kernel) else kernel(source, sizes=given)
     constants = {name for name, _ in own.constants}
-    return {name: value for name, value in sizes.items() if name not in constants}
+    return own, {name: value for name, value in given.items() if name not in constants}
 
 
-def _bytes(size: int | str | None) -> int | None:
+def _several(sources: Sequence[KernelLike], given: Sizes) -> list[tuple[Kernel, dict[str, int]]]:
+    """Kernels, each with those sizes that are its parameters. Raises CommandError for sizes that are of none."""
+    from roofdsl.loops.load import kernels
+
+    found: list[Kernel] = []
+    for source in sources:
+        if isinstance(source, Kernel):
+            found.append(source)
+            continue
+        checked, name = _checked(source)
+        found += kernels(checked, given).values() if name is None else [kernel(source, sizes=given)]
+    if not found:
+        raise CommandError("there is no kernel to show", "name a shipped kernel, or a file that defines one")
+    names = [({p.name for p in k.parameters}, {n for n, _ in k.constants}) for k in found]
+    unknown = set(given).difference(*(own | constants for own, constants in names))
+    if unknown:
+        raise CommandError(f"none of the kernels has a parameter `{min(unknown)}`")
+    return [(k, {n: v for n, v in given.items() if n in own}) for k, (own, _) in zip(found, names, strict=True)]
+
+
+def _listed(on: MachineLike | Sequence[MachineLike]) -> Sequence[MachineLike]:
+    return (on,) if isinstance(on, (str, Path, Machine)) else on
+
+
+def _options(
+    options: Options | None, traffic: Traffic | None, unit: str | None, ceilings: Sequence[str], warm: bool
+) -> Options:
+    asked = {"traffic": traffic, "unit": unit, "ceilings": tuple(ceilings), "warm": warm}
+    return replace(options or Options(), **{name: value for name, value in asked.items() if value})
+
+
+def _bytes(size: Size | None, what: str) -> int | None:
     if not isinstance(size, str):
         return size
     try:
         return parse_size(size)
     except UnitError as error:
-        raise CommandError(error.message, error.help) from None
+        raise CommandError(f"{what}: {error.message}", error.help) from None

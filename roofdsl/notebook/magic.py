@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from roofdsl.lang.checked import CheckedFile
+from roofdsl.api import Program
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source
@@ -15,13 +15,6 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.lower import lower as lower_machine
 from roofdsl.machine.model import Machine
 from roofdsl.notebook.findings import Findings
-
-
-class Program(Record):
-    """A program of a cell, to be predicted."""
-
-    name: str
-    checked: CheckedFile
 
 
 class Definitions(Record):

@@ -33,11 +33,9 @@ def check_name(path: Path) -> str:
 def save_traffic(path: Path, content: TrafficContent) -> None:
     """Draws the figure into `path`, whose ending is the format; whole or not at all, the same for the same input.
 
-    Raises CommandError for another ending, for nothing to draw, and where the file cannot be written.
+    Raises CommandError for another ending, what `draw_traffic` raises, and where the file cannot be written.
     """
     kind = check_name(path)
-    if content.curve is None and not content.plateaus and not content.points:
-        raise CommandError("there is nothing to draw: no plateau was derived, and the run is too long to simulate")
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
@@ -55,7 +53,9 @@ def save_traffic(path: Path, content: TrafficContent) -> None:
 
 
 def draw_traffic(content: TrafficContent) -> Any:
-    """The matplotlib Figure, not bound to any display."""
+    """The matplotlib Figure, not bound to any display. Raises CommandError for nothing to draw."""
+    if content.curve is None and not content.plateaus and not content.points:
+        raise CommandError("there is nothing to draw: no plateau was derived, and the run is too long to simulate")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_SIZE_IN, dpi=_DPI, facecolor=PAPER)

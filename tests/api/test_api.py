@@ -14,11 +14,15 @@ from roofdsl.api import (
     InputError,
     compare,
     derive,
+    explore,
     kernel,
+    launches,
     machine,
     measure,
     predict,
+    program,
     roofline,
+    simulate,
     traffic_at,
     traffic_figure,
 )
@@ -37,6 +41,23 @@ machine laptop "My laptop":
     peak f64 fma 200 GFLOP/s
     memory RAM 16 GiB, 50 GB/s
 """
+
+
+LIKE_OPTIONS = """
+kernel copied(on, cache):
+    in A: f64[on, cache]
+    out B: f64[on, cache]
+    for i in range(on), j in range(cache):
+        B[i, j] = A[i, j]
+"""
+TWICE = (
+    AXPY
+    + """
+program twice(n):
+    repeat 2:
+        run axpy(n)
+"""
+)
 
 
 def test_kernels_by_name_file_and_text(tmp_path: Path) -> None:
@@ -103,8 +124,15 @@ def test_figures(tmp_path: Path) -> None:
     assert figure.axes and (tmp_path / "r.svg").read_bytes().startswith(b"<?xm")
     mine = predict(AXPY, LAPTOP, n=10**6)
     assert roofline(mine, on=[LAPTOP]).axes
-    with pytest.raises(CommandError, match="laptop"):
-        roofline(mine)  # its machine is not a shipped one, and was not given
+    assert roofline(on="v100_deck").axes and roofline(mine, on=machine(LAPTOP)).axes
+    for points, on, message in (
+        ((mine,), (), "laptop"),  # its machine is not a shipped one, and was not given
+        ((mine,), "v100_deck", "a prediction is for laptop"),
+        ((), (), "nothing to draw"),
+        (("gemv",), "v100_deck", "a str is no prediction"),
+    ):
+        with pytest.raises(CommandError, match=message):
+            roofline(*points, on=on)  # type: ignore[arg-type]
     assert traffic_figure("gemv", n=32, path=tmp_path / "q.png").axes and (tmp_path / "q.png").stat().st_size > 5000
 
 
@@ -122,3 +150,56 @@ def test_traffic_at_sizes_is_derive_s_value() -> None:
     d = derive("matmul", cache="2 KiB", line=64, traffic="load_store", n=24).at_cache
     assert d.loads is not None and (found.bytes, found.loads_bytes) == (d.bytes.value, d.loads.value)
     assert traffic_at("copy", n=8, traffic="once").bytes == 128
+
+
+def test_sizes_by_mapping_and_parameters_called_like_options() -> None:
+    sizes = {"on": 10, "cache": 20}
+    assert predict(LIKE_OPTIONS, "v100_deck", sizes=sizes).memory.bytes == 3200
+    assert derive(LIKE_OPTIONS, cache="1 KiB", sizes=sizes).at_cache.bytes.value == 3200
+    assert traffic_at(LIKE_OPTIONS, "1 KiB", sizes=sizes).bytes == 3200
+    assert simulate(LIKE_OPTIONS, cache=1024, sizes=sizes).accesses == 400
+    assert predict("gemv", "v100_deck", sizes={"n": 64}) == predict("gemv", "v100_deck", sizes={"n": 1}, n=64)
+    assert kernel("conv2d", sizes={"s": 3}).constants == kernel("conv2d", s=3).constants == (("s", 3),)
+    assert measure("vector_add", sizes={"n": 10_000}).work == 10_000
+
+
+def test_simulate_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:
+    (level,) = printed_by(capsys, "simulate", "gemv", "--set", "n=32", "--cache", "1KiB")["levels"]
+    found = simulate("gemv", cache="1 KiB", n=32)
+    assert found.bytes("load_store") == level["bytes"]
+
+
+def test_programs_launch_by_launch(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = printed_by(capsys, "predict", "lstm_forward", "--machine", "v100")
+    found = launches("lstm_forward", "v100")
+    assert found.total == predict("lstm_forward", "v100") and found.total.launches == printed["launches"] == 36
+    twice = program(TWICE)
+    assert twice.name == "twice" and program(TWICE, "twice") == twice
+    one = predict(TWICE, LAPTOP, n=10**6)  # the kernel, as where a text has one and nothing else
+    assert (
+        predict(twice, LAPTOP, n=10**6).expected_s
+        == 2 * one.expected_s
+        == launches(twice, LAPTOP, n=10**6).total.expected_s
+    )
+    for wrong, message in ((AXPY, "no program"), ("gemv", "no program `gemv`")):
+        with pytest.raises(CommandError, match=message):
+            program(wrong)
+
+
+def test_options_of_predictions_by_name_or_together() -> None:
+    sizes = {"m": 512, "n": 512, "k": 512}
+    by_name = predict("gemm_f16", "v100", unit="tensor", traffic="once", sizes=sizes)
+    assert by_name == predict("gemm_f16", "v100", Options(unit="tensor", traffic="once"), sizes=sizes)
+    assert by_name == predict(
+        "gemm_f16", "v100", Options(traffic="load_store"), unit="tensor", traffic="once", sizes=sizes
+    )
+    assert predict("gemv", "v100", warm=True, n=64) != predict("gemv", "v100", n=64)
+
+
+def test_a_page(tmp_path: Path) -> None:
+    page = explore(AXPY, on=[LAPTOP], n=1000, path=tmp_path / "page.html")
+    assert page.startswith("<!doctype html>") and page == (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "axpy" in page and "My laptop" in page
+    for sources, message in (((AXPY,), "parameter `m`"), ((), "no kernel to show")):
+        with pytest.raises(CommandError, match=message):
+            explore(*sources, on=LAPTOP, m=3)

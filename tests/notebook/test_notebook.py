@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from roofdsl import api
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.model import Kernel
@@ -21,7 +22,6 @@ from roofdsl.machine.model import Machine
 from roofdsl.notebook import derive, explore, machine, predict, roofline, simulate, traffic
 from roofdsl.notebook.extension import RESULTS
 from roofdsl.notebook.findings import MOST, Findings
-from roofdsl.notebook.functions import _kernel
 from roofdsl.notebook.rich import record_html
 from tests.measure.examples import EXAMPLE
 
@@ -215,7 +215,7 @@ def results() -> Iterator[tuple[str, Any]]:
     yield "ratio", derive(gemv).intensity
     yield "simulated", simulate(gemv, cache="1 KiB", n=16)
     yield "machine", machine(deck)
-    yield "kernel", _kernel(gemv, {})[0]
+    yield "kernel", api.kernel(gemv)
     yield "measurement", EXAMPLE
     yield "levels", found.levels[0]
 
