@@ -157,7 +157,7 @@ def miss_curve(
     tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
     cursor = cursor_of(program)
     accesses = 0
-    while cursor[-1][STATUS] == RUNNING:
+    while cursor[7][STATUS] == RUNNING:
         made, _ = run_distances(tables, cursor, CHUNK, weights, owner, trees, at, last, written, histogram, clocks)
         accesses += made
         if progress is not None:

@@ -26,6 +26,7 @@ from roofdsl.simulate.walk import (
 
 HELD, WRITE_FIRST, WRITTEN = 1, 2, 4  # bits of a line's state
 MISSES, WRITE_MISSES, STORED = 0, 1, 2  # columns of the tallies
+ACCESSES, STEPS, HELD_BYTES, TOUCHES, EPOCH, TOTALS = range(6)  # of the totals; TOUCHES are the accesses gone through
 
 
 def _run_lru(  # noqa: PLR0917
@@ -37,20 +38,23 @@ def _run_lru(  # noqa: PLR0917
     cache_bytes: int,
     links: NDArray[np.int32],
     state: NDArray[np.uint8],
-    held: int,
+    stamp: NDArray[np.int32],
     tallies: Ints,
-) -> tuple[int, int, int]:
-    """Go on for about `budget` accesses or steps of the walk: (accesses, steps, bytes held).
+    totals: Ints,
+) -> None:
+    """Go on for about `budget` accesses or steps of the walk, or to a boundary.
 
     `links[line]` is (next older, next newer); the last row is the end of the list: its newer is the oldest line,
-    its older the newest. `cache_bytes` < 0 is unbounded. `tallies` counts, for each array, residencies begun, begun
-    with a write, and stored. All in one function: passing arrays on costs more than an access.
+    its older the newest. `cache_bytes` < 0 is unbounded. `stamp[line]` becomes the current epoch where a line that is
+    not the newest is touched. `tallies` counts, for each array, residencies begun, begun with a write, and stored.
+    All in one function: passing arrays on costs more than an access.
     """
     end = links.shape[0] - 1
     bounded = cache_bytes >= 0
     references, places = tables[4], tables[5]
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
-    accesses = steps = 0
+    accesses = steps = touches = 0
+    held, epoch = totals[HELD_BYTES], totals[EPOCH]
     while accesses + steps < budget and control[STATUS] == RUNNING:
         if control[REMAINING] == 0:
             steps += advance(tables, cursor)
@@ -73,6 +77,7 @@ def _run_lru(  # noqa: PLR0917
             again = same
             while again > 0:
                 quiet = True
+                touches += count
                 for r in range(count):
                     line, write = block[r], references[first + r, 2]
                     if bounded and links[end, 0] != line:
@@ -85,6 +90,7 @@ def _run_lru(  # noqa: PLR0917
                         links[line, 1] = end
                         links[newest, 1] = line
                         links[end, 0] = line
+                        stamp[line] = epoch
                     if not state[line]:
                         quiet = False
                         a = owner[line]
@@ -110,7 +116,10 @@ def _run_lru(  # noqa: PLR0917
             done += same
         accesses += n * count
         control[REMAINING] -= n
-    return accesses, steps, held
+    totals[ACCESSES] += accesses
+    totals[STEPS] += steps
+    totals[TOUCHES] += touches
+    totals[HELD_BYTES] = held
 
 
 run_lru = compiled(_run_lru)

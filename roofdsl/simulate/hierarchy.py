@@ -121,7 +121,7 @@ def simulate(
     accesses = touched = 0
     plain = np.full(len(sets[1]), -1, dtype=np.int32) if is_plain(levels, end) else None
     claims, out = int(levels[0].write_miss == "claim"), np.zeros(len(levels), dtype=np.int64)
-    while cursor[-1][STATUS] == RUNNING:
+    while cursor[7][STATUS] == RUNNING:
         if plain is None:
             made, volume, _ = run_caches(tables, cursor, CHUNK, tallies, sizes, stack, sets)
         else:

@@ -38,10 +38,12 @@ class ArrayTraffic:
 class SimulatedTraffic:
     """What a simulation saw. Scalars (rule 8) are beside the arrays, in bytes.
 
+    simulated: the accesses that were gone through one by one; all others are known to repeat these.
     `once` does not tell loads from stores: `loads` and `stores` are None there.
     """
 
     accesses: int
+    simulated: int
     arrays: tuple[ArrayTraffic, ...]
     scalar_load_bytes: int
     scalar_store_bytes: int
@@ -76,6 +78,7 @@ def simulate_lru(
     *,
     max_accesses: int | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    warp: bool = True,
 ) -> SimulatedTraffic:
     """Simulate one execution of `kernel`, its directives applied, at `params`, all conventions at once.
 
@@ -88,6 +91,8 @@ def simulate_lru(
     for condition in kernel.assumptions:
         if not condition.holds(params):
             raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
+    from roofdsl.simulate.engine import ACCESSES, TOUCHES
+
     largest = max((a.line_bytes for a in program.layouts), default=0)
     if cache_bytes is not None and cache_bytes < largest:
         raise CommandError(f"a cache of {cache_bytes} B is smaller than a line of {largest} B")
@@ -97,13 +102,14 @@ def simulate_lru(
             f"simulating kernel {kernel.name} at these sizes needs {needed} B for {program.lines} lines",
             f"the limit is {memory_bytes} B; use smaller sizes or longer lines",
         )
-    accesses, tallies = _simulate(program, kernel.name, cache_bytes, max_accesses)
+    totals, tallies = _simulate(program, kernel.name, cache_bytes, max_accesses, warp)
     arrays = tuple(
         ArrayTraffic(a.array, a.line_bytes, *(int(x) for x in tallies[k])) for k, a in enumerate(program.layouts)
     )
     scalars = [a for a in kernel.arrays if a.is_scalar]
     return SimulatedTraffic(
-        accesses,
+        int(totals[ACCESSES]),
+        int(totals[TOUCHES]),
         arrays,
         sum(a.type.bytes for a in scalars if a.intent == "inout"),
         sum(a.type.bytes for a in scalars if a.intent in ("out", "inout")),
@@ -111,12 +117,12 @@ def simulate_lru(
 
 
 def _simulate(
-    program: Program, name: str, cache_bytes: int | None, max_accesses: int | None
-) -> tuple[int, NDArray[np.int64]]:
-    """Accesses, and for each array the columns MISSES, WRITE_MISSES, STORED of the engine."""
+    program: Program, name: str, cache_bytes: int | None, max_accesses: int | None, warp: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The engine's totals, and for each array its columns MISSES, WRITE_MISSES, STORED."""
     import numpy as np
 
-    from roofdsl.simulate.engine import STORED, WRITTEN, run_lru
+    from roofdsl.simulate.engine import ACCESSES, STEPS, STORED, TOTALS, WRITTEN, run_lru
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
 
     layouts = program.layouts
@@ -127,13 +133,22 @@ def _simulate(
     links = np.empty((program.lines + 1 if cache_bytes is not None else 1, 2), dtype=np.int32)
     links[-1] = len(links) - 1
     state = np.zeros(program.lines, dtype=np.uint8)
+    stamp = np.zeros(len(links), dtype=np.int32)  # a row for each of links
     tallies = np.zeros((len(layouts), 3), dtype=np.int64)
+    totals = np.zeros(TOTALS, dtype=np.int64)
     capacity = -1 if cache_bytes is None else cache_bytes
 
-    accesses = steps = held = 0
-    while cursor[-1][STATUS] == RUNNING:
-        made, passed, held = run_lru(tables, cursor, CHUNK, owner, sizes, capacity, links, state, held, tallies)
-        accesses, steps = accesses + made, steps + passed
+    warped = None
+    if warp and cache_bytes is not None:
+        from roofdsl.simulate.warping import prepare
+
+        warped = prepare(program, cursor, cache_bytes, (links, state, stamp, owner, tallies, totals))
+    while cursor[7][STATUS] == RUNNING:
+        if warped is None:
+            run_lru(tables, cursor, CHUNK, owner, sizes, capacity, links, state, stamp, tallies, totals)
+        else:
+            warped(tables, cursor, CHUNK, sizes, capacity)
+        accesses, steps = int(totals[ACCESSES]), int(totals[STEPS])
         if max_accesses is not None and accesses > max_accesses:
             raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} accesses at these sizes")
         if max_accesses is not None and steps - accesses > max_accesses:
@@ -142,14 +157,14 @@ def _simulate(
     for k, a in enumerate(layouts):
         if a.array.intent != "temp":  # what is dirty at the end is dropped there
             tallies[k, STORED] += np.count_nonzero(state[a.first : a.first + a.count] & WRITTEN)
-    return accesses, tallies
+    return totals, tallies
 
 
 def check_inside(cursor: tuple[NDArray[np.int64], ...], program: Program, name: str) -> None:
     """Raises CommandError where a walk ended at an access outside its array."""
     from roofdsl.simulate.walk import CULPRIT, OUTSIDE, STATUS
 
-    control = cursor[-1]
+    control = cursor[7]
     if control[STATUS] == OUTSIDE:
         array = program.layouts[control[CULPRIT]].array.name
         raise CommandError(f"kernel {name} reaches outside array {array} at these sizes")

@@ -49,7 +49,9 @@ Tables = tuple[Ints, ...]
 Cursor = tuple[Ints, ...]
 
 PC, STATUS, FIRST, COUNT, REMAINING, CULPRIT = range(6)  # of the cursor's control
-RUNNING, DONE, OUTSIDE = range(3)  # values of STATUS; OUTSIDE: an access outside the array CULPRIT
+RUNNING, DONE, OUTSIDE, BOUNDARY = range(4)  # of STATUS; OUTSIDE: an access outside the array CULPRIT
+LEAST, STRIDE, ALARM, FRESH = range(4)  # columns of a cursor's loops, a row for each variable
+NEVER = 1 << 62
 FOR_EVER = 1 << 60
 MOST_STEPS = 1 << 22  # of one call, so that a walk whose guards let little through can be stopped
 
@@ -89,12 +91,20 @@ def tables_of(program: Program, first: list[int], per_block: list[int]) -> Table
 
 
 def cursor_of(program: Program) -> Cursor:
-    """The start of a walk: env, stack, flat elements, strides, iterations left in a block, blocks, control."""
+    """The start of a walk: env, stops, stack, flat elements, strides, left, blocks, control, loops.
+
+    Of each reference, left are the iterations that it stays in its block.
+
+    A loop that runs over at least LEAST gets, where it begins, its ALARM set to its second iteration (STRIDE further)
+    and FRESH to 1; the walk stops with BOUNDARY, and the loop's variable as CULPRIT, where an iteration begins at
+    its ALARM.
+    """
     widest = max((count for _, count in program.groups), default=1)
     env = np.zeros(max(1, program.variables), dtype=np.int64)
     work = np.zeros((2, max(program.variables, program.stack, 1)), dtype=np.int64)
     flat, stride, left, block = (np.zeros(widest, dtype=np.int64) for _ in range(4))
-    return env, work[0], work[1], flat, stride, left, block, np.zeros(6, dtype=np.int64)
+    loops = np.full((len(env), 4), NEVER, dtype=np.int64)
+    return env, work[0], work[1], flat, stride, left, block, np.zeros(6, dtype=np.int64), loops
 
 
 def _evaluate_terms(terms: Ints, begin: int, end: int, env: Ints, stack: Ints) -> int:
@@ -166,7 +176,7 @@ def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
     """
     code, terms, spans, groups, references, places = tables
     env, stops, stack, flat, stride = cursor[:5]
-    control = cursor[7]
+    control, loops = cursor[7], cursor[8]
     pc = control[PC]
     steps = 0
     while steps < MOST_STEPS:
@@ -199,10 +209,17 @@ def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
             env[v] += code[pc, 2]
             pc = code[pc, 3] if env[v] < stops[v] else pc + 1
             steps += 1
+            if env[v] == loops[v, ALARM] and env[v] < stops[v]:
+                control[CULPRIT], control[STATUS] = v, BOUNDARY
+                break
         elif op == LOOP:
             v = code[pc, 1]
             env[v] = _value(terms, spans, code[pc, 2], env, stack)
             stops[v] = _value(terms, spans, code[pc, 3], env, stack)
+            if stops[v] - env[v] >= loops[v, LEAST]:
+                loops[v, ALARM], loops[v, FRESH] = env[v] + loops[v, STRIDE], 1
+            else:
+                loops[v, ALARM] = NEVER
             pc = pc + 1 if env[v] < stops[v] else code[pc, 4]
         elif op == UNLESS:
             pc = pc + 1 if _value(terms, spans, code[pc, 1], env, stack) else code[pc, 2]

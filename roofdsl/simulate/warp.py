@@ -1,0 +1,334 @@
+"""Skipping iterations of a loop that repeat earlier ones by other names, for an LRU list of lines of one size.
+
+LRU does not know what its lines are called. Let an iteration of a loop (or a block of several) be the one before it
+with every line x called x + s(x), and let the list before it be the list before the earlier one, renamed by the same
+s. Then it hits and misses the same lines by their new names, and the list after it is the other one's renamed; so is
+all that follows, as long as iterations go on to be copies and no two lines come to bear the same name. These are
+counted by multiplication, and the list after them is the present one renamed (Morelli and Reineke, "Warping cache
+simulation of polyhedral programs", PLDI 2022, who do this for caches of sets).
+
+Here only the top of the list needs to be the same but for names, down to the deepest line that the block touches. Below
+it lie lines that matter no more: each block pushes as many onto them as it misses, and what is older than the cache is
+large falls out. That holds as long as no line that is missed is among them, which is checked. Where a block touches
+more than the cache holds, the top is the whole list.
+
+A line's shift s(x) is that of the references that touch it (`shifts.py`), or where none does, what its places in the
+two lists say. All that is skipped has been shown to repeat; what cannot be shown to is simulated. Imports numba.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.simulate.engine import (
+    ACCESSES,
+    EPOCH,
+    HELD_BYTES,
+    MISSES,
+    STEPS,
+    STORED,
+    TOUCHES,
+    WRITTEN,
+    run_lru,
+)
+from roofdsl.simulate.renaming import (
+    ALIKE,
+    CLASH,
+    Lines,
+    Loops,
+    Names,
+    families_of,
+    name,
+    replay,
+    until_one_returns,
+    until_two_meet,
+)
+from roofdsl.simulate.walk import (
+    ALARM,
+    BOUNDARY,
+    CULPRIT,
+    FRESH,
+    NEVER,
+    RUNNING,
+    STATUS,
+    STRIDE,
+    Cursor,
+    Ints,
+    Tables,
+    compiled,
+)
+
+# Columns of a loop's notes. The loop repeats itself after PERIOD iterations, which begin at instruction BODY. A block
+# has BLOCK iterations; where it is VALID, the first KEPT of HELD lines were noted at its begin, never more than MOST.
+# SPENT is what looking has cost and SAVED what it has saved, in lines gone through.
+PERIOD, BODY, BLOCK, VALID, KEPT, HELD, MOST, BEGIN_EPOCH, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_TOUCHES = range(11)
+SPENT, SAVED, NOTES = 11, 12, 13
+FIRST_KEPT = 64
+FREE = 4096  # lines that a loop may spend before it has saved any
+TOUCHED = 128  # a mark beside a line's flags
+TOO_FEW_KEPT = -1
+
+
+class Cache(NamedTuple):
+    """The list and its counts, as `run_lru` has them; bounds: the first and the last line of each array."""
+
+    links: Lines
+    flags: NDArray[np.uint8]
+    stamp: Lines
+    owner: NDArray[np.uint16]
+    tallies: Ints
+    totals: Ints
+    line_bytes: Ints
+    bounds: Ints
+
+
+def _begin_block(loop: int, cursor: Cursor, cache: Cache, loops: Loops) -> None:
+    """Note the list and the counts at the boundary where a loop stands."""
+    own, links, totals = loops.notes[loop], cache.links, cache.totals
+    own[HELD] = totals[HELD_BYTES] // cache.line_bytes[0]
+    own[KEPT] = min(own[MOST], own[HELD])
+    line = links[-1, 0]
+    for q in range(own[KEPT]):
+        loops.order[loop, q] = line
+        loops.dirty[loop, q] = cache.flags[line] & WRITTEN
+        line = links[line, 0]
+    loops.order[loop, own[KEPT]] = line  # the first that is not kept, or the end of the list
+    totals[EPOCH] += 1
+    cache.stamp[links[-1, 0]] = totals[EPOCH]  # the newest line is not stamped when it is touched again
+    own[VALID], own[BEGIN_EPOCH], own[BEGIN_ACCESSES] = 1, totals[EPOCH], totals[ACCESSES]
+    own[BEGIN_STEPS], own[BEGIN_TOUCHES] = totals[STEPS], totals[TOUCHES]
+    for a in range(cache.tallies.shape[0]):
+        for c in range(3):
+            loops.counts[loop, a, c] = cache.tallies[a, c]
+    for k in range(cursor[0].shape[0]):
+        loops.entered[loop, k] = cursor[0][k]
+    own[SPENT] += own[KEPT]
+
+
+begin_block = compiled(_begin_block)
+
+
+def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int, cache: Cache, names: Names) -> None:  # noqa: PLR0917
+    """The list after `most` more blocks: its top renamed, below it what they pushed down, then what was there.
+
+    The counts of what was stored change with it, but where the top is the `whole` list.
+    """
+    links, flags, stored, now = cache.links, cache.flags, cache.tallies[:, STORED], names.now
+    then, then_marks, marks = names.then, names.then_marks, names.marks
+    top = deepest + new
+    length = held if whole else min(names.then.shape[0], held + most * new)
+    for q in range(held):
+        x = now[q]
+        marks[q] = flags[x] | (TOUCHED if q < top and (names.moves[q] or cache.stamp[x] >= epoch) else 0)
+        if not whole and q >= deepest and flags[x] & WRITTEN:  # stored, unless it is still held in the end
+            stored[cache.owner[x]] += 1 + most if q < top else 1
+    for q in range(held):
+        flags[now[q]] = 0
+    size = 0
+    for q in range(top):
+        then[size], then_marks[size] = now[q] + most * names.moves[q], marks[q]
+        size += 1
+    for later in range(most - 1 if new else -1, -1, -1):
+        if size == length:
+            break
+        for q in range(deepest, min(top, deepest + length - size)):
+            then[size], then_marks[size] = now[q] + later * names.moves[q], marks[q]
+            size += 1
+    for q in range(top, min(held, top + length - size)):
+        then[size], then_marks[size] = now[q], marks[q]
+        size += 1
+    newer = links.shape[0] - 1
+    for q in range(length):
+        x = then[q]
+        flags[x] = then_marks[q] & ~TOUCHED
+        if then_marks[q] & TOUCHED:
+            cache.stamp[x] = cache.totals[EPOCH]
+        if not whole and q >= deepest and flags[x] & WRITTEN:
+            stored[cache.owner[x]] -= 1
+        links[x, 1] = newer
+        links[newer, 0] = x
+        newer = x
+    links[newer, 0] = links.shape[0] - 1
+    links[-1, 1] = newer
+    cache.totals[HELD_BYTES] = length * cache.line_bytes[0]
+
+
+skip = compiled(_skip)
+
+
+def _look(  # noqa: PLR0917
+    loop: int,
+    v: int,
+    remaining: int,
+    tables: Tables,
+    cursor: Cursor,
+    second: Cursor,
+    cache: Cache,
+    loops: Loops,
+    names: Names,
+) -> int:
+    """Whether the block that ends here repeats: how many were skipped then; or TOO_FEW_KEPT."""
+    links, flags, stamp, owner, tallies, totals = cache[:6]
+    order, now, kinds = loops.order[loop], names.now, loops.kinds[loop]
+    own = loops.notes[loop]
+    capacity = names.then.shape[0]
+    kept, before, epoch = own[KEPT], own[HELD], own[BEGIN_EPOCH]
+    held = totals[HELD_BYTES] // cache.line_bytes[0]
+    new = 0
+    for a in range(tallies.shape[0]):
+        new += tallies[a, MISSES] - loops.counts[loop, a, MISSES]
+    deepest = kept
+    while deepest > 0 and stamp[order[deepest - 1]] < epoch:
+        deepest -= 1
+    listed, line = 0, links[-1, 0]
+    while listed < min(held, kept + new + 1):
+        now[listed] = line
+        line = links[line, 0]
+        listed += 1
+    own[SPENT] += listed
+    # Nothing below what was kept was touched: then the line there has only been pushed down.
+    below = order[kept]
+    complete = kept == before or (kept + new < listed and now[kept + new] == below and stamp[below] < epoch)
+    # No touched line was evicted: nothing was, or an untouched line is still held.
+    whole = deepest + new > held or not (
+        held == before + new or (deepest + new < listed and stamp[now[deepest + new]] < epoch)
+    )
+    if kept < before and (whole or not complete):
+        return TOO_FEW_KEPT
+    if whole:
+        if held != before:
+            return 0
+        deepest, new = held, 0
+    # The top of the list is what it was but for names.
+    blocks = own[BLOCK] // own[PERIOD]
+    for q in range(deepest - 1, -1, -1):
+        x, y = order[q], now[q]
+        a = owner[x]
+        if owner[y] != a or loops.dirty[loop, q] != flags[y] & WRITTEN:
+            return 0
+        if kinds[a] == ALIKE and y - x != loops.alike[loop, a] * blocks and (whole or stamp[x] >= epoch):
+            return 0
+    # Every line that the block touches, or that is in the top, has one shift; a renamed line has the same one.
+    names.attempt[0] += 1
+    attempt = names.attempt[0]
+    known = 0
+    if loops.mixed[loop]:
+        most = 4 * (totals[TOUCHES] - own[BEGIN_TOUCHES]) + FREE
+        known, passed = replay(loop, v, tables, cursor, second, own[BODY], blocks, most, loops, names)
+        own[SPENT] += passed
+    for q in range(deepest):
+        if known == CLASH:
+            return 0
+        names.old[order[q]] = attempt
+        known = name(order[q], now[q] - order[q], known, names)
+    for q in range(deepest + new):
+        if known == CLASH:
+            return 0
+        y = now[q]
+        if kinds[owner[y]] == ALIKE and names.old[y] != attempt:
+            known = name(y, loops.alike[loop, owner[y]] * blocks, known, names)
+        elif names.seen[y] != attempt:
+            return 0
+    if known == CLASH:
+        return 0
+    for q in range(deepest):
+        if names.shift[now[q]] != names.shift[order[q]]:
+            return 0
+    # How long that goes on. The last block is gone through, so that none reaches outside an array unseen.
+    most = remaining // own[BLOCK] - 1
+    n = families_of(known, owner, names)
+    own[SPENT] += 2 * known
+    if n == CLASH:
+        return 0
+    most = until_two_meet(known, n, most, owner, names)
+    for q in range(deepest + new):
+        y = now[q]
+        names.moves[q] = names.shift[y]
+        if names.shift[y] > 0:
+            most = min(most, (cache.bounds[owner[y], 1] - y) // names.shift[y])
+        elif names.shift[y] < 0:
+            most = min(most, (y - cache.bounds[owner[y], 0]) // -names.shift[y])
+    if most < 1:
+        return 0
+    while listed < held:
+        now[listed] = line
+        line = links[line, 0]
+        listed += 1
+    if new:
+        most = until_one_returns(deepest, new, held, capacity, most, n, owner, names)
+    own[SPENT] += 2 * held
+    if most < 1:
+        return 0
+    skip(most, deepest, new, held, whole, epoch, cache, names)
+    for a in range(tallies.shape[0]):
+        for c in range(3):
+            if c != STORED or whole:
+                tallies[a, c] += most * (tallies[a, c] - loops.counts[loop, a, c])
+    totals[ACCESSES] += most * (totals[ACCESSES] - own[BEGIN_ACCESSES])
+    totals[STEPS] += most * (totals[STEPS] - own[BEGIN_STEPS])
+    own[SAVED] += most * (totals[TOUCHES] - own[BEGIN_TOUCHES])
+    return int(most)
+
+
+look = compiled(_look)
+
+
+def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, loops: Loops, names: Names) -> None:  # noqa: PLR0917
+    """Where the iteration begins that a loop has its alarm set to: look at the block that ends, and begin another."""
+    env, stops, control, alarms = cursor[0], cursor[1], cursor[7], cursor[8]
+    control[STATUS] = RUNNING
+    v = control[CULPRIT]
+    loop = loops.of_variable[v]
+    own, step, touches = loops.notes[loop], alarms[v, STRIDE], cache.totals[TOUCHES]
+    remaining = (stops[v] - env[v] + step - 1) // step
+    if alarms[v, FRESH]:
+        alarms[v, FRESH], own[VALID] = 0, 0
+        own[BLOCK] = max(1, min(own[BLOCK], remaining // 4) // own[PERIOD]) * own[PERIOD]
+    if own[VALID]:
+        own[VALID] = 0
+        skipped = look(loop, v, remaining, tables, cursor, second, cache, loops, names)
+        if skipped > 0:
+            env[v] += skipped * own[BLOCK] * step
+            remaining -= skipped * own[BLOCK]
+        elif skipped == TOO_FEW_KEPT:
+            own[MOST] = min(names.then.shape[0], 4 * own[MOST])
+        elif 2 * (touches - own[BEGIN_TOUCHES]) < own[KEPT]:
+            own[BLOCK] += own[BLOCK]
+    if remaining < 3 * own[BLOCK]:  # one to look at, one to skip, one to be left
+        alarms[v, ALARM] = NEVER
+        return
+    alarms[v, ALARM] = env[v] + own[BLOCK] * step
+    if own[SPENT] <= own[SAVED] + touches // 8 + FREE:
+        begin_block(loop, cursor, cache, loops)
+
+
+at_boundary = compiled(_at_boundary)
+
+
+def _run_warped(  # noqa: PLR0917
+    tables: Tables,
+    cursor: Cursor,
+    second: Cursor,
+    budget: int,
+    line_bytes: Ints,
+    cache_bytes: int,
+    cache: Cache,
+    loops: Loops,
+    names: Names,
+) -> None:
+    """As `run_lru`, skipping what repeats; goes on for about `budget` accesses gone through."""
+    links, flags, stamp, owner, tallies, totals = cache[:6]
+    control = cursor[7]
+    until = totals[TOUCHES] + budget
+    boundaries = 0
+    while control[STATUS] == RUNNING and totals[TOUCHES] < until and boundaries < budget:
+        run_lru(tables, cursor, budget, owner, line_bytes, cache_bytes, links, flags, stamp, tallies, totals)
+        if control[STATUS] == BOUNDARY:
+            boundaries += 1
+            at_boundary(tables, cursor, second, cache, loops, names)
+
+
+run_warped = compiled(_run_warped)
