@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
+from roofdsl.analysis.columns import holds, value_of
 from roofdsl.analysis.deep import require_legal
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.record import Record, replace
@@ -18,7 +19,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import Units
 from roofdsl.sweep.forms import KernelForms
-from roofdsl.sweep.numeric import EXACT, Points, TooLarge, holds, value_of
+from roofdsl.sweep.numeric import EXACT, Points, TooLarge
 from roofdsl.sweep.plan import SAME, Plan, Values, intensity
 from roofdsl.sweep.rounding import Term, ordered, over_sum, quotient, total_time, words
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from roofdsl.analysis.columns import holds
 from roofdsl.analysis.deep import require_legal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -17,7 +18,6 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.block import Block, Variant, count_words, is_whole, put
 from roofdsl.sweep.forms import KernelForms
-from roofdsl.sweep.numeric import holds
 from roofdsl.sweep.points import Outcome, Runner, Task, here
 from roofdsl.sweep.programs import SweptProgram, require_legal_launches
 from roofdsl.sweep.ranges import points_of

@@ -1,0 +1,110 @@
+"""The sets of a machine's caches, which predictions leave out: where they matter, and the traffic with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.model import Cache, Machine
+from roofdsl.predict.boundary import boundary_behind
+from roofdsl.predict.time import LevelTime
+
+if TYPE_CHECKING:
+    from roofdsl.analysis.conflicts import Sets
+
+LONGEST = 300_000_000
+"""Accesses up to which a level is simulated with its sets."""
+
+HASHED_BYTES = 128 << 10
+"""Bytes of one way from which the sets of caches are no longer taken by bits of the address, but by a hash of it."""
+
+
+class WithSets(Record):
+    """Levels as they are with the sets of the caches before them, and in words what was done and what was not."""
+
+    levels: tuple[LevelTime, ...]
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> tuple[str, ...]:
+    """Which of the machine's caches move another number of lines than predicted, for their sets, and what helps.
+
+    Of caches whose sets follow from addresses: those that state ways, each way smaller than HASHED_BYTES.
+    """
+    found = []
+    for cache in machine.caches:
+        sets = sets_of(cache)
+        if sets is not None and sets.size_bytes // sets.ways < HASHED_BYTES:
+            from roofdsl.analysis.conflicts import conflict_words
+
+            found += [f"{cache.name}: {words}" for words in conflict_words(kernel, values, sets)]
+    return tuple(found)
+
+
+def sets_of(cache: Cache) -> Sets | None:
+    """The cache in sets; None where the machine states no ways or no line."""
+    from roofdsl.analysis.conflicts import Sets
+
+    if cache.ways is None or cache.line_bytes is None or cache.size_bytes % (cache.ways * cache.line_bytes):
+        return None
+    return Sets(cache.size_bytes, cache.line_bytes, cache.ways)
+
+
+def with_sets(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, levels: tuple[LevelTime, ...], traffic: Traffic | None
+) -> WithSets:
+    """`levels` with the bytes that a simulation of each cache with its sets gives, one launch with empty caches.
+
+    A level whose simulation is too long, and caches without stated ways, stay as they were, which is said.
+    """
+    from roofdsl.analysis.at import access_count
+    from roofdsl.loops.transform import apply
+    from roofdsl.simulate.hierarchy import simulate
+    from roofdsl.simulate.levels import CacheLevel
+
+    caches = {cache.name: place for place, cache in enumerate(machine.caches)}
+    plain = apply(kernel)
+    accesses = access_count(plain, values)
+    found, notes, warnings = [], [], []
+    for level in levels:
+        cache = machine.caches[caches[level.nearer]] if level.nearer in caches else None
+        sets = None if cache is None else sets_of(cache)
+        if cache is None or sets is None:
+            if cache is not None:
+                warnings.append(f"{machine.name} states no ways of {cache.name}, which is fully associative here")
+            found.append(level)
+            continue
+        at = boundary_behind(kernel, machine, caches[cache.name], traffic)
+        if accesses > LONGEST or at.convention == "once":
+            why = f"{accesses:,} accesses are too many" if accesses > LONGEST else "the convention knows no cache"
+            warnings.append(f"{level.name} is without the sets of {cache.name}: {why}")
+            found.append(level)
+            continue
+        one = CacheLevel(
+            cache.name,
+            sets.size_bytes,
+            sets.line_bytes,
+            sets.ways,
+            write_miss="allocate" if at.convention == "write_allocate" else "claim",
+            sector_bytes=at.moved_bytes if at.moved_bytes != sets.line_bytes else None,
+        )
+        run = simulate(plain, values, [one])
+        loads, stores = run.load_bytes(0), run.store_bytes(0)
+        duplex = None if level.duplex_bytes is None else max(loads, stores)
+        found.append(replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=duplex))
+        notes.append(f"{level.name}: behind {sets.count} sets of {sets.ways} ways of {cache.name}, simulated")
+    return WithSets(tuple(found), tuple(notes), tuple(warnings))
+
+
+def refuse_sets(*, warm: bool, machine: Machine) -> None:
+    """Raises CommandError where a prediction with sets has no meaning."""
+    if warm:
+        raise CommandError("with sets a launch begins with empty caches, and --warm asks for another one")
+    if not any(sets_of(cache) for cache in machine.caches):
+        raise CommandError(
+            f"{machine.name} states no ways of a cache", "take one that does, or `simulate --ways`"
+        )
