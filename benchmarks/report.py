@@ -75,14 +75,14 @@ def write(sections: list[str], load: tuple[float, float], folder: Path = REPORTS
 
 def write_validation(names: Sequence[str], seconds: float, load: tuple[float, float], folder: Path = REPORTS) -> Path:
     """Runs the validation and writes `folder`/validation-YYYY-MM-DD/: report, figure, machine and all results."""
-    from benchmarks import validation
+    from benchmarks import validation, validation_report
 
     today = date.today().isoformat()
     own = folder / f"validation-{today}"
     found = validation.run_all(own, names, tell=True, seconds=seconds)
-    validation.draw(found, own / "ratios.svg")
+    validation_report.draw(found, own / "ratios.svg")
     picture = "![Ratio of measured to predicted performance against the size of the data](ratios.svg)"
-    parts = [f"# Validation, {today}", machine(load), picture, validation.section(found)]
+    parts = [f"# Validation, {today}", machine(load), picture, validation_report.section(found)]
     path = own / "README.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path

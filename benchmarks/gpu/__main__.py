@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from benchmarks import validation
+from benchmarks import validation_report
 from benchmarks.gpu.plan import SIZES, VARIANTS, jobs
 from benchmarks.kernels import ROOT, fresh, shipped
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -150,12 +150,12 @@ class Work:
         machine = load_machine(str(self.folder / "machine.roof"))
         every = {name: fresh(checked, name) for name, checked in shipped().items()}
         compared: list[Comparison] = []
-        refused: list[validation.Refusal] = []
+        refused: list[validation_report.Refusal] = []
         for path in sorted((self.folder / "kernels").glob("*.json")):
             name = path.name.split(".")[0]
             if path.name.endswith(".refused.json"):
                 reasons = json.loads(path.read_text(encoding="utf-8"))
-                refused += [validation.Refusal(name, "", str(reason)) for reason in reasons]
+                refused += [validation_report.Refusal(name, "", str(reason)) for reason in reasons]
                 continue
             measured = load(path)
             for warning in stale(list(every.values()), measured):
@@ -163,8 +163,8 @@ class Work:
             compared += compare_all([every[name]], measured, machine)
         if not compared:
             raise CommandError(f"`{self.folder}` holds no measurements", "run the part `kernels` first")
-        found = validation.Report(machine, tuple(compared), tuple(refused), 0.0)
-        validation.draw(found, self.folder / "ratios.svg")
+        found = validation_report.Report(machine, tuple(compared), tuple(refused), 0.0)
+        validation_report.draw(found, self.folder / "ratios.svg")
         named = [c for c in compared if c.prediction.kernel in SIZES and c.measurement.variant != "library"]
         types = tuple(dict.fromkeys(c.prediction.type for c in named if c.prediction.type is not None))
         if named:
@@ -173,7 +173,7 @@ class Work:
             save_roofline(self.folder / "overlay.svg", [roofs_of(machine, types)], points)
         title = f"# {machine.title}, {date.today().isoformat()}"
         pictures = "![Measured on predicted](overlay.svg)\n\n![Ratios](ratios.svg)"
-        text = "\n\n".join([title, pictures, validation.section(found, "GPU")])
+        text = "\n\n".join([title, pictures, validation_report.section(found, "GPU")])
         write_whole(self.folder / "README.md", text + "\n")
 
 
