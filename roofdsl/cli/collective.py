@@ -56,18 +56,9 @@ def command(
         show_json(document)
         return
     where = f"{found.devices} devices like {machine.name}" if routed is None else f"{among} of {machine.name}"
-    click.echo(bold(f"{kind} of {show_size(size)} among {where}, {describe_algorithm(found)}"))
+    click.echo(bold(f"{kind} of {show_size(size)} among {where}, {found.way}"))
     rows = rows_of(found) + (_bound_rows(routed) if routed is not None else [])
     click.echo("\n".join(["", *(f"  {line}" for line in columns(rows))]))
-
-
-def describe_algorithm(c: Collective) -> str:
-    """How it is done, in words."""
-    return {
-        "ring": "round a ring",
-        "two way ring": "round a ring, half each way",
-        "direct": "each sending to each",
-    }[c.algorithm]
 
 
 def rows_of(c: Collective) -> list[tuple[str, str]]:

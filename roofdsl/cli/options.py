@@ -70,11 +70,17 @@ def unit_option(function: F) -> F:
 def network_options(function: F) -> F:
     """`--topology`, `--link`, `--latency`: how devices are joined; `topology` and `link` are None where not given."""
     kinds = click.Choice(["ring", "two-way-ring", "switch"])
-    function = click.option("--latency", metavar="TIME", default="", callback=_time, help="Of each step.")(function)
+    function = latency_option(function)
     function = click.option("--link", metavar="NAME", help="The machine's link to its neighbours.")(function)
     return click.option("--topology", type=kinds, help="How the links join the devices; by default a one-way ring.")(
         function
     )
+
+
+def latency_option(function: F) -> F:
+    """`--latency TIME`; the function gets `latency` in seconds, 0 where it is not given."""
+    help = "Of each step of a collective."
+    return click.option("--latency", metavar="TIME", default="", callback=_time, help=help)(function)
 
 
 def _time(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:

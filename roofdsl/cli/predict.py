@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Literal
 
 import click
@@ -10,6 +11,7 @@ from roofdsl.cli.options import (
     choose,
     json_option,
     kernels_of,
+    latency_option,
     machine_option,
     set_option,
     show_json,
@@ -43,11 +45,13 @@ from roofdsl.predict.program import predict_launches
     help="Of the first cache: all in the text, or without what inner loops leave in a register.",
 )
 @click.option("--warm", is_flag=True, help="Right after another launch of it, not with empty caches.")
+@click.option("--sets", is_flag=True, help="Bytes behind caches with their sets, by simulation.")
 @click.option("--data", metavar="MEMORY", help="The further memory in which all data lie, reached over links.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of a block: asks for the occupancy.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
 @size_option("--shared", "Shared memory of a block.")
 @size_option("--in-flight", "What a thread has on the way at a time: asks for the latency ceilings.")
+@latency_option
 @json_option
 def predict(
     *,
@@ -60,20 +64,22 @@ def predict(
     levels: Literal["all", "memory"],
     accesses: Accesses,
     warm: bool,
+    sets: bool,
     data: str | None,
     threads: int | None,
     registers: int | None,
     shared: int | None,
     in_flight: int | None,
+    latency: Fraction,
     as_json: bool,
 ) -> None:
-    """Predict the time of the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name) on a machine."""
+    """Predict the time of the kernels or programs of FILE (or FILE:NAME, or a shipped name) on a machine."""
     machine = load_machine(machine_name)
     chosen = choose(file)
     if threads is None and (registers or shared or in_flight):
         raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
-    options = Options(traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses)
+    options = Options(traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses, latency, sets=sets)
     kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:

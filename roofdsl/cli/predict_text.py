@@ -102,6 +102,10 @@ def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
     if len(p.in_turn) > 1:
         name, time = p.one_upon_another
         rows.append((name, "in turn", "", "", show_time(time), ""))
+    for link in p.links:
+        times = f"{show_bytes(link.bytes)} one way"
+        rate = show_bandwidth(link.bandwidth_bytes_per_s)
+        rows.append((link.name, times, rate, "", show_time(link.time_s), marks.get(link.name, "")))
     if p.launch_s:
         each = show_time(p.launch_s / p.launches)
         launches = f"{group(p.launches)} launch{'es' if p.launches > 1 else ''}"

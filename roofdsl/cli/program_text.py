@@ -7,6 +7,7 @@ from roofdsl.cli.text import columns
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group, show_bytes, show_number, show_rate, show_time
 from roofdsl.predict.program import ProgramPrediction
+from roofdsl.predict.time import Prediction
 
 
 def describe_program(found: ProgramPrediction, machine: Machine) -> str:
@@ -20,17 +21,21 @@ def describe_program(found: ProgramPrediction, machine: Machine) -> str:
     return "\n".join(lines)
 
 
+def _work(p: Prediction) -> str:
+    return show_rate(p.work, p.operation).removesuffix("/s")
+
+
 def _rows(found: ProgramPrediction) -> list[tuple[str, ...]]:
     with_units = any(row.total.unit for row in found.by_kernel)
     rows: list[tuple[str, ...]] = [("", "launches", "W", "Q", "I", "time", "", "bound", *(["unit"] * with_units))]
     for row in found.by_kernel:
         p = row.total
         intensity = p.intensity
+        amounts = ("", "") if row.collectives else (_work(p), show_bytes(p.memory.bytes))
         cells = (
             p.kernel,
-            group(p.launches),
-            show_rate(p.work, p.operation).removesuffix("/s"),
-            show_bytes(p.memory.bytes),
+            group(row.collectives or p.launches),
+            *amounts,
             "" if intensity is None else show_number(intensity),
             show_time(p.expected_s),
             f"{show_number(100 * row.share, 3)} %",

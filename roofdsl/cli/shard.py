@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from roofdsl.cli.break_even_text import answer, break_even_rows
-from roofdsl.cli.collective import describe_algorithm
 from roofdsl.cli.options import (
     choose,
     json_option,
@@ -162,7 +161,7 @@ def _who(found: ShardedPrediction, *, steps: bool = True) -> list[tuple[str, str
     ]
     rows = [row for row in rows if row[1]]
     for name, c in found.communication:
-        what = f"{c.kind} of {name} ({show_bytes(c.size_bytes)}), {describe_algorithm(c)}"
+        what = f"{c.kind} of {name} ({show_bytes(c.size_bytes)}), {c.way}"
         what += f" in {c.steps} step{'s' if c.steps > 1 else ''}" if steps else ""
         rows.append(("then" if name in (*s.sums, *s.parts) else "first", what))
     return rows if found.communication else [*rows, ("then", "nothing is communicated")]

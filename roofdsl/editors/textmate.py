@@ -50,6 +50,19 @@ def grammar() -> dict[str, Any]:
                 "match": rf"^(\s*)(run)\s+({words.NAME})",
                 "captures": {"2": {"name": "keyword.control.roof"}, "3": {"name": "entity.name.function.roof"}},
             },
+            {
+                "begin": rf"^(\s*)(collective)\s+({words.NAME})(?=\s+{words.NAME})",
+                "beginCaptures": {
+                    "2": {"name": "keyword.control.roof"},
+                    "3": {"name": "constant.language.roof"},
+                },
+                "end": "$",
+                "patterns": [
+                    {"match": words.any_word(words.EXCHANGE_WORDS), "name": "keyword.control.roof"},
+                    {"include": "#declared"},
+                    {"include": "#values"},
+                ],
+            },
             {"match": words.line_start(words.STATEMENTS), "captures": {"2": {"name": "keyword.control.roof"}}},
             {"include": "#values"},
         ],

@@ -15,8 +15,12 @@ DEFINERS = ("kernel", "machine", "program")
 
 OPERATORS = ("and", "or", "not")
 INTENTS = ("inout", "in", "out", "temp")
-_WITHIN = ("by", "col", "const", "source")
-"""Keywords that stand inside a line."""
+EXCHANGES = ("collective",)
+EXCHANGE_WORDS = ("among", "over", "by")
+"""A line of a program that names an exchange of devices, and the keywords inside it."""
+
+_WITHIN = ("by", "col", "const", "source", *EXCHANGES, *EXCHANGE_WORDS)
+"""Keywords that stand inside a line, or begin one that is highlighted in a way of its own."""
 
 MACHINE_LINES = (
     "peak", "pipes", "cache", "memory", "ceiling", "link", "launch", "clock", "units", "multiprocessor", "latency",

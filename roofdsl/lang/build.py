@@ -260,6 +260,20 @@ class Builder:
     def run(self, span: Span, kernel: Token, args: tuple[Expr, ...] | None) -> tree.Run:
         return tree.Run(_name(kernel), args or (), span)
 
+    def collective(  # noqa: PLR0917 what the grammar's rule has, in its order
+        self,
+        span: Span,
+        kind: Token,
+        array: Token,
+        type_: Token,
+        dims: tuple[Expr, ...],
+        devices: Expr,
+        link: Token | None,
+        topology: Token | None,
+    ) -> tree.Collective:
+        over, by = (None if token is None else _name(token) for token in (link, topology))
+        return tree.Collective(_name(kind), _name(array), _name(type_), dims, devices, over, by, span)
+
     def repeat(self, span: Span, count: Expr, steps: tuple[tree.Step, ...]) -> tree.Repeat:
         return tree.Repeat(count, steps, span)
 

@@ -9,8 +9,11 @@ from roofdsl.lang.check_integers import ARGUMENT, Integers
 from roofdsl.lang.check_kernel import check_parameters
 from roofdsl.lang.report import Report, did_you_mean, plural
 from roofdsl.lang.scope import Scope
+from roofdsl.lang.types import TYPES
 
 MAX_RUN_DEPTH = 16
+COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")
+TOPOLOGIES = ("ring", "two_way_ring", "switch")
 
 
 def check_program(
@@ -71,7 +74,7 @@ def runs(steps: Sequence[tree.Step]) -> Iterator[tree.Run]:
     for step in steps:
         if isinstance(step, tree.Repeat):
             yield from runs(step.body)
-        else:
+        elif isinstance(step, tree.Run):
             yield step
 
 
@@ -95,6 +98,9 @@ class _Program:
                 self._positive(step.count, "a number of repetitions")
                 self.steps(step.body)
                 continue
+            if isinstance(step, tree.Collective):
+                self._collective(step)
+                continue
             for arg in step.args:
                 self._positive(arg, "an argument")
             name = step.kernel
@@ -108,6 +114,22 @@ class _Program:
             elif name.text not in self.damaged:
                 help = did_you_mean(name.text, self.runnable, "define it, or bring it in by `use`")
                 self.report.error("name-unknown", f"there is no kernel or program `{name.text}`", name.span, help)
+
+    def _collective(self, step: tree.Collective) -> None:
+        """Its words; whether the link is there depends on the machine, and is told by what predicts on one."""
+        for name, known, what in (
+            (step.kind, COLLECTIVES, "collective"),
+            (step.topology, TOPOLOGIES, "network"),
+        ):
+            if name is not None and name.text not in known:
+                help = did_you_mean(name.text, known, f"there are {', '.join(known)}")
+                self.report.error("word-unknown", f"there is no {what} `{name.text}`", name.span, help)
+        if step.type.text not in TYPES:
+            help = did_you_mean(step.type.text, TYPES, f"there are {', '.join(TYPES)}")
+            self.report.error("type-unknown", f"there is no type `{step.type.text}`", step.type.span, help)
+        for dim in step.dims:
+            self._positive(dim, "a dimension")
+        self._positive(step.devices, "a number of devices")
 
     def _positive(self, expression: tree.Expr, what: str) -> None:
         shape = self.integers.shape(expression, ARGUMENT)

@@ -47,7 +47,7 @@ def _declared(group: tree.Declared) -> str:
     return f"{_names(group.names)}: {group.type.text}{dims}{' col' if group.column_major else ''}"
 
 
-def simple(item: tree.Item | tree.Use | tree.Run) -> str:
+def simple(item: tree.Item | tree.Use | tree.Run | tree.Collective) -> str:
     """The text of what takes one line and opens no block."""
     match item:
         case tree.Use(path):
@@ -74,6 +74,10 @@ def simple(item: tree.Item | tree.Use | tree.Run) -> str:
             return f"count {name.text} {expression(amount)}"
         case tree.Run(kernel, args):
             return f"run {kernel.text}({comma(args)})"
+        case tree.Collective(kind, array, type_, dims, devices, link, topology):
+            over, by = (f" {word} {name.text}" if name else "" for word, name in (("over", link), ("by", topology)))
+            array_text = f"{array.text}: {type_.text}[{comma(dims)}]"
+            return f"collective {kind.text} {array_text} among {expression(devices)}{over}{by}"
         case _:
             raise TypeError(f"{type(item).__name__} opens a block")
 

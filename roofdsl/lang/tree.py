@@ -280,6 +280,23 @@ class Run(Record):
     span: Span = field(compare=False, repr=False)
 
 
+class Collective(Record):
+    """`collective all_reduce Y: bf16[rows, d] among p over NVLink by switch`: devices exchange an array.
+
+    `dims` and `devices` are integer expressions in the program's parameters; `link` is of the machine that the program
+    is predicted on, None for its only one; `topology` None for a ring.
+    """
+
+    kind: Name
+    array: Name
+    type: Name
+    dims: tuple[Expr, ...]
+    devices: Expr
+    link: Name | None
+    topology: Name | None
+    span: Span = field(compare=False, repr=False)
+
+
 class Repeat(Record):
     """`repeat count: body`; `count` is an integer expression in the program's parameters."""
 
@@ -288,7 +305,7 @@ class Repeat(Record):
     span: Span = field(compare=False, repr=False)
 
 
-Step = Run | Repeat
+Step = Run | Collective | Repeat
 
 
 class Program(Record):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from roofdsl.lang import tree
 from roofdsl.lang.check_program import runs
 from roofdsl.lang.checked import CheckedFile, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.programs import LoweredProgram, Repeated, Step, program
+from roofdsl.loops.programs import Exchange, LoweredProgram, Repeated, Step, program
 
 
 class Launched(Record):
@@ -26,11 +28,27 @@ class Launched(Record):
         return (*self.kernel.constants, *self.arguments)
 
 
+class Exchanged(Record):
+    """`times` collectives of one array of `size_bytes` among `devices`."""
+
+    step: tree.Collective
+    source: Source
+    size_bytes: int
+    devices: int
+    times: int
+
+    @property
+    def label(self) -> str:
+        """`all_reduce Y`."""
+        return f"{self.step.kind.text} {self.step.array.text}"
+
+
 class ProgramAt(Record):
     """A program whose parameters are all numbers.
 
     launched: kernels at the sizes at which they run, each once, in order of their first launch. steps: places in
     `launched` in the order in which the launches run, with what repeats them. texts: the program and those it runs.
+    exchanges: its collectives, in the order of their lines.
     """
 
     name: str
@@ -38,6 +56,7 @@ class ProgramAt(Record):
     launched: tuple[Launched, ...]
     steps: tuple[int | RepeatedAt, ...]
     texts: tuple[CheckedProgram, ...]
+    exchanges: tuple[Exchanged, ...] = ()
 
     @property
     def launches(self) -> int:
@@ -102,7 +121,8 @@ def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> 
         ]
         place_of.append(place)
     if not found:
-        raise CommandError(f"program {name} launches nothing")
+        help = "`roofdsl collective` times collectives alone" if lowered.exchanges else ""
+        raise CommandError(f"program {name} launches nothing", help)
 
     def numbered(steps: Sequence[Step]) -> tuple[int | RepeatedAt, ...]:
         return tuple(
@@ -112,7 +132,18 @@ def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> 
 
     given = tuple((n, v) for n, v in settings.items() if n not in sizes)  # numbers of `const` parameters
     texts = tuple(checked.programs[n] for n in _programs(checked, name))
-    return ProgramAt(name, (*sizes.items(), *given), tuple(found), numbered(lowered.steps), texts)
+    exchanges = tuple(_exchanged(name, e, sizes) for e in lowered.exchanges)
+    return ProgramAt(name, (*sizes.items(), *given), tuple(found), numbered(lowered.steps), texts, exchanges)
+
+
+def _exchanged(name: str, e: Exchange, sizes: Mapping[str, int]) -> Exchanged:
+    dims = [d.evaluate(sizes) for d in e.dims]
+    devices, times = e.devices.evaluate(sizes), e.times.evaluate(sizes)
+    wrong = next((what for what, value in (("devices", devices), ("repetitions", times)) if value < 1), None)
+    if wrong is None and min(dims) >= 1:
+        return Exchanged(e.step, e.source, prod(dims) * e.type.bytes, devices, times)
+    what = f"{devices if wrong == 'devices' else times} {wrong}" if wrong else f"a dimension of {min(dims)}"
+    raise CommandError(f"program {name} has a collective of {e.step.array.text} with {what} at these sizes")
 
 
 def program_sizes(

@@ -9,6 +9,8 @@ from roofdsl.lang.checked import CheckedFile, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.source import Source
+from roofdsl.lang.types import TYPES, ElementType
 from roofdsl.loops.integers import Const, IntExpr, Sym, mul
 from roofdsl.loops.lower import default_of, lower
 from roofdsl.loops.lower_integers import Integers
@@ -27,6 +29,17 @@ class Launch(Record):
     run: tree.Run
 
 
+class Exchange(Record):
+    """A collective, `times` times: `dims` of elements of `type` among `devices`, all in the program's parameters."""
+
+    step: tree.Collective
+    source: Source
+    type: ElementType
+    dims: tuple[IntExpr, ...]
+    devices: IntExpr
+    times: IntExpr
+
+
 class Repeated(Record):
     """Steps done `times` times over."""
 
@@ -41,13 +54,14 @@ Step = int | Repeated
 class LoweredProgram(Record):
     """A program; each `run` of a kernel is one Launch, in order, those of the programs it runs in their place.
 
-    steps: the same launches in the order in which they run, with what repeats them.
+    steps: the same launches in the order in which they run, with what repeats them. exchanges: its collectives.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     launches: tuple[Launch, ...]
     steps: tuple[Step, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
 
 
 def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None = None) -> LoweredProgram:
@@ -75,7 +89,7 @@ def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None 
     own = {p.name: Sym(p.name) for p in parameters} | {n: Const(v) for n, v in constants.items()}
     lowering = _Lowering(checked, name, given)
     steps = lowering.run(found, own, Const(1))
-    return LoweredProgram(name, parameters, tuple(lowering.found), steps)
+    return LoweredProgram(name, parameters, tuple(lowering.found), steps, tuple(lowering.exchanges))
 
 
 class _Lowering:
@@ -84,20 +98,33 @@ class _Lowering:
     def __init__(self, checked: CheckedFile, name: str, given: Mapping[str, int]) -> None:
         self.checked, self.name, self.given = checked, name, given
         self.found: list[Launch] = []
+        self.exchanges: list[Exchange] = []
 
     def run(self, program: CheckedProgram, values: Mapping[str, IntExpr], times: IntExpr) -> tuple[Step, ...]:
         """All launches of a program whose parameters have these values; the checker bounds how deep this goes."""
         numbers = {n: v.value for n, v in values.items() if isinstance(v, Const)}
-        return self.steps(program.tree.body, Integers(program.source, numbers), values, times)
+        return self.steps(program, program.tree.body, Integers(program.source, numbers), values, times)
 
     def steps(
-        self, steps: Sequence[tree.Step], integers: Integers, values: Mapping[str, IntExpr], times: IntExpr
+        self,
+        program: CheckedProgram,
+        steps: Sequence[tree.Step],
+        integers: Integers,
+        values: Mapping[str, IntExpr],
+        times: IntExpr,
     ) -> tuple[Step, ...]:
         found: list[Step] = []
         for step in steps:
             if isinstance(step, tree.Repeat):
                 count = integers.lower(step.count).substitute(values)
-                found.append(Repeated(count, self.steps(step.body, integers, values, mul(times, count))))
+                found.append(Repeated(count, self.steps(program, step.body, integers, values, mul(times, count))))
+                continue
+            if isinstance(step, tree.Collective):
+                dims = tuple(integers.lower(d).substitute(values) for d in step.dims)
+                devices = integers.lower(step.devices).substitute(values)
+                kind = TYPES[step.type.text]
+                self._room()
+                self.exchanges.append(Exchange(step, program.source, kind, dims, devices, times))
                 continue
             name = step.kernel.text
             arguments = [integers.lower(a).substitute(values) for a in step.args]
@@ -110,9 +137,7 @@ class _Lowering:
         return tuple(found)
 
     def launch(self, step: tree.Run, arguments: Sequence[IntExpr], times: IntExpr) -> None:
-        if len(self.found) == MAX_RUNS:
-            message = f"program {self.name} comes to more than {MAX_RUNS:,} lines of `run`"
-            raise CommandError(message, "write `repeat N:` around what is repeated")
+        self._room()
         checked = self.checked.kernels[step.kernel.text]
         values = _bound(checked.tree.parameters, arguments)
         constants: dict[str, int] = {}
@@ -128,6 +153,11 @@ class _Lowering:
                 raise CommandError(message, f"give the program's `{min(missing)}` with --set {min(missing)}=2")
             constants[parameter.name.text] = value.evaluate(self.given)
         self.found.append(Launch(lower(checked, constants), tuple(values.items()), times, step))
+
+    def _room(self) -> None:
+        if len(self.found) + len(self.exchanges) == MAX_RUNS:
+            message = f"program {self.name} comes to more than {MAX_RUNS:,} lines of `run`"
+            raise CommandError(message, "write `repeat N:` around what is repeated")
 
 
 def _bound(parameters: Sequence[tree.Parameter], arguments: Sequence[IntExpr]) -> dict[str, IntExpr]:

@@ -229,6 +229,12 @@ def _check_variant(variant: str, known: Sequence[str], where: str) -> None:
 
 
 def _order(program: ProgramAt) -> list[int]:
+    if program.exchanges:
+        step = program.exchanges[0].step
+        raise CommandError(
+            f"program {program.name} has a collective (line {step.span.line}), and one device is measured",
+            "measure its kernels, or a program of what one device does between two collectives",
+        )
     if program.launches > MOST_LAUNCHES:
         raise CommandError(
             f"program {program.name} makes {group(program.launches)} launches, and at most {group(MOST_LAUNCHES)} are "

@@ -54,6 +54,15 @@ class Collective(Record):
     direction: str = "one way"
 
     @property
+    def way(self) -> str:
+        """How it is done, in words."""
+        return {
+            "ring": "round a ring",
+            "two way ring": "round a ring, half each way",
+            "direct": "each sending to each",
+        }[self.algorithm]
+
+    @property
     def share(self) -> Fraction:
         """Bytes over the busiest link as a part of the array."""
         return self.link_bytes / self.size_bytes

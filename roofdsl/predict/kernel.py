@@ -37,6 +37,7 @@ class Options(Record):
     block: the thread block, whose occupancy is found; in_flight_bytes: what each of its threads has on the way at a
     time, which caps the bandwidth of levels whose latency the machine states. accesses: those of the first cache
     "written", as the kernel has them (rule 10), or "compiled": what inner loops do not move is kept in a register.
+    step_s: the latency of each step of a program's collectives.
     """
 
     traffic: Traffic | None = None
@@ -48,6 +49,7 @@ class Options(Record):
     block: Block | None = None
     in_flight_bytes: int | None = None
     accesses: Accesses = "written"
+    step_s: Fraction = Fraction(0)
 
 
 DEFAULTS = Options()

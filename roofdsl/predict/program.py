@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class KernelTotal(Record):
-    """All launches of one kernel in a program, whatever their sizes.
+    """All launches of one kernel in a program, whatever their sizes, or all its collectives of one kind and array.
 
     total: their sum. share: of the program's expected time. bounds: what bounds them, largest time first.
     """
@@ -30,11 +30,17 @@ class KernelTotal(Record):
     share: Fraction
     bounds: tuple[str, ...]
 
+    @property
+    def collectives(self) -> int:
+        """How many; 0 of a kernel."""
+        return sum(link.collectives for link in self.total.links)
+
     def to_json(self) -> dict[str, Any]:
         intensity = self.total.intensity
         return {
             "kernel": self.total.kernel,
             "launches": self.total.launches,
+            **({"collectives": self.collectives} if self.collectives else {}),
             "work_flops": self.total.work,
             "bytes": self.total.memory.bytes,
             "intensity": None if intensity is None else float(intensity),
@@ -46,7 +52,7 @@ class KernelTotal(Record):
 
 
 class ProgramPrediction(Record):
-    """A program as the sum of its launches. `parts` are the sums over equal launches: one kernel, one size."""
+    """A program as the sum of its launches and collectives; `parts` are the sums over equal ones."""
 
     total: Prediction
     parts: tuple[Prediction, ...]
@@ -103,12 +109,19 @@ def predict_launches(
 
 
 def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> ProgramPrediction:
-    """As `predict_launches`, of a program whose parameters are numbers; `parts` are in the order of `at.launched`.
+    """As `predict_launches`, of a program whose parameters are numbers.
+
+    `parts` are in the order of `at.launched`, then `at.exchanges`: the time of a collective is added like a launch's.
 
     With `options.warm` the program is executed again and again, each kernel at each size on arrays of its own, and a
     cache still holds those of a launch where no more than it holds was touched by the launches in between. Exact where
     nothing was, or more than that; else an upper bound of what is left, so that the time stays a lower bound.
     """
+    if at.exchanges:
+        from roofdsl.predict.exchanges import exchange, network
+
+        for e in at.exchanges:
+            network(e, machine)  # what is wrong with links is said at once, not after all launches are counted
     units = Units(machine, options.unit)
     cold = replace(options, warm=False)
     launches = [
@@ -121,6 +134,9 @@ def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> 
         parts = steady_parts(at, launches, machine, options, units.of)
     else:
         parts = tuple(p * part.times for p, part in zip(launches, at.launched, strict=True))
+    if at.exchanges:
+        kernels = _summed(parts)
+        parts += tuple(exchange(e, machine, kernels, options.step_s) for e in at.exchanges)
     total = replace(_summed(parts), kernel=at.name, parameters=at.parameters)
     notes, warnings = units.notes(), units.warnings(at.name)
     total = replace(total, assumptions=(*notes, *total.assumptions), warnings=(*warnings, *total.warnings))

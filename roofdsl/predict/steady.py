@@ -16,6 +16,7 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.launched import ProgramAt
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
+from roofdsl.predict.beside import in_turn
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 
@@ -48,7 +49,7 @@ def steady_parts(
     parts = []
     for place in range(len(at.launched)):
         kinds = [
-            (_mixed(cold[place], warm_launch(place), set(names)) if names else cold[place]) * times
+            (_mixed(cold[place], warm_launch(place), set(names), machine) if names else cold[place]) * times
             for names, times in holding[place].items()
         ]
         parts.append(reduce(add, kinds))
@@ -70,12 +71,12 @@ def gaps(order: Iterable[int], touched: Sequence[int]) -> Iterable[tuple[int, in
         recent.append(place)
 
 
-def _mixed(cold: Prediction, warm: Prediction, held_by: set[str]) -> Prediction:
+def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine) -> Prediction:
     """The cold launch, but with the warm one's bytes behind those caches that still hold its arrays."""
     found = {level.name: level for level in warm.levels}
     levels = tuple(
         found[level.name] if level.nearer in held_by and level.name in found else level for level in cold.levels
     )
-    mixed = replace(cold, levels=levels, assumptions=(*cold.assumptions, NOTE))
-    terms = [time for _, time in mixed.terms]
-    return replace(mixed, expected_s=max(terms), no_overlap_s=sum(terms[1:], terms[0]))
+    mixed = replace(cold, levels=levels, in_turn=in_turn(levels, machine), assumptions=(*cold.assumptions, NOTE))
+    single = (mixed.compute_s, *(level.time_s for level in levels), mixed.launch_s)
+    return replace(mixed, expected_s=max(time for _, time in mixed.terms), no_overlap_s=sum(single[1:], single[0]))

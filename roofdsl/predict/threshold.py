@@ -7,11 +7,10 @@ caches, where Q is that of a cache, the terms are predicted at sizes and the cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from math import lcm
 from typing import TypeVar
 
 from roofdsl.lang.checked import CheckedFile
@@ -20,12 +19,12 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, IntExpr, Sym
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.polyhedral.cases import Case, Cases
-from roofdsl.polyhedral.quasi import Quasi
-from roofdsl.predict.compute import check_unit, compute_time
+from roofdsl.polyhedral.cases import Cases
+from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.crossings import Interval, NotExact, largest
 from roofdsl.predict.forms import ANY, check_free
+from roofdsl.predict.growing import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.kernel import Options, predict
 
 SEARCH_TO = 4096
@@ -71,15 +70,6 @@ class Question(Record):
     search_to: int = SEARCH_TO
 
 
-class _Launch(Record):
-    """Launches of a kernel; arguments and number of times are expressions in the parameter that grows alone."""
-
-    kernel: Kernel
-    arguments: tuple[tuple[str, IntExpr], ...]
-    times: IntExpr
-    unit: str | None
-
-
 def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine, question: Question) -> Bounds:
     """What bounds one launch of a kernel. `settings` and defaults give numbers to its other parameters.
 
@@ -106,8 +96,8 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
     unit = question.options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     arguments: dict[str, IntExpr] = {n: Const(v) for n, v in values.items()} | {over: Sym(over)}
-    launch = _Launch(kernel, tuple(arguments.items()), Const(1), unit)
-    return _bounds([launch], machine, question, kernel.name, _admissible([launch]))
+    launch = Growing(kernel, tuple(arguments.items()), Const(1), unit)
+    return _bounds(Grown((launch,)), machine, question, kernel.name, _admissible([launch]))
 
 
 def program_bounds(
@@ -129,7 +119,7 @@ def program_bounds(
     check_free(checked, name, given, question.over)
     numbers: dict[str, IntExpr] = {n: Const(v) for n, v in sizes.items()}
     units = Units(machine, question.options.unit)
-    found: dict[tuple[object, ...], _Launch] = {}
+    found: dict[tuple[object, ...], Growing] = {}
     for launch in lowered.launches:
         arguments = tuple((n, e.substitute(numbers)) for n, e in launch.arguments)
         times = launch.times.substitute(numbers)
@@ -138,12 +128,14 @@ def program_bounds(
             from roofdsl.loops.integers import add
 
             times = add(found[key].times, times)
-        found[key] = _Launch(launch.kernel, arguments, times, units.of(launch.kernel))
+        found[key] = Growing(launch.kernel, arguments, times, units.of(launch.kernel))
     launches = list(found.values())
     allowed = _admissible(launches)
-    whole = _bounds(launches, machine, question, name, allowed)
-    parts = [_bounds([launch], machine, question, launch.kernel.name, allowed) for launch in launches]
-    labels = [f"{launch.kernel.name}({', '.join(_text(e) for _, e in launch.arguments)})" for launch in launches]
+    whole = _bounds(Grown(tuple(launches), sent_by(lowered, numbers, machine)), machine, question, name, allowed)
+    parts = [_bounds(Grown((launch,)), machine, question, launch.kernel.name, allowed) for launch in launches]
+    labels = [
+        f"{launch.kernel.name}({', '.join(argument_text(e) for _, e in launch.arguments)})" for launch in launches
+    ]
     return whole, tuple(replace(part, label=label) for part, label in zip(parts, labels, strict=True))
 
 
@@ -155,134 +147,19 @@ def _no_parameter(whose: str, over: str, names: Sequence[str], constants: Sequen
     return CommandError(f"{whose} has no parameter `{over}`", have)
 
 
-def _bounds(
-    launches: Sequence[_Launch], machine: Machine, question: Question, name: str, admissible: Callable[[int], bool]
-) -> Bounds:
+def _bounds(grown: Grown, machine: Machine, question: Question, name: str, admissible: Callable[[int], bool]) -> Bounds:
     work, moved = None, None
     try:
-        terms, work, moved = _closed(launches, machine, question)
+        terms, work, moved = closed_terms(grown.launches, grown.sent, machine, question.options)
         intervals = largest(_picked(terms, question.terms, machine), question.over)
         exact, why = True, ""
     except NotExact as error:
         exact, why = False, str(error)
-        intervals = _searched(launches, machine, question, admissible)
+        intervals = _searched(grown, machine, question, admissible)
     kept = _allowed(intervals, admissible, question)
     if not kept:
         raise CommandError(f"no value of {question.over} is allowed by the assumptions of {name}")
-    return Bounds(name, name, _count_text(launches), kept, work, moved, None if exact else intervals[-1].last, why)
-
-
-# ---- closed forms ----
-
-
-def _closed(
-    launches: Sequence[_Launch], machine: Machine, question: Question
-) -> tuple[dict[str, list[tuple[Quasi, Cases]]], Cases | None, Cases | None]:
-    """The terms as sums of closed forms in seconds, and W and Q of all launches. Raises NotExact."""
-    if machine.caches:
-        raise NotExact(f"Q behind the caches of {machine.name}")
-    if machine.main_memory.duplex:
-        raise NotExact(f"{machine.main_memory.name} of {machine.name} moves in both directions at a time")
-    if machine.pipes_separate or question.options.ceilings or question.options.data:
-        raise NotExact("a term that is itself a maximum")
-    memory = machine.main_memory
-    terms: dict[str, list[tuple[Quasi, Cases]]] = {"compute": [], memory.name: [], "launch": []}
-    works: list[tuple[Quasi, Cases]] = []
-    moved: list[tuple[Quasi, Cases]] = []
-    for launch in launches:
-        times = _quasi(launch.times)
-        compute, work, traffic = _forms(launch, machine, question)
-        terms["compute"].append((times, compute))
-        terms[memory.name].append((times * (1 / memory.bandwidth_bytes_per_s), traffic))
-        terms["launch"].append((times * (machine.launch_s or Fraction(0)), _constant(1)))
-        works.append((times, work))
-        moved.append((times, traffic))
-    return terms, _total(works), _total(moved)
-
-
-def _forms(launch: _Launch, machine: Machine, question: Question) -> tuple[Cases, Cases, Cases]:
-    """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
-    from roofdsl.analysis.closed import ClosedForms, NoClosedForm
-    from roofdsl.analysis.results import WorkAt
-    from roofdsl.predict.boundary import memory_boundary
-
-    given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}
-    growing = {n: _quasi(e) for n, e in launch.arguments if e.symbols()}
-    costs = {name: Fraction(value) for name, value in launch.kernel.costs}
-    try:
-        forms = ClosedForms(launch.kernel, given)
-        each = [
-            compute_time(WorkAt(s.operations, s.fused_pairs), machine, unit=launch.unit, costs=costs).time_s
-            for s in forms.operations
-        ]
-        scale = lcm(*(t.denominator for t in each))
-        compute = forms.weighted(int(t * scale) for t in each)
-        convention = memory_boundary(launch.kernel, machine, question.options.traffic).convention
-        traffic = forms.compulsory(convention).total
-        work = forms.work
-    except NoClosedForm as error:
-        raise NotExact(f"{launch.kernel.name} has no closed form: {error}") from None
-    in_seconds = Cases(tuple(Case(c.alternatives, c.value * Fraction(1, scale)) for c in compute.cases))
-    return _in(in_seconds, growing), _in(work, growing), _in(traffic, growing)
-
-
-def _in(form: Cases, meaning: Mapping[str, Quasi]) -> Cases:
-    def put(value: Quasi) -> Quasi:
-        return value.substitute(meaning)
-
-    return Cases(
-        tuple(
-            Case(tuple(tuple((put(v), zero) for v, zero in a) for a in case.alternatives), put(case.value))
-            for case in form.cases
-        )
-    )
-
-
-def _constant(value: int) -> Cases:
-    return Cases((Case((), Quasi.constant(value)),))
-
-
-def _total(pairs: Iterable[tuple[Quasi, Cases]]) -> Cases | None:
-    """The sum as one closed form; None where several of the summands have cases."""
-    total = Quasi.constant(0)
-    split: tuple[Quasi, Cases] | None = None
-    for factor, cases in pairs:
-        if cases.single is not None:
-            total = total + factor * cases.single
-        elif split is None:
-            split = (factor, cases)
-        else:
-            return None
-    if split is None:
-        return Cases((Case((), total),))
-    factor, cases = split
-    rows = [Case(c.alternatives, factor * c.value + total) for c in cases.cases]
-    return Cases((*rows, Case((), total)) if total else tuple(rows))
-
-
-def _quasi(e: IntExpr) -> Quasi:
-    from roofdsl.analysis.report.forms import quasi_of
-
-    try:
-        return quasi_of(e)
-    except ValueError:
-        raise NotExact(f"the argument {e} is no polynomial") from None
-
-
-def _count_text(launches: Sequence[_Launch]) -> str:
-    from roofdsl.loops.integers import add
-
-    return _text(add(*(launch.times for launch in launches)))
-
-
-def _text(e: IntExpr) -> str:
-    """An expression, its constants multiplied out where it is a polynomial."""
-    from roofdsl.analysis.writing import text
-
-    try:
-        return text(_quasi(e))
-    except NotExact:
-        return str(e)
+    return Bounds(name, name, count_text(grown.launches), kept, work, moved, None if exact else intervals[-1].last, why)
 
 
 def _picked(terms: Mapping[str, T], names: Sequence[str], machine: Machine) -> dict[str, T]:
@@ -298,7 +175,7 @@ def _picked(terms: Mapping[str, T], names: Sequence[str], machine: Machine) -> d
 
 
 def _searched(
-    launches: Sequence[_Launch], machine: Machine, question: Question, admissible: Callable[[int], bool]
+    grown: Grown, machine: Machine, question: Question, admissible: Callable[[int], bool]
 ) -> tuple[Interval, ...]:
     """Intervals from predictions at powers of two and bisection between those with other bounds.
 
@@ -309,11 +186,15 @@ def _searched(
     @cache
     def bound_at(n: int) -> str:
         total: dict[str, Fraction] = {}
-        for launch in launches:
+        for launch in grown.launches:
             values = {name: e.evaluate({question.over: n}) for name, e in launch.arguments}
             p = predict(launch.kernel, values, machine, replace(options, unit=launch.unit))
             for name, time in p.terms:
                 total[name] = total.get(name, Fraction(0)) + time * launch.times.evaluate({question.over: n})
+        for e in grown.sent:
+            each = e.bytes.evaluate({question.over: n}) * e.share / e.bandwidth_bytes_per_s
+            each += e.steps * question.options.step_s
+            total[e.link] = total.get(e.link, Fraction(0)) + each * e.times.evaluate({question.over: n})
         terms = _picked(total, question.terms, machine)
         return max(terms, key=lambda name: terms[name])
 
@@ -351,7 +232,7 @@ def _searched(
 # ---- allowed values ----
 
 
-def _admissible(launches: Sequence[_Launch]) -> Callable[[int], bool]:
+def _admissible(launches: Sequence[Growing]) -> Callable[[int], bool]:
     """Whether every launch has positive arguments that its kernel's assumptions allow."""
 
     def allowed(n: int) -> bool:

@@ -9,75 +9,12 @@ from typing import Any
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
 from roofdsl.predict.compute import ComputePart
+from roofdsl.predict.level_time import LevelTime, LinkTime, joined_links
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy
 
+__all__ = ["LevelTime", "LinkTime", "Prediction", "bounding"]
+
 _SAME = Fraction(9, 10)  # terms within 10 % of the largest are named with it
-
-
-class LevelTime(Record):
-    """Bytes that one level delivers to the nearer one and takes back, and what they take at its bandwidth.
-
-    kind: "cache", "memory", or "link" for a further memory that is reached over links. nearer: the nearer level.
-    loads_bytes, stores_bytes: the two directions, where the convention tells them apart. moved_bytes: bytes moved at
-    a time, None for single elements. duplex_bytes: on a duplex level, where both directions run at the same time, the
-    larger of the two, which takes the time (of several launches: summed launch by launch).
-    """
-
-    name: str
-    bytes: int
-    bandwidth_bytes_per_s: Fraction
-    kind: str = "memory"
-    nearer: str = ""
-    loads_bytes: int | None = None
-    stores_bytes: int | None = None
-    moved_bytes: int | None = None
-    duplex_bytes: int | None = None
-
-    @property
-    def timed_bytes(self) -> int:
-        """The bytes that take the time."""
-        return self.bytes if self.duplex_bytes is None else self.duplex_bytes
-
-    @property
-    def time_s(self) -> Fraction:
-        return self.timed_bytes / self.bandwidth_bytes_per_s
-
-    @property
-    def rate_bytes_per_s(self) -> Fraction:
-        """Loads and stores together over their time: the bandwidth, up to twice that on a duplex level."""
-        if not self.duplex_bytes:
-            return self.bandwidth_bytes_per_s
-        return self.bandwidth_bytes_per_s * self.bytes / self.duplex_bytes
-
-    def intensity(self, work: int) -> Fraction | None:
-        """W over this level's bytes, in operations per byte; None where either is 0."""
-        return Fraction(work, self.bytes) if work and self.bytes else None
-
-    def __add__(self, other: LevelTime) -> LevelTime:
-        return replace(
-            self,
-            bytes=self.bytes + other.bytes,
-            loads_bytes=_both(self.loads_bytes, other.loads_bytes),
-            stores_bytes=_both(self.stores_bytes, other.stores_bytes),
-            duplex_bytes=_both(self.duplex_bytes, other.duplex_bytes),
-        )
-
-    def __mul__(self, times: int) -> LevelTime:
-        return replace(
-            self,
-            bytes=self.bytes * times,
-            loads_bytes=_times(self.loads_bytes, times),
-            stores_bytes=_times(self.stores_bytes, times),
-            duplex_bytes=_times(self.duplex_bytes, times),
-        )
-
-
-def _times(a: int | None, times: int) -> int | None:
-    return None if a is None else a * times
-
-
-def _both(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
 
 
 def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction], ...]:
@@ -104,6 +41,7 @@ class Prediction(Record):
     occupancy: of the thread block asked about; latency: what its requests in flight allow, by level.
     parts: the operations by type and class, each with its rate, that make up compute_s. in_turn: levels that follow
     one upon another instead of running side by side, farthest first, where the machine says so (`predict.beside`).
+    links: of a program's collectives, by link.
     """
 
     kernel: str
@@ -130,6 +68,7 @@ class Prediction(Record):
     occupancy: Occupancy | None = None
     latency: tuple[LatencyCeiling, ...] = ()
     in_turn: tuple[tuple[str, Fraction], ...] = ()
+    links: tuple[LinkTime, ...] = ()
 
     # ---- rates ----
 
@@ -199,12 +138,13 @@ class Prediction(Record):
 
     @property
     def terms(self) -> tuple[tuple[str, Fraction], ...]:
-        """The terms of rule 15 by name: compute, each level, launch; and levels that follow one upon another."""
+        """The terms of rule 15 by name: compute, each level, launch; levels that follow one upon another; links."""
         several = (self.one_upon_another,) if len(self.in_turn) > 1 else ()
         return (
             ("compute", self.compute_s),
             *((level.name, level.time_s) for level in self.levels),
             *several,
+            *((link.name, link.time_s) for link in self.links),
             ("launch", self.launch_s),
         )
 
@@ -268,6 +208,7 @@ class Prediction(Record):
             occupancy=self.occupancy if self.occupancy == other.occupancy else None,
             latency=self.latency if self.latency == other.latency else (),
             in_turn=_summed(self.in_turn + other.in_turn),
+            links=joined_links(self.links + other.links),
         )
 
     def __mul__(self, times: int) -> Prediction:
@@ -286,6 +227,7 @@ class Prediction(Record):
             counters=tuple((name, value * times) for name, value in self.counters),
             parts=tuple(replace(part, operations=part.operations * times) for part in self.parts),
             in_turn=tuple((name, time * times) for name, time in self.in_turn),
+            links=tuple(link * times for link in self.links),
         )
 
     __rmul__ = __mul__
@@ -330,6 +272,7 @@ class Prediction(Record):
             "ridge": _plain(self.ridge),
             "levels": [self._level_json(level) for level in self.levels],
             "in_turn": [{"name": name, "time_s": float(time)} for name, time in self.in_turn],
+            "links": [link.to_json() for link in self.links],
             "occupancy": None
             if self.occupancy is None
             else {

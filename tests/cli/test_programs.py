@@ -24,6 +24,7 @@ FAILS = {
     "threshold_const": ("threshold conv2d --machine v100_time_paper --over s", 2),
     "threshold_no_term": ("threshold conv2d --machine v100_time_paper --over f --between L2,launch", 2),
     "threshold_one_term": ("threshold conv2d --machine v100_time_paper --over f --between launch", 2),
+    "program_link": ("predict tests/lang/good/collectives.roof:shared --machine summit", 1),
     "program_wrong": ("predict tests/lang/bad/program_circle.roof:alone --machine v100_time_paper", 1),
 }
 

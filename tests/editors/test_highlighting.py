@@ -37,6 +37,7 @@ machine m "A title":
 program p(n):
     repeat 4:
         run axpy(n)
+    collective all_reduce x: f64[n] among 4 over ICI
 """
 
 
@@ -60,6 +61,7 @@ def test_shipped_files_have_no_unknown_sign(path: Path) -> None:
         ("by", Keyword), ("and", Token.Operator.Word), ("min=", Token.Operator), ("1.5e-3", Number),
         ("TFLOP/s", Keyword.Constant), ("MiB", Keyword.Constant), ("line", Name.Attribute), ("source", Keyword),
         ("write_allocate", Name.Attribute), ("repeat", Keyword), ("run", Keyword), ("col", Keyword),
+        ("collective", Keyword), ("all_reduce", Name.Attribute), ("among", Keyword), ("over", Keyword),
         ("parallel", Keyword), ("inout", Keyword), ("t", Name.Variable), ("# a comment", Token.Comment.Single),
     ],
 )  # fmt: skip
@@ -68,14 +70,14 @@ def test_words_are_told_apart(word: str, kind: object) -> None:
 
 
 def test_a_soft_keyword_may_name_an_array() -> None:
-    found = tokens("        count[i] += units[i]\n        unit = 3\n")
+    found = tokens("        count[i] += units[i]\n        unit = 3\n        collective[i] = over[i]\n")
     assert [part for kind, part in found if kind in Keyword] == []
 
 
 def test_every_keyword_is_in_a_group() -> None:
     groups = (
         vocabulary.DEFINERS, vocabulary.OPERATORS, vocabulary.INTENTS, vocabulary.MACHINE_LINES, vocabulary.SETTINGS,
-        vocabulary.STATEMENTS, ("by", "col", "const"),
+        vocabulary.STATEMENTS, vocabulary.EXCHANGES, vocabulary.EXCHANGE_WORDS, ("col", "const"),
     )  # fmt: skip
     assert {w for group in groups for w in group} == set(KEYWORDS)
 

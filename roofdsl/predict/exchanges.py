@@ -1,0 +1,89 @@
+"""The collectives of a program on a machine: the costs of `predict.collectives`, as parts of its prediction.
+
+A collective is no launch: it has no work and moves nothing over the memory's boundary, and its time is that of its
+bytes over the link and of its steps.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import cast
+
+from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.record import replace
+from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.source import Span
+from roofdsl.loops.launched import Exchanged
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_time
+from roofdsl.predict.collectives import Collective, Kind, Network, Topology, collective, network_of
+from roofdsl.predict.time import LinkTime, Prediction
+
+
+def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction = Fraction(0)) -> Prediction:
+    """All times this collective happens, as a prediction that adds to `like`, whose levels it has, without bytes.
+
+    step_s: the latency of each of its steps. Raises InputError for a link that the machine does not have, that does not
+    start at its memory, or that is not said where there are several, and where it has none.
+    """
+    found = collective_of(e, machine, step_s)
+    latency = found.steps * found.latency_s
+    link = LinkTime(found.link, found.link_bytes, found.bandwidth_bytes_per_s, 1, latency) * e.times
+    each = f"{show_time(step_s)} for each step" if step_s else "steps take no time of their own (--latency)"
+    note = f"{found.link}: {found.devices} devices like {machine.name}, {found.way}; {each}"
+    none = Fraction(0)
+    return Prediction(
+        kernel=e.label,
+        machine=machine.name,
+        parameters=(("bytes", e.size_bytes), ("devices", e.devices)),
+        work=0,
+        type=None,
+        compute_s=none,
+        levels=tuple(level * 0 for level in like.levels),
+        launches=0,
+        launch_s=none,
+        expected_s=link.time_s,
+        no_overlap_s=link.time_s,
+        traffic=like.traffic,
+        cache_bytes=like.cache_bytes,
+        line_bytes=like.line_bytes,
+        assumptions=(note,),
+        links=(link,),
+    )
+
+
+def collective_of(e: Exchanged, machine: Machine, step_s: Fraction = Fraction(0)) -> Collective:
+    """One of them. Raises InputError as `exchange` does."""
+    joined = replace(network(e, machine), latency_s=step_s)
+    return collective(cast(Kind, e.step.kind.text.replace("_", "-")), e.size_bytes, joined)
+
+
+def network(e: Exchanged, machine: Machine) -> Network:
+    """The devices and their links. Raises InputError as `exchange` does."""
+    step, names = e.step, [link.name for link in machine.links]
+    topology = cast(Topology, step.topology.text.replace("_", "-") if step.topology is not None else "ring")
+    if step.link is not None and step.link.text not in names:
+        have = f"it has {', '.join(names)}" if names else f"its machine has no line `link {step.link.text}: ...`"
+        help = did_you_mean(step.link.text, names, have)
+        raise _wrong(e, f"machine {machine.name} has no link `{step.link.text}`", step.link.span, help)
+    if step.link is None and len(names) > 1:
+        help = f"say which joins the devices: `over {names[0]}`"
+        raise _wrong(e, f"machine {machine.name} has {len(names)} links: {', '.join(names)}", step.span, help)
+    try:
+        found = network_of(machine, e.devices, topology=topology, link=None if step.link is None else step.link.text)
+    except CommandError as error:
+        span = step.span if step.topology is None else step.topology.span
+        help = error.help if step.topology is None else f"leave `by {step.topology.text}` out: a ring needs no more"
+        raise _wrong(e, error.message, span, help) from None
+    link = next(link for link in machine.links if link.name == found.link)
+    memory = machine.main_memory.name
+    if memory not in (link.start, link.end):
+        message = f"link {link.name} of {machine.name} joins {link.start} and {link.end}, and arrays lie in {memory}"
+        joined = [x.name for x in machine.links if memory in (x.start, x.end)]
+        help = f"{', '.join(joined)} leads there" if joined else f"no link of {machine.name} leads to {memory}"
+        raise _wrong(e, message, step.span if step.link is None else step.link.span, help)
+    return found
+
+
+def _wrong(e: Exchanged, message: str, span: Span, help: str) -> InputError:
+    return InputError(e.source, [Diagnostic("link-end", message, span, help)])

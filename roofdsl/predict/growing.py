@@ -1,0 +1,180 @@
+"""The launches and collectives of a program in one parameter that grows: terms of the time as closed forms in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import lcm
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.loops.integers import Const, IntExpr
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.programs import LoweredProgram
+from roofdsl.machine.model import Machine
+from roofdsl.polyhedral.cases import Case, Cases
+from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.predict.compute import compute_time
+from roofdsl.predict.crossings import NotExact
+from roofdsl.predict.kernel import Options
+
+
+class Growing(Record):
+    """Launches of a kernel; arguments and number of times are expressions in the parameter that grows alone."""
+
+    kernel: Kernel
+    arguments: tuple[tuple[str, IntExpr], ...]
+    times: IntExpr
+    unit: str | None
+
+
+class Sent(Record):
+    """A collective in the parameter that grows: the array's bytes, the share over the busiest link, how many steps."""
+
+    link: str
+    bytes: IntExpr
+    share: Fraction
+    bandwidth_bytes_per_s: Fraction
+    steps: int
+    times: IntExpr
+
+
+class Grown(Record):
+    """What is done: the launches, and the collectives among them."""
+
+    launches: tuple[Growing, ...]
+    sent: tuple[Sent, ...] = ()
+
+
+def sent_by(lowered: LoweredProgram, numbers: Mapping[str, IntExpr], machine: Machine) -> tuple[Sent, ...]:
+    """The program's collectives. Raises CommandError where the parameter that grows is their number of devices."""
+    from roofdsl.loops.integers import mul
+    from roofdsl.loops.launched import Exchanged
+    from roofdsl.predict.exchanges import collective_of
+
+    found = []
+    for e in lowered.exchanges:
+        devices = e.devices.substitute(numbers)
+        if devices.symbols():
+            raise CommandError(
+                f"`{min(devices.symbols())}` is the number of devices of program {lowered.name}'s collectives",
+                "predict each number of them, and let another parameter grow",
+            )
+        size = mul(Const(e.type.bytes), *(d.substitute(numbers) for d in e.dims))
+        one = collective_of(Exchanged(e.step, e.source, 1, devices.evaluate({}), 1), machine)
+        rate = one.bandwidth_bytes_per_s
+        found.append(Sent(one.link, size, one.share, rate, one.steps, e.times.substitute(numbers)))
+    return tuple(found)
+
+
+def closed_terms(
+    launches: Sequence[Growing], sent: Sequence[Sent], machine: Machine, options: Options
+) -> tuple[dict[str, list[tuple[Quasi, Cases]]], Cases | None, Cases | None]:
+    """The terms as sums of closed forms in seconds, and W and Q of all launches. Raises NotExact."""
+    if machine.caches:
+        raise NotExact(f"Q behind the caches of {machine.name}")
+    if machine.main_memory.duplex:
+        raise NotExact(f"{machine.main_memory.name} of {machine.name} moves in both directions at a time")
+    if machine.pipes_separate or options.ceilings or options.data:
+        raise NotExact("a term that is itself a maximum")
+    memory = machine.main_memory
+    terms: dict[str, list[tuple[Quasi, Cases]]] = {"compute": [], memory.name: [], "launch": []}
+    works: list[tuple[Quasi, Cases]] = []
+    moved: list[tuple[Quasi, Cases]] = []
+    for launch in launches:
+        times = as_quasi(launch.times)
+        compute, work, traffic = _forms(launch, machine, options)
+        terms["compute"].append((times, compute))
+        terms[memory.name].append((times * (1 / memory.bandwidth_bytes_per_s), traffic))
+        terms["launch"].append((times * (machine.launch_s or Fraction(0)), _constant(1)))
+        works.append((times, work))
+        moved.append((times, traffic))
+    for e in sent:
+        each = as_quasi(e.bytes) * (e.share / e.bandwidth_bytes_per_s) + Quasi.constant(1) * (e.steps * options.step_s)
+        terms.setdefault(e.link, []).append((as_quasi(e.times), Cases((Case((), each),))))
+    return terms, _total(works), _total(moved)
+
+
+def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, Cases, Cases]:
+    """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
+    from roofdsl.analysis.closed import ClosedForms, NoClosedForm
+    from roofdsl.analysis.results import WorkAt
+    from roofdsl.predict.boundary import memory_boundary
+
+    given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}
+    growing = {n: as_quasi(e) for n, e in launch.arguments if e.symbols()}
+    costs = {name: Fraction(value) for name, value in launch.kernel.costs}
+    try:
+        forms = ClosedForms(launch.kernel, given)
+        each = [
+            compute_time(WorkAt(s.operations, s.fused_pairs), machine, unit=launch.unit, costs=costs).time_s
+            for s in forms.operations
+        ]
+        scale = lcm(*(t.denominator for t in each))
+        compute = forms.weighted(int(t * scale) for t in each)
+        convention = memory_boundary(launch.kernel, machine, options.traffic).convention
+        traffic = forms.compulsory(convention).total
+        work = forms.work
+    except NoClosedForm as error:
+        raise NotExact(f"{launch.kernel.name} has no closed form: {error}") from None
+    in_seconds = Cases(tuple(Case(c.alternatives, c.value * Fraction(1, scale)) for c in compute.cases))
+    return _in(in_seconds, growing), _in(work, growing), _in(traffic, growing)
+
+
+def _in(form: Cases, meaning: Mapping[str, Quasi]) -> Cases:
+    def put(value: Quasi) -> Quasi:
+        return value.substitute(meaning)
+
+    return Cases(
+        tuple(
+            Case(tuple(tuple((put(v), zero) for v, zero in a) for a in case.alternatives), put(case.value))
+            for case in form.cases
+        )
+    )
+
+
+def _constant(value: int) -> Cases:
+    return Cases((Case((), Quasi.constant(value)),))
+
+
+def _total(pairs: Iterable[tuple[Quasi, Cases]]) -> Cases | None:
+    """The sum as one closed form; None where several of the summands have cases."""
+    total = Quasi.constant(0)
+    split: tuple[Quasi, Cases] | None = None
+    for factor, cases in pairs:
+        if cases.single is not None:
+            total = total + factor * cases.single
+        elif split is None:
+            split = (factor, cases)
+        else:
+            return None
+    if split is None:
+        return Cases((Case((), total),))
+    factor, cases = split
+    rows = [Case(c.alternatives, factor * c.value + total) for c in cases.cases]
+    return Cases((*rows, Case((), total)) if total else tuple(rows))
+
+
+def as_quasi(e: IntExpr) -> Quasi:
+    from roofdsl.analysis.report.forms import quasi_of
+
+    try:
+        return quasi_of(e)
+    except ValueError:
+        raise NotExact(f"the argument {e} is no polynomial") from None
+
+
+def count_text(launches: Sequence[Growing]) -> str:
+    from roofdsl.loops.integers import add
+
+    return argument_text(add(*(launch.times for launch in launches)))
+
+
+def argument_text(e: IntExpr) -> str:
+    """An expression, its constants multiplied out where it is a polynomial."""
+    from roofdsl.analysis.writing import text
+
+    try:
+        return text(as_quasi(e))
+    except NotExact:
+        return str(e)

@@ -1,0 +1,130 @@
+"""Bytes over bandwidth: of the levels of a hierarchy, and of the links between devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from roofdsl.lang.record import Record, replace
+
+
+class LevelTime(Record):
+    """Bytes that one level delivers to the nearer one and takes back, and what they take at its bandwidth.
+
+    kind: "cache", "memory", or "link" for a further memory that is reached over links. nearer: the nearer level.
+    loads_bytes, stores_bytes: the two directions, where the convention tells them apart. moved_bytes: bytes moved at
+    a time, None for single elements. duplex_bytes: on a duplex level, where both directions run at the same time, the
+    larger of the two, which takes the time (of several launches: summed launch by launch).
+    """
+
+    name: str
+    bytes: int
+    bandwidth_bytes_per_s: Fraction
+    kind: str = "memory"
+    nearer: str = ""
+    loads_bytes: int | None = None
+    stores_bytes: int | None = None
+    moved_bytes: int | None = None
+    duplex_bytes: int | None = None
+
+    @property
+    def timed_bytes(self) -> int:
+        """The bytes that take the time."""
+        return self.bytes if self.duplex_bytes is None else self.duplex_bytes
+
+    @property
+    def time_s(self) -> Fraction:
+        return self.timed_bytes / self.bandwidth_bytes_per_s
+
+    @property
+    def rate_bytes_per_s(self) -> Fraction:
+        """Loads and stores together over their time: the bandwidth, up to twice that on a duplex level."""
+        if not self.duplex_bytes:
+            return self.bandwidth_bytes_per_s
+        return self.bandwidth_bytes_per_s * self.bytes / self.duplex_bytes
+
+    def intensity(self, work: int) -> Fraction | None:
+        """W over this level's bytes, in operations per byte; None where either is 0."""
+        return Fraction(work, self.bytes) if work and self.bytes else None
+
+    def __add__(self, other: LevelTime) -> LevelTime:
+        return replace(
+            self,
+            bytes=self.bytes + other.bytes,
+            loads_bytes=_both(self.loads_bytes, other.loads_bytes),
+            stores_bytes=_both(self.stores_bytes, other.stores_bytes),
+            duplex_bytes=_both(self.duplex_bytes, other.duplex_bytes),
+        )
+
+    def __mul__(self, times: int) -> LevelTime:
+        return replace(
+            self,
+            bytes=self.bytes * times,
+            loads_bytes=_times(self.loads_bytes, times),
+            stores_bytes=_times(self.stores_bytes, times),
+            duplex_bytes=_times(self.duplex_bytes, times),
+        )
+
+
+def _times(a: int | None, times: int) -> int | None:
+    return None if a is None else a * times
+
+
+def _both(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+class LinkTime(Record):
+    """What collectives send over a machine's link to others like it: bytes one way over the busiest, and their time.
+
+    bytes: exact, though parts of an array that no number of devices divides evenly are no whole ones. collectives:
+    how many. latency_s: of all their steps.
+    """
+
+    name: str
+    bytes: Fraction
+    bandwidth_bytes_per_s: Fraction
+    collectives: int = 1
+    latency_s: Fraction = Fraction(0)
+
+    @property
+    def time_s(self) -> Fraction:
+        return self.bytes / self.bandwidth_bytes_per_s + self.latency_s
+
+    def __add__(self, other: LinkTime) -> LinkTime:
+        return replace(
+            self,
+            bytes=self.bytes + other.bytes,
+            collectives=self.collectives + other.collectives,
+            latency_s=self.latency_s + other.latency_s,
+        )
+
+    def __mul__(self, times: int) -> LinkTime:
+        return replace(
+            self,
+            bytes=self.bytes * times,
+            collectives=self.collectives * times,
+            latency_s=self.latency_s * times,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers in bytes, bytes per second, seconds."""
+        return {
+            "name": self.name,
+            "collectives": self.collectives,
+            "bytes": float(self.bytes),
+            "bandwidth_bytes_per_s": float(self.bandwidth_bytes_per_s),
+            "latency_s": float(self.latency_s),
+            "time_s": float(self.time_s),
+        }
+
+
+def joined_links(links: Sequence[LinkTime]) -> tuple[LinkTime, ...]:
+    """Those of the same link together."""
+    found: dict[tuple[str, Fraction], LinkTime] = {}
+    for link in links:
+        key = (link.name, link.bandwidth_bytes_per_s)
+        before = found.get(key)
+        found[key] = link if before is None else before + link
+    return tuple(found.values())
