@@ -19,6 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz", type=int, default=3000, help="how many inputs the fuzz test tries")
     parser.addoption("--bound-sizes", type=int, default=2, help="sizes at which I/O bounds meet optimal replacement")
     parser.addoption("--submissions", type=int, default=40, help="how many damaged submissions are graded")
+    parser.addoption(
+        "--guided", type=int, default=0, help="seconds of coverage-guided fuzzing of each reader (atheris)"
+    )
     parser.addoption("--fuzz-seed", default="2026", help="other inputs for the fuzz test")
 
 

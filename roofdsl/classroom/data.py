@@ -163,7 +163,7 @@ def load(path: Path) -> Exercise:
         document = tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of thousands of digits
         raise CommandError(f"`{path}` is no TOML: {error}") from None
     return _Reader(path.name, document).exercise(path)
 
@@ -194,6 +194,13 @@ class _Reader:
             raise self.fail(f"`{key}` of {where} is of the wrong kind, {type(value).__name__}")
         return value.strip() if isinstance(value, str) else value
 
+    def texts(self, table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+        """A list of texts; none where it is not there."""
+        found = self.get(table, key, list, where, [])
+        if not all(isinstance(each, str) for each in found):
+            raise self.fail(f"`{key}` of {where} is no list of texts")
+        return tuple(found)
+
     def exercise(self, path: Path) -> Exercise:
         table, where = self.document, "the file"
         names = ("title", "unit", "level", "text", "vary", "symbols", "kernels", "quantities", "plot", "show", "steps")
@@ -219,7 +226,7 @@ class _Reader:
             {n: self.kernel(path, str(v)) for n, v in self.get(table, "kernels", dict, where, {}).items()},
             self.get(table, "quantities", dict, where, {}),
             self.get(table, "plot", dict, where, {}),
-            tuple(self.get(table, "show", list, where, [])),
+            self.texts(table, "show", where),
             self.get(table, "steps", str, where, ""),
             str(path.parent),
         )
@@ -245,9 +252,12 @@ class _Reader:
         if kind != "file":
             return text
         beside = path.parent / name
-        if "/" in name or not beside.is_file():
-            raise self.fail(f"there is no file `{name}` beside it")
-        return beside.read_text(encoding="utf-8")
+        try:
+            if "/" not in name and beside.is_file():
+                return beside.read_text(encoding="utf-8")
+        except ValueError:  # a null character in the name, or no UTF-8 in the file
+            raise self.fail(f"the file `{name}` beside it is no text in UTF-8") from None
+        raise self.fail(f"there is no file `{name}` beside it")
 
     def vary(self, table: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         for name, values in table.items():
@@ -258,8 +268,11 @@ class _Reader:
     def symbol(self, name: str, value: Any) -> SymbolText:
         if isinstance(value, str):
             return SymbolText(name, value)
-        self.known(value, ("meaning", "multiple_of"), f"symbol {name}")
-        return SymbolText(name, value.get("meaning", ""), value.get("multiple_of", ""))
+        where = f"symbol {name}"
+        if not isinstance(value, dict):
+            raise self.fail(f"{where} is neither a text nor a table with its `meaning`")
+        self.known(value, ("meaning", "multiple_of"), where)
+        return SymbolText(name, *(self.get(value, key, str, where, "") for key in ("meaning", "multiple_of")))
 
     def part(self, table: Any, number: int) -> Part:
         where = f"part {number}"
@@ -274,7 +287,7 @@ class _Reader:
             raise self.fail(f"{where} is of the kind `{kind}`", f"the kinds are {', '.join(KINDS)}")
         if not id.isidentifier():
             raise self.fail(f"{where}: an id is a name such as W or stores")
-        symbols = self.get(table, "symbols", list, where, False)
+        symbols = self.texts(table, "symbols", where) if "symbols" in table else None
         part = Part(
             id,
             kind,
@@ -284,14 +297,14 @@ class _Reader:
             unit=self.get(table, "unit", str, where, ""),
             tolerance=self.get(table, "tolerance", float, where, 0.01),
             leading=self.get(table, "leading", bool, where, False),
-            symbols=None if symbols is False else tuple(symbols),
-            hints=tuple(self.get(table, "hints", list, where, [])),
+            symbols=symbols,
+            hints=self.texts(table, "hints", where),
             solution=self.get(table, "solution", str, where, ""),
             mistakes=tuple(self.pair(Mistake, m, "is", where) for m in self.get(table, "mistakes", list, where, [])),
             options=tuple(self.option(o, where) for o in self.get(table, "options", list, where, [])),
             reference=self.get(table, "reference", str, where, ""),
             solution_kernel=self.get(table, "solution_kernel", str, where, ""),
-            examples=tuple(self.get(table, "examples", list, where, [])),
+            examples=self.texts(table, "examples", where),
             at=self.get(table, "at", dict, where, {}),
             cache=self.get(table, "cache", str, where, ""),
             line=self.get(table, "line", str, where, ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,19 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roofdsl.classroom.data import load as load_exercise
 from roofdsl.cli.main import run
 from roofdsl.lang.diagnostics import CommandError, InputError
-from roofdsl.lang.source import Source
-from roofdsl.lang.units import UnitError, parse_size, parse_time
-from roofdsl.loops.load import decode, load_file
+from roofdsl.loops.load import decode
 from roofdsl.machine.find import shipped_names
 from roofdsl.measure.atomic import write_whole
-from roofdsl.measure.results import parse as parse_results
-from roofdsl.profiler.points import parse_points
-from roofdsl.profiler.tables import parse as parse_table
 from roofdsl.profiler.tables import read as read_table
-from roofdsl.sweep.ranges import parse_ranges
 from tests.cli.conftest import ROOT
+from tests.hardening import guided, readers
 
 GEMV = shipped_names("kernels")["gemv"]
 FULL = Path("/dev/full")
@@ -156,19 +153,13 @@ POINTS = {"schema": st.just("roofdsl.points/1") | JSON, "origin": SENSIBLE | JSO
 @given(st.one_of(SENSIBLE, JSON.map(json.dumps), st.fixed_dictionaries({}, optional=RESULT).map(json.dumps)))
 def test_result_files(text: str) -> None:
     """Whatever stands in a result file, it is read or refused with a place."""
-    try:
-        parse_results(Source("r.json", text))
-    except InputError as refused:
-        assert refused.diagnostics and "r.json:" in str(refused)
+    readers.results(text.encode())
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(SENSIBLE, JSON.map(json.dumps), st.fixed_dictionaries({}, optional=POINTS).map(json.dumps)))
 def test_documents_of_points(text: str) -> None:
-    try:
-        parse_points(Source("p.json", text))
-    except InputError as refused:
-        assert refused.diagnostics and "p.json:" in str(refused)
+    readers.points(text.encode())
 
 
 CELLS = st.sampled_from(
@@ -181,25 +172,27 @@ CELLS = st.sampled_from(
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(CELLS, min_size=1, max_size=6).map(",".join), max_size=6).map("\n".join))
 def test_reports_of_profilers(text: str) -> None:
-    try:
-        parse_table(Source("r.csv", text))
-    except InputError as refused:
-        assert refused.diagnostics and "r.csv:" in str(refused)
+    readers.reports(text.encode())
 
 
-MACHINE = Path(ROOT / "models" / "machines" / "v100.roof").read_text("utf-8")[:2500]
+def cut_and_put(text: str) -> st.SearchStrategy[str]:
+    """The text with something cut out of it and something put in."""
+    return st.builds(
+        lambda place, cut, put: text[:place] + put + text[place + cut :],
+        st.integers(0, len(text)), st.integers(0, 40), SENSIBLE,
+    )  # fmt: skip
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, len(MACHINE)), st.integers(0, 40), SENSIBLE)
-def test_machine_files(place: int, cut: int, put: str) -> None:
-    """A machine file with something cut out of it and something put in."""
-    try:
-        load_file(Source("m.roof", MACHINE[:place] + put + MACHINE[place + cut :]))
-    except InputError as refused:
-        assert refused.diagnostics and "m.roof:" in str(refused)
-    except CommandError as refused:  # `use` of a file that is not there
-        assert "use" in MACHINE or "use" in put or refused.message
+@given(cut_and_put(Path(ROOT / "models" / "machines" / "v100.roof").read_text("utf-8")[:2500]))
+def test_machine_files(text: str) -> None:
+    readers.machines(text.encode())
+
+
+@settings(max_examples=60, deadline=None)
+@given(cut_and_put(Path(ROOT / "models" / "exercises" / "gemv.toml").read_text("utf-8")))
+def test_exercise_files(text: str) -> None:
+    readers.exercise_files(text.encode())
 
 
 WORDS = st.text("0123456789.,_eE+-*/: KMGTiBsunFLOPhz=n..x", max_size=30) | SENSIBLE
@@ -208,12 +201,83 @@ WORDS = st.text("0123456789.,_eE+-*/: KMGTiBsunFLOPhz=n..x", max_size=30) | SENS
 @settings(max_examples=200, deadline=None)
 @given(WORDS)
 def test_quantities_and_ranges(text: str) -> None:
-    for parse in (parse_size, parse_time):
-        try:
-            assert parse(text) >= 0
-        except UnitError as refused:
-            assert refused.code
-    try:
-        assert all(v > 0 for values in parse_ranges(text).values() for v in values)
-    except CommandError as refused:
-        assert refused.message
+    readers.quantities(text.encode())
+
+
+PIECES = ["n", "b", "2n", "1/3", ".5", "1e3", *"+-*/%(),^", "**", "//", "floor(", "min(", "sqrt(", ">=", "=="]
+FORMULA = st.lists(st.sampled_from(PIECES) | SENSIBLE, max_size=12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(FORMULA.map(" ".join))
+def test_formulas_of_students(text: str) -> None:
+    readers.answers(text.encode())
+
+
+@settings(max_examples=60, deadline=None)
+@given(JSON.map(json.dumps) | cut_and_put(readers.seeds("cache")[0].decode()))
+def test_entries_of_the_cache(text: str) -> None:
+    readers.kept_entries(text.encode())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("n = ", "n = 7 #"),  # a symbol that is a number
+        ("n = ", "n = {multiple_of = 3} #"),
+        ("hints = [", "hints = [{a = 1}, "),
+        ("show = [", "show = [[1], "),
+        ("level = 2", f"level = {'9' * 5000}"),
+        ("[kernels]", '[kernels]\nown = "file a\\u0000b.roof"'),
+    ],
+    ids=lambda d: d[1][:20],
+)
+def test_exercise_files_that_are_wrong(damage: tuple[str, str], tmp_path: Path) -> None:
+    text = Path(ROOT / "models" / "exercises" / "gemv.toml").read_text("utf-8")
+    assert damage[0] in text
+    path = tmp_path / "wrong.toml"
+    path.write_text(text.replace(*damage, 1), "utf-8")
+    with pytest.raises(CommandError, match=r"wrong\.toml"):
+        load_exercise(path)
+
+
+@pytest.mark.parametrize("reader", sorted(readers.READERS))
+def test_what_guided_fuzzing_begins_with(reader: str) -> None:
+    seeds = readers.seeds(reader)
+    assert seeds
+    for seed in seeds[:3]:
+        readers.READERS[reader][0](seed)
+
+
+@pytest.mark.parametrize("reader", sorted(readers.READERS))
+def test_guided(reader: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Coverage-guided, where it is asked for and atheris is there."""
+    seconds = request.config.getoption("--guided")
+    if not seconds:
+        pytest.skip("takes --guided SECONDS")
+    if importlib.util.find_spec("atheris") is None:
+        pytest.skip(guided.MISSING)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.hardening.guided",
+        reader,
+        "--seconds",
+        str(seconds),
+        "--found",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    found = [path.read_bytes() for path in tmp_path.iterdir()]
+    assert done.returncode == 0 and not found, (found, done.stderr[-3000:])
+
+
+def test_guided_fuzzing_says_what_it_lacks() -> None:
+    command = [sys.executable, "-m", "tests.hardening.guided"]
+    hidden = "import sys; sys.modules['atheris'] = None; from tests.hardening import guided; guided.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "cache"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, f"{guided.MISSING}\n")
+    listed = subprocess.run([*command, "list"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert listed.stdout.split() == list(readers.READERS)
