@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks.kernels import fresh, shipped
 from benchmarks.sizes import accesses_at, is_legal, sizes_for
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
@@ -41,15 +40,8 @@ class Job:
     refused: tuple[str, ...]
 
 
-def jobs(names: tuple[str, ...] = ()) -> Iterator[Job]:
-    """The shipped kernels, those of SIZES first."""
-    every = shipped()
-    for name in [*SIZES, *(n for n in every if n not in SIZES)]:
-        if not names or name in names:
-            yield _job(fresh(every[name], name))
-
-
-def _job(kernel: Kernel) -> Job:
+def job(kernel: Kernel) -> Job:
+    """The sizes of a kernel: those of SIZES, or two by the bytes of its data. Raises what the analyses raise."""
     if kernel.name in SIZES:
         return Job(kernel, SIZES[kernel.name], ())
     found: list[dict[str, int]] = []

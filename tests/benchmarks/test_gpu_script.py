@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu.__main__ import Work
-from benchmarks.gpu.plan import SIZES, jobs
+from benchmarks.gpu.plan import SIZES, job
 from benchmarks.kernels import ROOT, fresh, shipped
 from benchmarks.sizes import is_legal
 from roofdsl.machine.find import shipped_names
@@ -34,9 +34,8 @@ def test_the_plan_names_shipped_kernels_at_legal_sizes() -> None:
         kernel = fresh(every[name], name)
         for size in sizes:
             assert is_legal(kernel, size), (name, size)
-    (job,) = jobs(("triad",))
-    assert job.sizes == SIZES["triad"]
-    (other,) = jobs(("transpose",))
+    assert job(fresh(every["triad"], "triad")).sizes == SIZES["triad"]
+    other = job(fresh(every["transpose"], "transpose"))
     assert other.sizes
     assert not other.refused
 
