@@ -102,8 +102,11 @@ def answers(data: bytes) -> None:
             assert str(refused)
             continue
         assert names_in(found) <= {"n", "b"}
-        shown = show(parse(show(found)))
-        assert show(parse(shown)) == shown
+        try:
+            shown = show(parse(show(found)))
+            assert show(parse(shown)) == shown
+        except FormulaError as refused:  # parentheses that show what a long row of signs means
+            assert "deep" in str(refused) or "characters" in str(refused)
 
 
 def _in_a_file(data: bytes, suffix: str, read: Callable[[Path], object], refusals: tuple[type[Exception], ...]) -> None:
