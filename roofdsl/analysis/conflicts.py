@@ -305,7 +305,7 @@ def _lost_words(kernel: Kernel, params: Mapping[str, int], window: Window, sets:
     if len(array.dims) > 1 and window.stride_bytes == row and row % sets.line_bytes == 0:
         one = sets.line_bytes // array.type.bytes
         return f"{what}; rows of {array.name} that are {one} elements longer spread them over all sets"
-    return f"{what}; `simulate --ways {sets.ways}` has the traffic"
+    return what
 
 
 def is_flagged(windows: Sequence[Window], accesses: int) -> bool:

@@ -45,6 +45,7 @@ from roofdsl.predict.program import predict_launches
     help="Of the first cache: all in the text, or without what inner loops leave in a register.",
 )
 @click.option("--warm", is_flag=True, help="Right after another launch of it, not with empty caches.")
+@click.option("--sets", is_flag=True, help="Bytes behind caches with their sets, by simulation.")
 @click.option("--data", metavar="MEMORY", help="The further memory in which all data lie, reached over links.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of a block: asks for the occupancy.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
@@ -63,6 +64,7 @@ def predict(
     levels: Literal["all", "memory"],
     accesses: Accesses,
     warm: bool,
+    sets: bool,
     data: str | None,
     threads: int | None,
     registers: int | None,
@@ -77,7 +79,9 @@ def predict(
     if threads is None and (registers or shared or in_flight):
         raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
-    options = Options(traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses, latency)
+    options = Options(
+        traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses, latency, sets, conflicts=True
+    )
     kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:

@@ -41,7 +41,9 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
         if sets is not None and sets.size_bytes // sets.ways < HASHED_BYTES:
             from roofdsl.analysis.conflicts import conflict_words
 
-            found += [f"{cache.name}: {words}" for words in conflict_words(kernel, values, sets)]
+            found += [
+                f"{cache.name}: {words} (--sets predicts with them)" for words in conflict_words(kernel, values, sets)
+            ]
     return tuple(found)
 
 
@@ -105,6 +107,4 @@ def refuse_sets(*, warm: bool, machine: Machine) -> None:
     if warm:
         raise CommandError("with sets a launch begins with empty caches, and --warm asks for another one")
     if not any(sets_of(cache) for cache in machine.caches):
-        raise CommandError(
-            f"{machine.name} states no ways of a cache", "take one that does, or `simulate --ways`"
-        )
+        raise CommandError(f"{machine.name} states no ways of a cache", "take one that does, or `simulate --ways`")

@@ -37,6 +37,8 @@ class Options(Record):
     block: the thread block, whose occupancy is found; in_flight_bytes: what each of its threads has on the way at a
     time, which caps the bandwidth of levels whose latency the machine states. accesses: those of the first cache
     "written", as the kernel has them (rule 10), or "compiled": what inner loops do not move is kept in a register.
+    sets: bytes by simulation of each cache with its sets, where the machine states its ways. conflicts: without that,
+    warn where sets matter, which takes some hundredths of a second.
     step_s: the latency of each step of a program's collectives.
     """
 
@@ -50,6 +52,8 @@ class Options(Record):
     in_flight_bytes: int | None = None
     accesses: Accesses = "written"
     step_s: Fraction = Fraction(0)
+    sets: bool = False
+    conflicts: bool = False
 
 
 DEFAULTS = Options()
@@ -73,6 +77,7 @@ def predict(
     from roofdsl.analysis.deep import require_legal
     from roofdsl.analysis.sectors import Transfers, warm_transfers_at
     from roofdsl.analysis.setting import numbers
+    from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
     from roofdsl.predict.levels import Hierarchy, larger_direction, link_level, nearer_levels
     from roofdsl.predict.orders import Orders, orders_of
 
@@ -106,6 +111,14 @@ def predict(
         moved_bytes=boundary.moved_bytes,
         duplex_bytes=larger_direction(memory.duplex, moved.loads_bytes, moved.stores_bytes),
     )
+    sets = WithSets(())
+    if options.sets:
+        refuse_sets(warm=options.warm, machine=machine)
+        sets = with_sets(kernel, values, machine, (*nearer.levels, memory_level), options.traffic)
+        nearer, memory_level = replace(nearer, levels=sets.levels[:-1]), sets.levels[-1]
+    elif options.conflicts and not options.warm:
+        near = machine if options.levels == "all" else replace(machine, caches=machine.caches[-1:])
+        sets = WithSets((), warnings=conflict_warnings(kernel, values, near))
     beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
     prediction = predict_counts(
         kernel.name,
@@ -134,9 +147,10 @@ def predict(
         state += ("warm: right after another launch of it",)
     if options.warm and machine.multiprocessor is not None:
         state += ("accesses in the order of the loops, as if one after another: warm",)
-    warnings = prediction.warnings + nearer.warnings
+    warnings = prediction.warnings + nearer.warnings + sets.warnings
     if options.in_flight_bytes is not None and not latency:
         warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
+    state += sets.assumptions
     assumed = prediction.assumptions + nearer.assumptions + boundary.assumptions + orders.assumptions + state
     if footprint > memory.size_bytes and options.data is None:
         larger = next((m.name for m in machine.memories[1:] if m.size_bytes >= footprint), None)

@@ -131,7 +131,9 @@ class Plan:
         unit = options.unit or kernel.unit
         check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
         self.left_out: list[str] = []
-        plain = replace(options, traffic=None, unit=None, ceilings=(), levels="all", warm=False, accesses="written")
+        plain = replace(
+            options, traffic=None, unit=None, ceilings=(), levels="all", warm=False, accesses="written", conflicts=False
+        )
         self._counted_apart = plain != DEFAULTS  # what else may be asked for has no part here
         self._caps = _asked(machine, options.ceilings)
         self.levels = self._levels()
