@@ -14,9 +14,9 @@ from roofdsl.analysis.writing import neat_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod
+from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.programs import Launch, LoweredProgram, program
+from roofdsl.loops.programs import Exchange, Launch, LoweredProgram, program
 from roofdsl.polyhedral.cases import Case, Cases, Constraint, constant
 from roofdsl.polyhedral.quasi import Quasi
 
@@ -47,6 +47,15 @@ class ProgramPart(Record):
         return Ratio(self.work, self.bytes, of_work=True)
 
 
+class ExchangePart(Record):
+    """A collective of the program: `bytes` is the whole array, all times that it is exchanged; no part of W and Q."""
+
+    label: str
+    times: Quantity
+    devices: Quantity
+    bytes: Quantity
+
+
 class ProgramDerivation(Record):
     """What `derive` knows of a program: sums over its launches, in the program's parameters.
 
@@ -67,6 +76,7 @@ class ProgramDerivation(Record):
     at_cache: Traffics
     once: Quantity
     parts: tuple[ProgramPart, ...]
+    exchanges: tuple[ExchangePart, ...] = ()
 
     @property
     def intensity(self) -> Ratio:
@@ -131,6 +141,7 @@ def derive_program(
         _traffics([(times, d.at_cache) for _, times, d in groups]),
         _sum([(times, d.once) for _, times, d in groups]),
         parts,
+        tuple(sums.exchange(e) for e in lowered.exchanges),
     )
 
 
@@ -166,6 +177,14 @@ class _Sums:
         derivation = self.derived(kernel, values)
         meaning = {n: self.quasi(e) for n, e in arguments}
         return label, times, _in(derivation, meaning)
+
+    def exchange(self, e: Exchange) -> ExchangePart:
+        """A collective, all its times together."""
+        array = e.step.array.text
+        label = f"{e.step.kind.text} {array}: {e.type}[{', '.join(map(str, e.dims))}] among {e.devices}"
+        times, devices = self.expression(e.times, "repetitions"), self.expression(e.devices, f"devices of {array}")
+        each = self.expression(mul(Const(e.type.bytes), *e.dims), f"the size of {array}")
+        return ExchangePart(label, times, devices, _times(times, each))
 
     def derived(self, kernel: Kernel, values: Mapping[str, int]) -> Derivation:
         key = (kernel.name, kernel.constants, tuple(values.items()))

@@ -88,7 +88,7 @@ class Product(_Nary):
         return prod(t.evaluate(env) for t in self.terms)
 
     def __str__(self) -> str:
-        parts = [f"({t})" if isinstance(t, Sum) else str(t) for t in self.terms]
+        parts = [f"({t})" if isinstance(t, (Sum, _Division)) else str(t) for t in self.terms]
         return "-" + "*".join(parts[1:]) if len(parts) > 1 and parts[0] == "-1" else "*".join(parts)
 
 
@@ -120,7 +120,8 @@ class _Division(IntExpr):
 
     def _sides(self) -> tuple[str, str]:
         def side(e: IntExpr) -> str:
-            return str(e) if isinstance(e, (Const, Sym, Min, Max)) else f"({e})"
+            plain = isinstance(e, (Sym, Min, Max)) or (isinstance(e, Const) and e.value >= 0)
+            return str(e) if plain else f"({e})"
 
         return side(self.numerator), side(self.divisor)
 

@@ -17,6 +17,7 @@ PRINTED = {
     "derive_lstm_at": "derive lstm_forward --set batch=16,sequence=16,features=32,hidden=16 --cache 32KiB",
     "derive_lstm_latex": "derive lstm_forward --latex",
     "derive_llama": "derive llama3_8b_decode",
+    "derive_parallel": "derive layer_parallel --set p=8",
     "derive_im2col": "derive conv2d_im2col --set s=2",
     "derive_im2col_at": "derive conv2d_im2col --set s=2,h=112,w=112,c=64,f=64,r=3,batch=16",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from roofdsl.analysis.derived import Quantity, Ratio, Traffics
@@ -50,8 +50,16 @@ def _lines(d: ProgramDerivation) -> Iterator[str]:
         yield from _section("Intensity", rows, said)
     yield ""
     yield "By kernel"
-    table = [_head(d), *(tuple(_cell(q) for q in cells) for cells in _cells(d))]
-    keep = [k for k in range(len(table[0])) if any(row[k] for row in table[1:])]
+    yield from _table(_head(d), _cells(d))
+    if d.exchanges:
+        yield ""
+        yield "Exchanged among devices, beside W and Q"
+        yield from _table(EXCHANGED, _exchanged(d))
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[Quantity | Ratio | str, ...]]) -> Iterator[str]:
+    table = [head, *(tuple(_cell(q) for q in cells) for cells in rows)]
+    keep = [k for k in range(len(head)) if any(row[k] for row in table[1:])]
     yield from (f"  {line}" for line in aligned([[row[k] for k in keep] for row in table]))
 
 
@@ -132,6 +140,14 @@ def _cells(d: ProgramDerivation) -> Iterator[tuple[Quantity | Ratio | str, ...]]
         yield tuple(found)
 
 
+EXCHANGED = ("collective", "times", "", "bytes of the arrays (B)", "")
+
+
+def _exchanged(d: ProgramDerivation) -> Iterator[tuple[Quantity | Ratio | str, ...]]:
+    for e in d.exchanges:
+        yield (e.label, e.times, _number(e.times), e.bytes, _number(e.bytes))
+
+
 def _number(q: Quantity | Ratio) -> str:
     """The value of a quantity, where it says more than the form."""
     if q.value is None:
@@ -180,8 +196,15 @@ def _blocks(d: ProgramDerivation) -> Iterator[Block]:
         rows.append(_equation(Math("I", "I"), d.intensity, f"{_operation(d)}/B", convention))
     yield Equations(tuple(rows))
     yield Heading("By kernel")
-    head: tuple[Sentence, ...] = tuple((cell,) if cell else () for cell in _head(d))
-    yield Table(head, tuple(tuple(_sentence(q) for q in cells) for cells in _cells(d)))
+    yield _latex_table(_head(d), _cells(d))
+    if d.exchanges:
+        yield Heading("Exchanged among devices")
+        yield _latex_table(EXCHANGED, _exchanged(d))
+
+
+def _latex_table(head: tuple[str, ...], rows: Iterable[tuple[Quantity | Ratio | str, ...]]) -> Table:
+    named: tuple[Sentence, ...] = tuple((cell,) if cell else () for cell in head)
+    return Table(named, tuple(tuple(_sentence(q) for q in cells) for cells in rows))
 
 
 def _equation(left: Math, q: Quantity | Ratio, unit: str = "", remark: Sentence = ()) -> Equation:
@@ -232,6 +255,10 @@ def to_json(d: ProgramDerivation) -> dict[str, Any]:
                 "intensity": entry(p.intensity),
             }
             for p in d.parts
+        ],
+        "exchanges": [
+            {"label": e.label, "times": entry(e.times), "devices": entry(e.devices), "array_bytes": entry(e.bytes)}
+            for e in d.exchanges
         ],
         "notes": _notes(d),
     }
