@@ -40,11 +40,13 @@ class Refusal:
 @dataclass(frozen=True)
 class Beside:
     """The same run by the bandwidth of memory that was measured beside it, and by that under the ceilings that were
-    measured of caches beside farther levels (None where the machine has none).
+    measured of caches beside farther levels (None where the machine has none). per_s: the memory's bandwidth before
+    and after the run, of which the higher one counts.
     """
 
     by_memory: Comparison
     under_ceilings: Comparison | None = None
+    per_s: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,13 @@ def _above(report: Report) -> str:
     for c in report.above:
         sizes = ", ".join(f"{n}={v}" for n, v in c.prediction.parameters)
         causes = c.causes or ("by the memory beside it only: that memory was slower than while it ran",)
+        beside = report.beside_of(c)
+        if beside is not None and beside.per_s is not None:
+            before, after = (show_bandwidth(rate) for rate in beside.per_s)
+            causes = (
+                f"the memory did {before} before it and {after} after it, and what while it ran is not known",
+                *causes,
+            )
         rows.append((c.prediction.kernel, sizes, c.prediction.bound, f"{report.fair_ratio(c):.2f}", "; ".join(causes)))
     return markdown(("kernel", "size", "bound", "ratio", "likely causes"), rows)
 

@@ -113,7 +113,7 @@ def test_the_figure_is_drawn(report: Report, tmp_path: Path) -> None:
 
 
 def test_sizes_reach_from_the_first_cache_to_memory() -> None:
-    assert targets(MACHINE) == [16 << 10, 512 << 10, 16 << 20, 128 << 20]
+    assert targets(MACHINE) == [16 << 10, 512 << 10, 16 << 20, 256 << 20]
 
 
 def test_other_programs_are_seen() -> None:
