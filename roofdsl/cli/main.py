@@ -28,7 +28,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "advise": ("roofdsl.cli.advise:command", "Rank changes by their predicted gain, each proven legal."),
     "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
-    "break-even": ("roofdsl.cli.break_even:command", "Closed form of the size from which compute is the bound."),
     "shard": ("roofdsl.cli.shard:command", "Share a contraction among devices: compute against communication."),
     "collective": ("roofdsl.cli.collective:command", "Time all-gathers, all-reduces and others over links."),
     "threshold": ("roofdsl.cli.threshold:threshold", "Find from which size on launches, memory or compute bound."),

@@ -6,7 +6,15 @@ from typing import Any, Literal
 
 import click
 
-from roofdsl.cli.options import choose, json_option, kernels_of, machine_option, set_option, show_json, traffic_option
+from roofdsl.cli.options import (
+    choose,
+    json_option,
+    kernels_of,
+    machine_option,
+    set_option,
+    show_json,
+    traffic_option,
+)
 from roofdsl.cli.text import bold, columns
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
@@ -14,6 +22,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.threshold import SEARCH_TO, Bounds, Question, kernel_bounds, program_bounds
 
+SCHEMA = "roofdsl.threshold/1"
 LONGEST_FORM = 48
 """Characters of a closed form or of a launch in the table, at most."""
 
@@ -34,6 +43,7 @@ LONGEST_FORM = 48
     show_default=True,
     help="Where a search ends, if one is needed.",
 )
+@click.option("--formula", is_flag=True, help="The size as a formula in the other parameters (of compute and memory).")
 @json_option
 def threshold(
     *,
@@ -46,17 +56,28 @@ def threshold(
     unit: str | None,
     levels: Literal["all", "memory"],
     up_to: int,
+    formula: bool,
     as_json: bool,
 ) -> None:
     """Find from which value of a parameter on launches, a memory level or compute bound kernels and programs.
 
-    Exact for all values on machines without caches; elsewhere predictions are searched.
+    Exact for all values on machines without caches; elsewhere predictions are searched. With --formula: the value from
+    which on one term takes as long as another, in closed form and as a number.
     """
     machine = load_machine(machine_name)
     chosen = choose(file)
     names = tuple(t.strip() for t in terms.split(",")) if terms else ()
     if len(names) == 1:
         raise click.BadParameter("give two terms or more, as in launch,compute", param_hint="--between")
+    if formula:
+        from roofdsl.cli.threshold_formula import formulas, terms_over
+
+        if len(names) > 2:
+            raise click.BadParameter("a formula is of two terms, as in compute,launch", param_hint="--between")
+        first, second = names or ("compute", machine.main_memory.name)
+        asked = terms_over(chosen, settings, over, machine, Options(traffic, unit))
+        _show(formulas(asked, (first, second), over, machine), as_json)
+        return
     question = Question(over, Options(traffic, unit, levels=levels), names, up_to)
     settings.pop(over, None)
     found: list[tuple[dict[str, int], Bounds, tuple[Bounds, ...]]] = []
@@ -66,11 +87,16 @@ def threshold(
     for name in chosen.programs:
         whole, parts = program_bounds(chosen.checked, name, settings, machine, question)
         found.append((settings, whole, parts))
+    _show([(_text(machine, over, *each), _json(machine, over, *each)) for each in found], as_json)
+
+
+def _show(found: list[tuple[str, dict[str, Any]]], as_json: bool) -> None:
+    """Texts, or their documents."""
+    documents = [{"schema": SCHEMA, **document} for _, document in found]
     if as_json:
-        documents = [_json(machine, over, *each) for each in found]
-        show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.threshold/1", "kernels": documents})
+        show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
     else:
-        click.echo("\n\n".join(_text(machine, over, *each) for each in found))
+        click.echo("\n\n".join(text for text, _ in found))
 
 
 def _text(machine: Machine, over: str, sizes: dict[str, int], whole: Bounds, parts: tuple[Bounds, ...]) -> str:
@@ -140,7 +166,7 @@ def _left(parts: tuple[Bounds, ...], over: str) -> list[str]:
 def _json(
     machine: Machine, over: str, sizes: dict[str, int], whole: Bounds, parts: tuple[Bounds, ...]
 ) -> dict[str, Any]:
-    document = {"schema": "roofdsl.threshold/1", "machine": machine.name, "over": over, "parameters": sizes}
+    document: dict[str, Any] = {"machine": machine.name, "over": over, "parameters": sizes}
     document |= _bounds_json(whole)
     return document | ({"by_launch": [_bounds_json(b) for b in parts]} if parts else {})
 

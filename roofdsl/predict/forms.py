@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 
 from roofdsl.analysis.closed import ClosedForms
-from roofdsl.analysis.operations import StatementOperations
 from roofdsl.analysis.results import WorkAt
 from roofdsl.analysis.settled import NoClosedForm
 from roofdsl.lang.checked import CheckedFile
@@ -19,7 +19,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Compare, IntExpr
 from roofdsl.loops.model import Kernel, Parameter
 from roofdsl.machine.model import Machine
-from roofdsl.polyhedral.cases import Cases
+from roofdsl.polyhedral.cases import Case, Cases
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
@@ -28,7 +28,7 @@ from roofdsl.predict.kernel import DEFAULTS, Options
 
 
 class Terms(Record):
-    """T_comp in seconds and Q at the memory's boundary in bytes, of one or more launches; exact, for all sizes.
+    """T_comp in seconds, Q at the memory's boundary in bytes, and how many launches; exact, for all sizes.
 
     label: the kernel with its arguments, as a program writes them. within: what is not negative at sizes that the
     kernel's assumptions allow (assumptions of other forms are not looked at).
@@ -38,13 +38,29 @@ class Terms(Record):
     compute_s: Quasi
     memory_bytes: Quasi
     within: frozenset[Quasi] = frozenset()
+    launches: Quasi = Quasi.constant(1)
+
+    def seconds(self, term: str, machine: Machine) -> Quasi:
+        """One term of the time: `compute`, `launch` or the memory's name. Raises CommandError for another."""
+        memory, launch_s = machine.main_memory, machine.launch_s
+        if term == "compute":
+            return self.compute_s
+        if term == memory.name:
+            return self.memory_bytes * (1 / memory.bandwidth_bytes_per_s)
+        if term == "launch" and launch_s:
+            return self.launches * launch_s
+        known = ["compute", memory.name, *(["launch"] if launch_s else [])]
+        raise CommandError(f"no term is named {term}", f"those with a formula on {machine.name} are {', '.join(known)}")
 
 
 def summed(terms: Sequence[Terms]) -> Terms:
     """All of them together."""
     zero = Quasi.constant(0)
     within = frozenset().union(*(t.within for t in terms))
-    return Terms("", sum((t.compute_s for t in terms), zero), sum((t.memory_bytes for t in terms), zero), within)
+    compute, moved, launches = (
+        sum(each, zero) for each in zip(*((t.compute_s, t.memory_bytes, t.launches) for t in terms), strict=True)
+    )
+    return Terms("", compute, moved, within, launches)
 
 
 def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> Terms:
@@ -57,32 +73,50 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     if machine.pipes_separate and unit is None:
         what = f"{machine.name} has separate pipes, so that its compute time is no sum of closed forms"
-        raise CommandError(what, "`threshold` finds the sizes by predictions")
+        raise CommandError(what, "without --formula the sizes are found by predictions")
     if machine.main_memory.duplex:
         message = (
             f"{machine.main_memory.name} of {machine.name} loads and stores at a time, so that the larger one counts"
         )
-        raise CommandError(message, "`threshold` finds the sizes by predictions")
+        raise CommandError(message, "without --formula the sizes are found by predictions")
     at = memory_boundary(kernel, machine, options.traffic)
     if at.cache_bytes is not None:
         what = f"{machine.name} has caches, behind which traffic has no one closed form for all sizes"
-        raise CommandError(what, "`threshold` finds the sizes by predictions; a machine without caches has a form")
-    forms = ClosedForms(kernel, {})
-    costs = {name: Fraction(value) for name, value in kernel.costs}
+        help = "without --formula the sizes are found by predictions; a machine without caches has a form"
+        raise CommandError(what, help)
     try:
-        seconds = Quasi.constant(0)
-        for place, statement in enumerate(forms.operations):
-            each = compute_time(_work(statement), machine, unit=unit, costs=costs).time_s
-            if each:
-                weights = [int(k == place) for k in range(len(forms.operations))]
-                seconds = seconds + _one(forms.weighted(weights)) * each
-        return Terms(kernel.name, seconds, _one(forms.compulsory(at.convention).total), _within(kernel))
+        found = launch_forms(kernel, {}, machine, replace(options, unit=unit))
+        return Terms(kernel.name, _one(found.compute_s), _one(found.bytes), _within(kernel))
     except NoClosedForm as error:
         raise CommandError(f"{kernel.name} has no one closed form for all sizes: {error}") from None
 
 
-def _work(statement: StatementOperations) -> WorkAt:
-    return WorkAt(statement.operations, statement.fused_pairs, statement.cmp, statement.casts)
+class LaunchForms(Record):
+    """T_comp in seconds, W and compulsory Q of one launch, case by case, in the parameters without numbers."""
+
+    compute_s: Cases
+    work: Cases
+    bytes: Cases
+
+
+def launch_forms(kernel: Kernel, given: Mapping[str, int], machine: Machine, options: Options) -> LaunchForms:
+    """The closed forms of a launch whose parameters `given` are numbers; `options.unit` is taken as it is.
+
+    Raises NoClosedForm.
+    """
+    forms = ClosedForms(kernel, given)
+    costs = {name: Fraction(value) for name, value in kernel.costs}
+    each = [
+        compute_time(
+            WorkAt(s.operations, s.fused_pairs, s.cmp, s.casts), machine, unit=options.unit, costs=costs
+        ).time_s
+        for s in forms.operations
+    ]
+    scale = lcm(*(t.denominator for t in each))
+    compute = forms.weighted(int(t * scale) for t in each)
+    cases = tuple(Case(c.alternatives, c.value * Fraction(1, scale)) for c in compute.cases)
+    convention = memory_boundary(kernel, machine, options.traffic).convention
+    return LaunchForms(Cases(cases, compute.assumes), forms.work, forms.compulsory(convention).total)
 
 
 def _within(kernel: Kernel) -> frozenset[Quasi]:
@@ -157,7 +191,7 @@ def program_terms(
         label = f"{kernel.name}({', '.join(str(e) for _, e in launch.arguments)})"
         one = known[key]
         compute, moved = (form.substitute(values) * times for form in (one.compute_s, one.memory_bytes))
-        terms = Terms(label, compute, moved, frozenset(q.substitute(values) for q in one.within))
+        terms = Terms(label, compute, moved, frozenset(q.substitute(values) for q in one.within), times)
         found[label] = replace(summed([terms, found[label]]), label=label) if label in found else terms
     constants = {p.name.text for p in checked.programs[name].tree.parameters if p.const}
     return _values(name, lowered.parameters, settings, constants), tuple(found.values())

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import lcm
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, IntExpr
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.programs import LoweredProgram
 from roofdsl.machine.model import Machine
 from roofdsl.polyhedral.cases import Case, Cases
 from roofdsl.polyhedral.quasi import Quasi
-from roofdsl.predict.compute import compute_time
 from roofdsl.predict.crossings import NotExact
 from roofdsl.predict.kernel import Options
 
@@ -97,28 +95,21 @@ def closed_terms(
 
 def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, Cases, Cases]:
     """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
-    from roofdsl.analysis.closed import ClosedForms, NoClosedForm
-    from roofdsl.analysis.results import WorkAt
-    from roofdsl.predict.boundary import memory_boundary
+    from roofdsl.analysis.settled import NoClosedForm
+    from roofdsl.predict.forms import launch_forms
 
     given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}
     growing = {n: as_quasi(e) for n, e in launch.arguments if e.symbols()}
-    costs = {name: Fraction(value) for name, value in launch.kernel.costs}
     try:
-        forms = ClosedForms(launch.kernel, given)
-        each = [
-            compute_time(WorkAt(s.operations, s.fused_pairs), machine, unit=launch.unit, costs=costs).time_s
-            for s in forms.operations
-        ]
-        scale = lcm(*(t.denominator for t in each))
-        compute = forms.weighted(int(t * scale) for t in each)
-        convention = memory_boundary(launch.kernel, machine, options.traffic).convention
-        traffic = forms.compulsory(convention).total
-        work = forms.work
+        forms = launch_forms(launch.kernel, given, machine, replace(options, unit=launch.unit))
     except NoClosedForm as error:
         raise NotExact(f"{launch.kernel.name} has no closed form: {error}") from None
-    in_seconds = Cases(tuple(Case(c.alternatives, c.value * Fraction(1, scale)) for c in compute.cases))
-    return _in(in_seconds, growing), _in(work, growing), _in(traffic, growing)
+    found = (forms.compute_s, forms.work, forms.bytes)
+    only = next((form.assumes for form in found if form.assumes), ())
+    if only:
+        raise NotExact(f"the form of {launch.kernel.name} holds only where {', '.join(only)}")
+    compute, work, moved = (_in(form, growing) for form in found)
+    return compute, work, moved
 
 
 def _in(form: Cases, meaning: Mapping[str, Quasi]) -> Cases:

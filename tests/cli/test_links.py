@@ -1,4 +1,4 @@
-"""What `collective`, `shard` and `break-even` print, word for word; `pytest --update-golden` writes it anew."""
+"""What `collective`, `shard` and `threshold --formula` print, word for word; `--update-golden` writes it anew."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ PRINTED = {
     "shard_sums": f"shard matmul_bdf --split D --devices 2 --over D {TPU}",
     "shard_gather": f"shard matmul_bdf --split F --devices 4 --gather X --result parts --topology two-way-ring {TPU}",
     "shard_several": f"shard matmul_bdf --split D --devices 2,8,32 --over B --topology switch --latency 2us {TPU}",
-    "break_even": f"break-even matmul_i8 --over B {TPU}",
-    "break_even_program": "break-even layer_decode --over batch --set context=128 --machine h100_sxm --unit tensor",
+    "break_even": f"threshold matmul_i8 --over B --formula {TPU}",
+    "break_even_program": "threshold layer_decode --over batch --formula --set context=128 --machine h100_sxm "
+    "--unit tensor",
 }
 
 
@@ -43,8 +44,10 @@ FAILS = {
     "shard_one_figure": f"shard matmul_bdf --split D --devices 2 --plot out.svg {TPU}",
     "shard_square": f"shard matmul_bf16 --split n --devices 2 {TPU}",
     "shard_several": f"shard models/kernels/matmul_sharded.roof --split D --devices 2 {TPU}",
-    "break_even_caches": "break-even matmul_bdf --over B --machine h100_pcie --unit tensor",
-    "break_even_parameter": f"break-even matmul_bdf --over b {TPU}",
+    "break_even_caches": "threshold matmul_bdf --over B --formula --machine h100_pcie --unit tensor",
+    "break_even_three": f"threshold matmul_bdf --over B --formula --between compute,HBM,launch {TPU}",
+    "break_even_no_launch": f"threshold matmul_bdf --over B --formula --between compute,launch {TPU}",
+    "break_even_parameter": f"threshold matmul_bdf --over b --formula {TPU}",
 }
 
 
@@ -72,8 +75,8 @@ def test_json(roofdsl: Run) -> None:
     assert isinstance(sums["break_even"], list)
     assert [b["from"] for b in sums["break_even"]] == [664, 8756]
     found = read(PRINTED["break_even"])
-    assert found["schema"] == "roofdsl.break-even/1"
-    assert found["break_even"] == [
+    assert found["schema"] == "roofdsl.threshold/1"
+    assert found["formulas"] == [
         {
             "launch": "matmul_i8",
             "term": "HBM",
@@ -87,7 +90,7 @@ def test_json(roofdsl: Run) -> None:
     several = read(PRINTED["shard_several"])
     assert isinstance(several["shards"], list)
     assert [f["devices"] for f in several["shards"]] == [2, 8, 32]
-    both = read(f"break-even models/kernels/matmul_sharded.roof --over B {TPU}")
+    both = read(f"threshold models/kernels/matmul_sharded.roof --over B --formula {TPU}")
     assert isinstance(both["kernels"], list)
     assert len(both["kernels"]) == 4
 

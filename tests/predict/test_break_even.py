@@ -220,3 +220,17 @@ def test_only_sizes_that_are_allowed_count() -> None:
         assert found.intervals == intervals
     with_names = break_even("t", (x * 3, x * 2 + 5), "x", {"y": 9}, within=[y - x])
     assert with_names.intervals == ((5, None),)
+
+
+def test_compute_against_the_launches_of_a_program() -> None:
+    v100, checked = load_machine("v100_time_paper"), load_file(shipped_names("kernels")["lstm_forward"])
+    given, terms = program_terms(checked, "lstm_forward", v100, {}, over="batch")
+    values = {n: v for n, v in given.items() if v is not None}
+    whole = summed(terms)
+    found = break_even("launch", (whole.seconds("compute", v100), whole.seconds("launch", v100)), "batch", values)
+    assert found.first is not None
+    for batch, longer in ((found.first - 1, False), (found.first, True)):
+        p = predict_program(checked, "lstm_forward", {"batch": batch}, v100)
+        assert (p.compute_s >= p.launch_s) is longer
+    with pytest.raises(CommandError, match="no term is named L2"):
+        whole.seconds("L2", v100)
