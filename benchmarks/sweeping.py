@@ -10,8 +10,9 @@ from typing import Literal
 from benchmarks.kernels import fresh, shipped
 from benchmarks.measure import markdown, show_seconds, timed
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.find import load_machine
+from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.block import Variant
 from roofdsl.sweep.ranges import parse_ranges, points_of
@@ -76,7 +77,8 @@ def ranges_of(k: Kernel) -> str:
 
 def measure(name: str, machine: str, ranges: str, options: Options, repeats: int) -> tuple[Rate, Sweep]:
     """The sweep, its derivation included. Raises CommandError where points have no closed form."""
-    kernel, values, on = fresh(shipped()[name], name), parse_ranges(ranges), load_machine(machine)
+    values, on = parse_ranges(ranges), load_machine(machine)
+    kernel = fresh(load_file(shipped_names("kernels")[name]), name)
     few = {n: v[:: max(1, len(v) // FEW)] for n, v in values.items()}
 
     def run(at: Mapping[str, tuple[int, ...]], most_counted: int = 0) -> Sweep:

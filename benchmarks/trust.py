@@ -15,7 +15,7 @@ from io import StringIO
 from pathlib import Path
 from random import Random
 
-from benchmarks.associativity import Case, compare_caches, draw_errors, error_tables
+from benchmarks.associativity import Case, compare_caches, compare_published, draw_errors, error_tables
 from benchmarks.kernels import ROOT, shipped
 from benchmarks.measure import markdown
 from benchmarks.report import REPORTS, machine
@@ -190,11 +190,13 @@ def gpu_sections() -> list[str]:
 def write(count: int, first: int, seconds: float, load: float, folder: Path = REPORTS) -> Path:
     """Runs all parts and writes `folder`/trust-YYYY-MM-DD/: report, figure and data.
 
-    seconds: of brute force and of caches, each, after which no more kernels are begun. load: the load average before.
+    seconds: of brute force, of caches at PolyBench's sizes, and of caches around their size, each, after which no more
+    kernels are begun; what is left out is counted. load: the load average before.
     """
     brute = against_brute_force(count, first, seconds)
-    cases, left = compare_caches(seconds)
-    return write_found(brute, cases, left, (load, os.getloadavg()[0]), folder)
+    published, left = compare_published(seconds)
+    around, left_around = compare_caches(seconds)
+    return write_found(brute, [*published, *around], left | left_around, (load, os.getloadavg()[0]), folder)
 
 
 def write_found(
@@ -229,9 +231,9 @@ def cases_csv(cases: Sequence[Case]) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     counts = ("accesses", "model_bytes", "simulated_bytes", "model_misses", "simulated_misses")
-    writer.writerow(("kernel", "sizes", "kind", "cache", *counts))
+    writer.writerow(("kernel", "sizes", "kind", "cache", *counts, "flagged"))
     for c in cases:
         sizes = " ".join(f"{n}={v}" for n, v in c.sizes)
         numbers = (c.accesses, c.model, c.simulated, c.model_misses, c.simulated_misses)
-        writer.writerow((c.kernel, sizes, c.kind, c.cache, *numbers))
+        writer.writerow((c.kernel, sizes, c.kind, c.cache, *numbers, int(c.flagged)))
     return out.getvalue()

@@ -25,7 +25,7 @@ MOST_POINTS = 1_000_000
 """Points of a reference that are listed; a window with more of them is taken for one that no cache keeps."""
 
 SAMPLES = 8
-"""Windows in a row that a small one is averaged over: some cross into another line, and some do not."""
+"""Windows in a row that a small one is averaged over: some cross into another line, and some do not. Of others 2 are."""
 
 FLAGGED = 0.001
 """Accesses that hit in one kind of cache and miss in the other, in parts of all, from which that is said."""
@@ -129,7 +129,7 @@ class _Windows:
         found: list[Window] = []
         before = self.lines(node.body, {**env, node.var: middle})
         for k in range(1, SAMPLES + 1):
-            if before is None or middle + k * step > last or (k > 1 and len(before) > SMALL):
+            if before is None or middle + k * step > last or (k > 2 and len(before) > SMALL):
                 break
             after = self.lines(node.body, {**env, node.var: middle + k * step})
             if after is None:

@@ -28,18 +28,34 @@ def test_brute_force_counts_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_errors_of_sets() -> None:
-    """Of a kernel that fits there are none; the tables hold the means of the cases."""
+    """The tables hold the means of the cases, by class and by what is flagged."""
+    first, second = CACHES[0].name, CACHES[1].name
     cases = [
-        Case("k", (("n", 4),), "odd", CACHES[0].name, 1000, 900, 1000, 90, 100),
-        Case("k", (("n", 8),), "multiples of 16", CACHES[0].name, 1000, 1000, 1000, 100, 100),
+        Case("k", (("n", 4),), "odd", first, 1000, 900, 1000, 90, 100, flagged=True),
+        Case("k", (("n", 8),), "powers of 2", first, 1000, 1000, 1000, 100, 110, flagged=False),
+        Case("p", (("n", 9),), "mini", first, 1000, 1000, 1000, 100, 104, flagged=False),
+        Case("p", (("n", 9),), "mini", second, 1000, 1000, 1000, 100, 100, flagged=True),
     ]
-    assert [c.error for c in cases] == [0.1, 0.0] and [c.miss_error for c in cases] == [0.01, 0.0]
+    assert [c.error for c in cases] == [0.1, 0.0, 0.0, 0.0]
+    assert [c.miss_error for c in cases] == [0.01, 0.01, 0.004, 0.0]
     text = associativity.error_tables(cases, {"too long": 2})
-    assert "the mean is 0.50%" in text and "the mean is 5.00%" in text and "50% of the cases" in text
+    assert "**reached**: the mean of 2 cases is 0.20%" in text  # PolyBench at its own sizes
+    assert "**not reached**: the mean of 2 cases is 1.00%" in text and "the mean error is 5.00%" in text
+    assert "does not flag the mean error is **0.700%**" in text
+    assert "It flags 2, 1 of them needlessly" in text and "50% of its warnings are right" in text
+    assert "of the 2 cases that are off by more than 0.4% it misses 1 and flags 50%" in text
     assert "Left out: 2 x too long." in text
-    assert trust.cases_csv(cases).splitlines()[1] == 'k,n=4,odd,"32 KiB, 8 ways",1000,900,1000,90,100'
+    assert trust.cases_csv(cases).splitlines()[1] == 'k,n=4,odd,"32 KiB, 8 ways",1000,900,1000,90,100,1'
+
+
+def test_few_cases_of_both_classes() -> None:
     found, left = associativity.compare_caches(1000, only=("triad",))
     assert {c.cache for c in found} == {c.name for c in CACHES} and all(c.error == 0 for c in found) and not left
+    assert not any(c.flagged for c in found)
+    found, left = associativity.compare_published(0, only=("gemm", "atax"))
+    assert not found and left == {f"PolyBench, {s}: the time was over": 6 for s in associativity.OWN_SIZES}
+    sizes = [s for s, _, _ in associativity.polybench(("gemm",))]
+    assert sizes == ["mini", "small", "medium", "large"]
 
 
 def test_rows_of_a_stored_report(tmp_path: Path) -> None:
@@ -73,9 +89,8 @@ def test_a_sweep_is_timed() -> None:
 
 
 def test_every_kernel_of_two_parameters_has_ranges() -> None:
-    names = [n for n, checked in shipped().items() if len(fresh(checked, n).parameters) == 2]
-    assert len(names) > 20
-    for name in names:
-        k = fresh(shipped()[name], name)
-        ranges = parse_ranges(sweeping.ranges_of(k))
-        assert set(ranges) == {p.name for p in k.parameters}
+    kernels = [fresh(checked, name) for name, checked in shipped().items()]
+    two = [k for k in kernels if len(k.parameters) == 2]
+    assert len(two) > 20
+    for k in two:
+        assert set(parse_ranges(sweeping.ranges_of(k))) == {p.name for p in k.parameters}
