@@ -232,9 +232,10 @@ def _integers(values: Sequence[int]) -> list[Any]:
 
 def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
     """cuBLAS through cupy, for what library.recognize knows."""
-    from roofdsl.measure.library import described, matrix_views, recognize, scale_of
+    from roofdsl.measure.library import GPU_TYPES, described, matrix_views, recognize, scale_of
 
-    found = recognize(kernel)
+    found = recognize(kernel, GPU_TYPES)
+    half = {o.array.name for o in (found.target, *found.operands) if o.array.type.name == "f16"}
     if found.kind == "axpy":
         raise CommandError(
             f"kernel {kernel.name} is a scaled addition, which cupy does not hand to a library",
@@ -242,8 +243,10 @@ def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
         )
 
     def bind(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Call:
-        a, b, target = matrix_views(found, arrays, sizes)
-        scale = scale_of(found, {s.name: driver.get(arrays[s.name]) for s in found.scalars})
+        numbers = {name: array.view("float16") if name in half else array for name, array in arrays.items()}
+        a, b, target = matrix_views(found, numbers, sizes)
+        host = {s.name: driver.get(arrays[s.name]) for s in found.scalars}
+        scale = scale_of(found, {name: array.view("float16") if half else array for name, array in host.items()})
 
         def run() -> None:
             with driver.library(options.math_mode) as cupy:

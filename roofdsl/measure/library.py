@@ -21,6 +21,9 @@ from roofdsl.measure.runner import Call, Runner
 TYPES = ("f64", "f32", "c128", "c64")
 """Element types that BLAS has."""
 
+GPU_TYPES = (*TYPES, "f16")
+"""Those of cuBLAS through cupy."""
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -51,8 +54,11 @@ class Contraction:
     summed: tuple[str, ...] = ()
 
 
-def recognize(kernel: Kernel) -> Contraction:
-    """The contraction that a kernel (as written, before its directives) is. Raises CommandError where it is none."""
+def recognize(kernel: Kernel, types: Sequence[str] = TYPES) -> Contraction:
+    """The contraction that a kernel (as written, before its directives) is, in one of these element types.
+
+    Raises CommandError where it is none.
+    """
     placed = list(statements(kernel.body))
     lets = {p.statement.name: p.statement.value for p in placed if isinstance(p.statement, Let)}
     assigns = [p for p in placed if isinstance(p.statement, Assign)]
@@ -68,7 +74,11 @@ def recognize(kernel: Kernel) -> Contraction:
     elif not accumulates:
         raise _none(kernel, "it is not one sum of products")
     operands, scalars = _factors(kernel, product, lets)
-    return _classified(kernel, main, target, operands, scalars=scalars, accumulate=accumulates)
+    found = _classified(kernel, main, target, operands, scalars=scalars, accumulate=accumulates)
+    given = {o.array.type.name for o in (target, *operands)} | {a.type.name for a in scalars}
+    if len(given) != 1 or given.pop() not in types:
+        raise _none(kernel, f"BLAS multiplies {', '.join(types)}, all of one type")
+    return found
 
 
 def _none(kernel: Kernel, why: str) -> CommandError:
@@ -172,9 +182,6 @@ def _classified(
     used = set().union(target.letters, *(o.letters for o in operands))
     if used != set(names):
         raise _none(kernel, "a loop is no subscript of its arrays")
-    types = {o.array.type.name for o in (target, *operands)} | {a.type.name for a in scalars}
-    if len(types) != 1 or types.pop() not in TYPES:
-        raise _none(kernel, f"BLAS multiplies {', '.join(TYPES)}, all of one type")
     if any(o.array == target.array for o in operands):
         raise _none(kernel, "it reads what it adds to")
     ranges = {loop.var: (loop.start, loop.stop) for loop in main.loops}

@@ -193,6 +193,15 @@ def test_the_library_takes_the_products_and_wrong_ones_are_errors() -> None:
         measure_program_gpu(at, GpuOptions(plan=BRIEF), driver=FakeGpu(lambda function, values: None))
 
 
+def test_a_convolution_by_im2col_and_the_library() -> None:
+    at = SHIPPED[0]
+    measured = measure_program_gpu(at, GpuOptions("library", BRIEF), driver=gpu(at))
+    assert [(p.of.kernel, p.of.variant) for p in measured.by_launch] == [("im2col", "naive"), ("conv_gemm", "library")]
+    assert measured.by_launch[1].of.details["operation"] == "gemm"
+    with pytest.raises(CommandError, match="BLAS multiplies f64, f32, c128, c64, all of one type"):
+        build(at.launched[1].kernel, CpuOptions("library"))
+
+
 # ---- beside predictions ----
 
 
