@@ -14,13 +14,18 @@ from roofdsl.analysis.expressions import polynomial
 from roofdsl.bounds.argument import argument, short
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import far, top_terms
-from roofdsl.bounds.tiles import NoTiling, Tiling, sides_at, tiled, tiling
+from roofdsl.bounds.nested import Block, lines, most_loads, nested, nested_kernel
+from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, sides_at, tiled, tiling, written
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.transform import apply
 from roofdsl.machine.quantities import group, show_size
 
 Json = dict[str, Any]
 SCHEMA = "roofdsl.bound/1"
+FEW_EXECUTIONS = 2_000_000
+"""Executions up to which the loads of tiles in tiles are simulated; beyond, what they are at most is said."""
+
 VALID = "every legal order, all sizes the kernel allows, all S >= 1"
 NAMES = {
     "compulsory": "every element that is read before it is written is loaded once",
@@ -50,8 +55,25 @@ class Level:
 
 
 @dataclass(frozen=True)
+class Inside:
+    """Tiles in tiles for all caches: the block of each with its loads. why_not: "" where there are some.
+
+    exact: by simulation; else what they load at most.
+    """
+
+    blocks: tuple[Block, ...]
+    lines: tuple[str, ...]
+    loads: tuple[int, ...]
+    exact: bool
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
 class BoundReport:
-    """A bound with what was asked about it. element_bytes: None where arrays differ; why_no_tile: "" for a plan."""
+    """A bound with what was asked about it. element_bytes: None where arrays differ; why_no_tile: "" for a plan.
+
+    inside: None where tiles in tiles were not asked for.
+    """
 
     bound: Bound
     element_bytes: int | None
@@ -60,9 +82,12 @@ class BoundReport:
     why_no_tile: str
     params: Mapping[str, int]
     levels: tuple[Level, ...]
+    inside: Inside | None
 
 
-def report(bound: Bound, params: Mapping[str, int], caches: tuple[tuple[str, int], ...]) -> BoundReport:
+def report(
+    bound: Bound, params: Mapping[str, int], caches: tuple[tuple[str, int], ...], with_nested: bool = False
+) -> BoundReport:
     """`caches`: (name, bytes) to evaluate at where `params` has every parameter. Raises what `traffic_at` raises."""
     _, width = _element(bound.kernel)
     plan, why = None, ""
@@ -72,7 +97,38 @@ def report(bound: Bound, params: Mapping[str, int], caches: tuple[tuple[str, int
         why = str(error)
     complete = all(p.name in params for p in bound.kernel.parameters)
     levels = tuple(_level(bound, plan, params, cache) for cache in caches if complete)
-    return BoundReport(bound, width, _intensity(bound), plan, why, params, levels)
+    inside = None
+    if with_nested:
+        inside = (
+            _inside(bound, plan, params, [size for _, size in caches], why) if complete else _none("no sizes are given")
+        )
+    return BoundReport(bound, width, _intensity(bound), plan, why, params, levels, inside)
+
+
+def _none(why: str) -> Inside:
+    return Inside((), (), (), False, why)
+
+
+def _inside(bound: Bound, plan: Tiling | None, params: Mapping[str, int], caches: list[int], why: str) -> Inside:
+    _, width = _element(bound.kernel)
+    if plan is None or width is None:
+        return _none(why or "its arrays have elements of different sizes")
+    try:
+        blocks = nested(plan, params, [c // width for c in caches])
+        kernel = nested_kernel(bound, plan, blocks)
+    except (NoTiling, CommandError) as error:
+        return _none(str(error))
+    rows, columns, steps = extents_at(plan, params)
+    if rows is None or columns is None or steps is None:
+        return _none("the extents of its loops are no parameters")
+    text = tuple(map(written, lines(bound, plan, blocks)))
+    if rows * columns * steps > FEW_EXECUTIONS:
+        return Inside(blocks, text, tuple(most_loads(blocks, (rows, columns, steps))), False)
+    from roofdsl.simulate.distances import miss_curve
+
+    curve = miss_curve(apply(kernel), params, None)
+    moved = [curve.loads(c, "load_store") for c in caches]
+    return Inside(blocks, text, tuple((m or 0) // width for m in moved), True)
 
 
 def _level(bound: Bound, plan: Tiling | None, params: Mapping[str, int], named: tuple[str, int]) -> Level:
@@ -111,7 +167,7 @@ def _intensity(bound: Bound) -> Any:
     if bound.flow is None:
         return None
     try:
-        work = ClosedForms(bound.kernel, {}).work
+        work = ClosedForms(bound.plain, {}).work  # of the same executions, without tiles
     except NoClosedForm:
         return None
     main = top_terms(polynomial(far(bound.flow, work)))
@@ -164,9 +220,17 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
         yield from argument(b)
     yield ""
     yield from _tile(r)
-    for level in r.levels:
+    if r.inside is not None:
+        yield from _tiles_in_tiles(r.inside)
+    for number, level in enumerate(r.levels):
         yield ""
         yield from _at(r, level)
+        if r.inside is not None and r.inside.blocks:
+            block, loads = r.inside.blocks[number], r.inside.loads[number]
+            held = "" if block.steps is None else f" for {block.steps} steps"
+            most = "" if r.inside.exact else "at most "
+            yield f"  nested      {most}{group(loads)} loads{_times(loads, level.bound)}"
+            yield f"              (a block of {block.rows} x {block.columns}{held})"
 
 
 def _where(b: Bound) -> Iterator[str]:
@@ -202,6 +266,15 @@ def _tile(r: BoundReport) -> Iterator[str]:
     square = best / (3 * sympy.sqrt(3) / 2)
     yield f"  In Z bytes the intensity comes near {short(best)}. Square blocks of all three arrays, loaded anew for"
     yield f"  each step (Z = {3 * r.element_bytes}*b**2), reach {short(square)}: the tile is 2.6 times better."
+
+
+def _tiles_in_tiles(inside: Inside) -> Iterator[str]:
+    if inside.why_not:
+        yield f"No tiles in tiles: {inside.why_not}."
+        return
+    yield "Tiles in tiles, one for each cache, the largest ratio to the bound as small as it can be:"
+    for line in inside.lines:
+        yield f"  {line}"
 
 
 def _at(r: BoundReport, level: Level) -> Iterator[str]:
@@ -273,5 +346,14 @@ def document(r: BoundReport) -> Json:
             }
             for v in r.levels
         ],
+        "nested": None if r.inside is None else _nested_json(r.inside),
         "notes": list(b.notes),
     }  # fmt: skip
+
+
+def _nested_json(inside: Inside) -> Json:
+    blocks = [
+        {"rows": b.rows, "columns": b.columns, "steps": b.steps, "loads": n, "exact": inside.exact}
+        for b, n in zip(inside.blocks, inside.loads, strict=True)
+    ]
+    return {"lines": list(inside.lines), "levels": blocks, **({"note": inside.why_not} if inside.why_not else {})}

@@ -36,8 +36,8 @@ from roofdsl.loops.transform import apply
 class Tiling:
     """How to tile: `order` of all loops before it, the two tiled ones (rows, columns); `shape` and `loads` in sympy.
 
-    loads: of the tiled kernel under LRU, where tiles divide the extents. extents: of rows and columns, None where
-    they are not a parameter or a number.
+    loads: of the tiled kernel under LRU, where tiles divide the extents. extents: of rows, columns and the loop whose
+    steps stream past, None where they are not a parameter or a number.
     """
 
     order: tuple[str, ...]
@@ -78,7 +78,7 @@ def tiling(bound: Bound) -> Tiling:
     executions = flow.statements[0].domain
     total = expression(count(flow, executions))
     held_size = expression(count(flow, _shadow(executions, [loop.var for loop in loops].index(stream))))
-    extents = tuple(_extent(loop) for v in (rows, columns) for loop in loops if loop.var == v)
+    extents = tuple(_extent(loop) for v in (rows, columns, stream) for loop in loops if loop.var == v)
     return Tiling((*outer, stream, rows, columns), rows, columns, shape, 2 * total / shape + held_size, extents)
 
 
@@ -133,14 +133,23 @@ def sides(elements: int, rows: int | None = None, columns: int | None = None) ->
     return best[1], best[2]
 
 
+def lines(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> tuple[Order | Tile, ...]:
+    """The `order` and `tile` lines of one level of tiles."""
+    span = bound.plain.span
+    return Order(plan.order, span), Tile((plan.rows, plan.columns), (Const(b_i), Const(b_j)), span)
+
+
 def tiled(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> Kernel:
     """The kernel with `order` and `tile` lines added. Raises CommandError where dependences or bounds forbid it."""
+    return tiled_by(bound, lines(bound, plan, b_i, b_j))
+
+
+def tiled_by(bound: Bound, directives: tuple[Order | Tile, ...]) -> Kernel:
+    """The kernel with these lines. Raises CommandError where dependences or bounds forbid them."""
     from roofdsl.analysis.legality import find_reversal
 
     kernel = bound.plain
-    order = Order(plan.order, kernel.span)
-    tile = Tile((plan.rows, plan.columns), (Const(b_i), Const(b_j)), kernel.span)
-    changed = replace(kernel, directives=(order, tile))
+    changed = replace(kernel, directives=directives)
     try:
         apply(changed)
         found, unknown = find_reversal(changed)
@@ -152,8 +161,8 @@ def tiled(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> Kernel:
     return changed
 
 
-def source_of(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> str:
-    """The tiled kernel as canonical `.roof` text. Raises CommandError as `tiled` does."""
+def source_of(bound: Bound, directives: tuple[Order | Tile, ...]) -> str:
+    """The kernel with these lines as canonical `.roof` text. Raises CommandError as `tiled_by` does."""
     from roofdsl.lang import tree
     from roofdsl.lang.format import format_source
     from roofdsl.lang.parse import parse
@@ -162,28 +171,40 @@ def source_of(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> str:
     if bound.untiled or bound.kernel.directives:
         message = f"kernel {bound.kernel.name} is tiled already, by its loops or its directives"
         raise CommandError(message, "give it without them, and `--apply` writes the tile")
-    tiled(bound, plan, b_i, b_j)
+    tiled_by(bound, directives)
     source = bound.kernel.source
-    lines = source.text.splitlines()
+    text = source.text.splitlines()
     (found,) = [
         item for item in parse(source).items if isinstance(item, tree.Kernel) and item.name.text == bound.kernel.name
     ]
     first = next(i for i in found.body if isinstance(i, tree.For))
-    sizes = str(b_i) if b_i == b_j else f"{b_i}, {b_j}"
     indent = " " * (first.span.column - 1)
-    added = [f"{indent}order {', '.join(plan.order)}", f"{indent}tile {plan.rows}, {plan.columns} by {sizes}"]
-    text = [
-        *lines[found.span.line - 1 : first.span.line - 1],
-        *added,
-        *lines[first.span.line - 1 : found.span.end_line],
+    changed = [
+        *text[found.span.line - 1 : first.span.line - 1],
+        *(indent + written(line) for line in directives),
+        *text[first.span.line - 1 : found.span.end_line],
     ]
-    return format_source(Source(source.name, "\n".join(text) + "\n"))
+    return format_source(Source(source.name, "\n".join(changed) + "\n"))
+
+
+def written(line: Order | Tile) -> str:
+    """A line as a file has it."""
+    loops = ", ".join(line.loops)
+    if isinstance(line, Order):
+        return f"order {loops}"
+    sizes = list(dict.fromkeys(map(str, line.sizes)))
+    return f"tile {loops} by {', '.join(sizes if len(sizes) == 1 else map(str, line.sizes))}"
 
 
 def sides_at(plan: Tiling, params: Mapping[str, int], elements: int) -> tuple[int, int]:
     """`sides` for the extents at `params`, as far as these are given."""
-    extents = []
-    for extent in plan.extents:
-        value = None if extent is None else extent.subs({parameter(n): v for n, v in params.items()})
-        extents.append(int(value) if value is not None and value.is_Integer else None)
-    return sides(elements, *extents)
+    rows, columns, _ = extents_at(plan, params)
+    return sides(elements, rows, columns)
+
+
+def extents_at(plan: Tiling, params: Mapping[str, int]) -> tuple[int | None, int | None, int | None]:
+    """Iterations of the loops over rows, columns and steps at `params`; None where these do not give them."""
+    values = {parameter(n): v for n, v in params.items()}
+    found = [None if e is None else e.subs(values) for e in plan.extents]
+    rows, columns, steps = [int(v) if v is not None and v.is_Integer else None for v in found]
+    return rows, columns, steps

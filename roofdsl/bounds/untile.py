@@ -14,8 +14,17 @@ def untiled(kernel: Kernel) -> Kernel:
     """`kernel` (directives applied) with `for kk in range(a, z, b), k in range(kk, kk + b)` as `for k in range(a, z)`.
 
     Only in one perfect nest, where the extent is a multiple of the tile or cut off at z, the tile loop's variable is
-    used nowhere else, and tiling the result again is found legal. Otherwise the kernel itself.
+    used nowhere else, and tiling the result again is found legal. Otherwise the kernel itself. Tiles in tiles go
+    from the inside out.
     """
+    while True:
+        plain = _without_tiles(kernel)
+        if plain is kernel:
+            return kernel
+        kernel = plain
+
+
+def _without_tiles(kernel: Kernel) -> Kernel:
     if len(kernel.body) != 1 or not isinstance(kernel.body[0], For):
         return kernel
     nest = [kernel.body[0]]
@@ -50,14 +59,24 @@ def untiled(kernel: Kernel) -> Kernel:
 def _covers(kernel: Kernel, over: For, inside: For) -> bool:
     """Whether the tiles of `over` are whole, or cut off at its stop."""
     end = add(Sym(over.var), over.step)
+    if inside.step != Const(1):
+        return False
     if isinstance(inside.stop, Min):
-        return set(inside.stop.terms) == {end, over.stop}
-    if affine(inside.stop) != affine(end) or inside.step != Const(1):
+        own = set(inside.stop.terms) - {end}
+        around = set(over.stop.terms) if isinstance(over.stop, Min) else {over.stop}
+        return end in inside.stop.terms and own <= around and all(_ends_tile(over, stop) for stop in around - own)
+    if affine(inside.stop) != affine(end):
         return False
     extent = affine(sub(over.stop, over.start)).expression()
     if isinstance(extent, Const) and isinstance(over.step, Const):
         return extent.value % over.step.value == 0
     return Compare("==", Mod(extent, over.step), Const(0)) in kernel.assumptions
+
+
+def _ends_tile(over: For, stop: IntExpr) -> bool:
+    """Whether a tile ends at `stop`, where the tiles are themselves in one: what cuts them off cuts no tile."""
+    extent = affine(sub(stop, over.start)).expression()
+    return isinstance(extent, Const) and isinstance(over.step, Const) and extent.value % over.step.value == 0
 
 
 def _used(body: Sequence[Node], name: str) -> bool:

@@ -15,6 +15,7 @@ from roofdsl.loops.model import Kernel
 @size_option("--cache", "Fast memory, such as 32KiB: the bound, this schedule and the tile at the sizes given.")
 @click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="At every cache of a machine.")
 @click.option("--steps", is_flag=True, help="The argument, step by step.")
+@click.option("--nested", is_flag=True, help="Tiles in tiles, for all caches of --machine at once; also with --apply.")
 @click.option("--apply", "write", is_flag=True, help="Print the tiled kernel as .roof (needs --cache or --machine).")
 @json_option
 def bound(
@@ -24,6 +25,7 @@ def bound(
     cache: int | None,
     machine_name: str | None,
     steps: bool,
+    nested: bool,
     write: bool,
     as_json: bool,
 ) -> None:
@@ -32,6 +34,8 @@ def bound(
         raise click.UsageError("--cache and --machine both say how large fast memory is; give one of them")
     if write and as_json:
         raise click.UsageError("--apply and --json are two outputs; give one of them")
+    if nested and machine_name is None:
+        raise click.UsageError("--nested is for the caches of a machine: give --machine M")
     caches = _caches(cache, machine_name)
     if write and not caches:
         raise click.UsageError("--apply needs the size of fast memory: --cache SIZE or --machine M")
@@ -41,9 +45,9 @@ def bound(
 
     pairs = [(kernel, _values(kernel, own)) for kernel, own in kernels_of(chosen, settings)]
     if write:
-        click.echo("\n".join(_applied(kernel, values, caches[-1][1]) for kernel, values in pairs), nl=False)
+        click.echo("\n".join(_applied(kernel, values, caches, nested) for kernel, values in pairs), nl=False)
         return
-    found = [report(lower_bound(kernel, values), values, caches) for kernel, values in pairs]
+    found = [report(lower_bound(kernel, values), values, caches, nested) for kernel, values in pairs]
     if as_json:
         documents = [document(r) for r in found]
         show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
@@ -73,17 +77,23 @@ def _caches(cache: int | None, machine_name: str | None) -> tuple[tuple[str, int
     return caches
 
 
-def _applied(kernel: Kernel, values: dict[str, int], cache_bytes: int) -> str:
-    """The tiled kernel as text. Raises CommandError where no tile is known."""
+def _applied(kernel: Kernel, values: dict[str, int], caches: tuple[tuple[str, int], ...], nested: bool) -> str:
+    """The tiled kernel as text: for the last cache, or for all. Raises CommandError where no tile is known."""
+    from roofdsl.bounds import nested as tiles_in_tiles
     from roofdsl.bounds.bound import bound as lower_bound
-    from roofdsl.bounds.tiles import NoTiling, sides_at, source_of, tiling
+    from roofdsl.bounds.tiles import NoTiling, lines, sides_at, source_of, tiling
 
+    widths = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
     found = lower_bound(kernel, values)
     try:
         plan = tiling(found)
+        if len(widths) != 1:
+            raise CommandError(
+                f"kernel {kernel.name} has elements of different sizes", "a tile is known for one size only"
+            )
+        elements = [size // min(widths) for _, size in caches]
+        if nested:
+            return source_of(found, tiles_in_tiles.lines(found, plan, tiles_in_tiles.nested(plan, values, elements)))
+        return source_of(found, lines(found, plan, *sides_at(plan, values, elements[-1])))
     except NoTiling as error:
         raise CommandError(f"no tile is known for kernel {kernel.name}: {error}") from None
-    widths = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
-    if len(widths) != 1:
-        raise CommandError(f"kernel {kernel.name} has elements of different sizes", "a tile is known for one size only")
-    return source_of(found, plan, *sides_at(plan, values, cache_bytes // widths.pop()))

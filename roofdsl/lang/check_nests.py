@@ -13,10 +13,14 @@ from roofdsl.lang.scope import Scope, tile_name
 
 @dataclass
 class Nest:
-    """The loops of a maximal perfect nest, outermost first; `clauses` are those of the file among them."""
+    """The loops of a maximal perfect nest, outermost first; `clauses` are those of the file among them.
+
+    tiles: the sizes of the loops over tiles.
+    """
 
     names: list[str]
     clauses: dict[str, tree.Clause]
+    tiles: dict[str, tree.Expr]
 
 
 def nests(body: Sequence[tree.Item]) -> list[Nest]:
@@ -28,7 +32,7 @@ def nests(body: Sequence[tree.Item]) -> list[Nest]:
             if isinstance(item, tree.If):
                 pending += [branch.body for branch in item.branches] + [item.orelse]
             elif isinstance(item, tree.For):
-                nest = Nest([], {})
+                nest = Nest([], {}, {})
                 inner: tree.Item = item
                 while isinstance(inner, tree.For):
                     last = inner
@@ -75,14 +79,25 @@ class Nests:
                 nest.names = names
             return
         added = []
-        for loop in item.loops:
-            clause = nest.clauses.get(loop.text)
-            if clause is not None and len(clause.args) == 3 and getattr(clause.args[2], "value", None) != 1:
-                message = f"`tile` needs the loop `{loop.text}` to have a step of 1"
-                self.report.error("tile-bounds", message, loop.span, f"its step is given in line {clause.span.line}")
+        sizes = item.sizes * len(item.loops) if len(item.sizes) == 1 else item.sizes
+        for loop, size in zip(item.loops, sizes, strict=False):
+            self._step(nest, loop, size)
             added.append(tile_name(loop.text, self.taken))
             self.taken.add(added[-1])
+            nest.tiles[added[-1]] = size
         nest.names = added + nest.names
+
+    def _step(self, nest: Nest, loop: tree.Name, size: tree.Expr) -> None:
+        """A loop with a step other than 1 has whole steps in a tile."""
+        clause = nest.clauses.get(loop.text)
+        step = clause.args[2] if clause is not None and len(clause.args) == 3 else nest.tiles.get(loop.text)
+        every, number = getattr(step, "value", None), getattr(size, "value", None)
+        if step is None or every == 1 or not isinstance(every, int) or not isinstance(number, int) or every <= 0:
+            return
+        if number % every:
+            message = f"`tile` of the loop `{loop.text}` needs a multiple of its step, {every}, and {number} is none"
+            where = f"its step is given in line {step.span.line}"
+            self.report.error("tile-bounds", message, loop.span, where)
 
     def _nest(self, item: tree.Tile | tree.Order, word: str) -> Nest | None:
         every = [name for nest in self.nests for name in nest.names]

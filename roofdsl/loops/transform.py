@@ -148,8 +148,16 @@ class _Tiling:
         return outside + list(inside.values())
 
     def _strip(self, loop: For, size: IntExpr, ranges: dict[str, Range]) -> tuple[For, For]:
-        if loop.step != Const(1):
-            message = f"`tile` needs the loop `{loop.var}` to have a step of 1, and it is {loop.step}"
+        if not self._multiple(size, loop.step):
+            message = (
+                f"`tile` of the loop `{loop.var}` needs a multiple of its step, {loop.step}: {size} is not known as one"
+            )
+            raise InputError(self.kernel.source, [Diagnostic("tile-bounds", message, self.tile.span)])
+        own = (loop.start.symbols() | loop.stop.symbols()) & ranges.keys()
+        if loop.step != Const(1) and own:
+            message = (
+                f"the loop `{loop.var}` cannot be tiled: its step is {loop.step}, and its bounds depend on `{min(own)}`"
+            )
             raise InputError(self.kernel.source, [Diagnostic("tile-bounds", message, self.tile.span)])
         name = tile_name(loop.var, self.taken)
         self.taken.add(name)
@@ -160,22 +168,31 @@ class _Tiling:
             raise InputError(self.kernel.source, [Diagnostic("tile-bounds", message, self.tile.span)]) from None
         over = For(name, start, stop, size, loop.parallel, (), loop.span)
         end = add(Sym(name), size)
-        if (loop.start.symbols() | loop.stop.symbols()) & ranges.keys():
+        if own:
             return over, replace(loop, start=maximum(Sym(name), loop.start), stop=minimum(loop.stop, end))
         if self._whole(loop, size):
             return over, replace(loop, start=Sym(name), stop=end)
         return over, replace(loop, start=Sym(name), stop=minimum(loop.stop, end))
 
     def _whole(self, loop: For, size: IntExpr) -> bool:
-        """Whether the extent is known to be a multiple of the tile: by numbers, or by an assumption that says so."""
-        extent = affine(sub(loop.stop, loop.start)).expression()
-        if isinstance(extent, Const) and isinstance(size, Const):
-            return extent.value % size.value == 0
+        """Whether the extent is known to be a multiple of the tile."""
+        return self._multiple(affine(sub(loop.stop, loop.start)).expression(), size)
+
+    def _multiple(self, whole: IntExpr, part: IntExpr) -> bool:
+        """Whether `whole` is a multiple of `part`: by numbers, or by an assumption that says so."""
+        if part == Const(1) or whole == part:
+            return True
+        if isinstance(whole, Const):
+            return _divides(part, whole)
         for assumption in self.kernel.assumptions:
             match assumption:
                 case Compare("==", Mod(numerator, divisor), Const(0)) | Compare(
                     "==", Const(0), Mod(numerator, divisor)
                 ):
-                    if divisor == size and affine(numerator).expression() == extent:
+                    if affine(numerator).expression() == whole and (divisor == part or _divides(part, divisor)):
                         return True
         return False
+
+
+def _divides(part: IntExpr, whole: IntExpr) -> bool:
+    return isinstance(part, Const) and isinstance(whole, Const) and whole.value % part.value == 0

@@ -6,7 +6,7 @@ import pytest
 
 from roofdsl.analysis.at import traffic_at
 from roofdsl.bounds.bound import Bound, bound
-from roofdsl.bounds.tiles import Tiling, sides, source_of, tiled, tiling
+from roofdsl.bounds.tiles import Tiling, lines, sides, source_of, tiled, tiling
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
@@ -72,7 +72,7 @@ def test_extents_are_shared_out_evenly() -> None:
 
 
 def test_written_as_text(gemm: tuple[Bound, Tiling]) -> None:
-    text = source_of(*gemm, 12, 13)
+    text = source_of(gemm[0], lines(*gemm, 12, 13))
     assert "    order k, i, j\n    tile i, j by 12, 13\n" in text
     again = kernel_of(text)
     params = {"m": 24, "n": 26, "p": 40}

@@ -133,8 +133,33 @@ def test_tiling_of_any_affine_nest(
 
 
 @pytest.mark.parametrize(
+    "directives", ["tile i, j by 2, 3\ntile jj, ii by 6", "tile i by 2\ntile ii by 4\ntile iiii by 8", "tile i by m"]
+)
+@pytest.mark.parametrize("n", [1, 7, 12, 25])
+def test_tiles_of_tiles(directives: str, n: int) -> None:
+    step = ", 1" if "m" not in directives else ", m"
+    k = lowered(directives, f"for i in range(0, n{step}), j in range(5): y[i] = j")
+    env = {"n": n, "m": 3}
+    assert sorted(points(apply(k), env, "ij"), key=str) == sorted(points(k, env, "ij"), key=str)
+
+
+def test_tiles_of_tiles_go_tile_by_tile() -> None:
+    k = lowered("tile i, j by 1\ntile jj by 2\ntile jjjj by 4", "for i in range(2), j in range(6): y[i] = j")
+    assert loops_of(apply(k))[:3] == ["jjjjjjjj 0 6 4", "jjjj jjjjjjjj min(jjjjjjjj + 4, 6) 2", "ii 0 2 1"]
+    done = [j for _, j in points(apply(k), {"n": 9}, "j")]
+    assert done == [0, 1, 0, 1, 2, 3, 2, 3, 4, 5, 4, 5]
+    assert points(apply(k), {"n": 9}, "ij")[1][1:] == (0, 1)
+
+
+@pytest.mark.parametrize(
     ("directives", "loops", "message"),
     [
+        ("tile i by m\ntile ii by 6", "for i in range(n): y[i] = 1", "a multiple of its step, m: 6"),
+        (
+            "tile j by 4",
+            "for i in range(1, n), j in range(i, n, 2): y[i] = 1",
+            "its step is 2, and its bounds depend on",
+        ),
         ("order j, i", "for i in range(n), j in range(i): y[i] = j", "`j` cannot stand outside `i`"),
         ("tile i, j by 8", "for i in range(n), j in range(i // 2): y[i] = j", "depend on other loops through"),
         ("tile i by 4\norder i, ii", "for i in range(n): y[i] = 1", "`i` cannot stand outside `ii`"),

@@ -1,0 +1,148 @@
+"""Tiles in tiles: a product's loops for several caches at once, each tile made of whole tiles of the level before.
+
+Level l holds a block of b_i x b_j running values for d_l steps of the stream loop, then the next block of the same
+larger block. `order k, i, j`, `tile i, j by b_1`, `tile k by d_1`, `tile ii, jj by b_2`, ... gives, from the outside
+in: blocks of level 2, d_1 steps at a time, in them blocks of level 1, in them the steps. Level l loads
+
+    |C| * steps / d_l + |A| * columns / b_j + |B| * rows / b_i,     d_L = all steps,
+
+if what is used again is still there. For level 1 that is the condition of one tile (tiles.py). For the others, between
+two uses of a block of level l - 1 lie at most the block of level l, d_(l-1) columns and once more as many for one block
+of the level before, and two times d_(l-1) rows (those of this turn and of the next):
+
+    b_i b_j + d_(l-1) (b_i + b_i' + 2 b_j) <= S_l.
+
+No sizes are the best for all levels: a large d saves loads of level 1 and takes room of level 2. Those are chosen whose
+largest ratio to 2 / sqrt(S) loads per execution is least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+
+from roofdsl.bounds.bound import Bound
+from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, sides, tiled_by
+from roofdsl.lang.scope import tile_name
+from roofdsl.loops.integers import Const
+from roofdsl.loops.model import Kernel, Order, Tile
+
+SHRINK = tuple(k / 20 for k in range(5, 21))
+"""Sides of the innermost tile that are tried, of the largest that fits."""
+
+STEPS = (0.2, 0.25, 0.33, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)
+"""Steps of the stream loop that are tried, of the side of the tile they are for."""
+
+LEAST = 5
+"""Elements that hold a tile of one and what streams past it."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One level: rows x columns of running values, held for `steps` of the stream loop (None: for all)."""
+
+    rows: int
+    columns: int
+    steps: int | None
+
+
+def nested(plan: Tiling, params: Mapping[str, int], elements: Sequence[int]) -> tuple[Block, ...]:
+    """The blocks for caches of so many elements, the smallest first. Raises NoTiling.
+
+    Extents count as far as `params` gives them.
+    """
+    if len(plan.order) != 3:
+        raise NoTiling("its product is in further loops, for which no tiles in tiles are known")
+    if len(elements) < 2 or any(a >= b for a, b in pairwise(elements)):
+        raise NoTiling("tiles in tiles are for two caches or more, each larger than the one before")
+    if elements[0] < LEAST:
+        raise NoTiling(f"the first cache holds fewer than {LEAST} elements")
+    extents = extents_at(plan, params)
+    square = min(sides(elements[0], extents[0], extents[1]))
+    best: tuple[tuple[float, float], tuple[Block, ...]] | None = None
+    for side in sorted({max(1, int(square * f)) for f in SHRINK}):
+        for blocks in _grown((Block(side, side, None),), elements, extents):
+            ratios = [r / (2 / sqrt(s)) for r, s in zip(rates(blocks, extents), elements, strict=True)]
+            cost = max(ratios), sum(ratios)
+            if best is None or cost < best[0]:
+                best = cost, blocks
+    assert best is not None
+    return best[1]
+
+
+def _grown(
+    blocks: tuple[Block, ...], elements: Sequence[int], extents: Sequence[int | None]
+) -> Iterator[tuple[Block, ...]]:
+    """All ways to put the blocks so far into blocks of the further levels."""
+    if len(blocks) == len(elements):
+        yield blocks
+        return
+    last, room = blocks[-1], elements[len(blocks)]
+    unit = (blocks[-2].steps if len(blocks) > 1 else None) or 1
+    for steps in sorted({_within(max(1, round(last.columns * f / unit)) * unit, extents[2], unit) for f in STEPS}):
+        held = (*blocks[:-1], Block(last.rows, last.columns, steps))
+        most = int((sqrt((3 * steps) ** 2 + 4 * room) - 3 * steps) / 2)
+        for rows in {max(1, most // last.rows + more) * last.rows for more in (-1, 0, 1)}:
+            own = _within(rows, extents[0], last.rows)
+            wide = (room - steps * (own + last.rows)) // (own + 2 * steps) // last.columns * last.columns
+            columns = _within(wide, extents[1], last.columns)
+            if columns > 0:
+                yield from _grown((*held, Block(own, columns, None)), elements, extents)
+
+
+def _within(size: int, extent: int | None, unit: int) -> int:
+    """No larger than the extent in whole units."""
+    return size if extent is None else min(size, -(-extent // unit) * unit)
+
+
+def rates(blocks: Sequence[Block], extents: Sequence[int | None]) -> list[float]:
+    """Loads per execution of every level, at most."""
+    rows, columns, steps = extents
+    found = []
+    for block in blocks:
+        every = _per(block.steps, steps) if block.steps else (1 / steps if steps else 0.0)
+        found.append(every + _per(block.rows, rows) + _per(block.columns, columns))
+    return found
+
+
+def _per(size: int, extent: int | None) -> float:
+    return 1 / size if extent is None else -(-extent // size) / extent
+
+
+def most_loads(blocks: Sequence[Block], extents: Sequence[int]) -> list[int]:
+    """Loads of every level, at most (by the conditions above)."""
+    rows, columns, steps = extents
+    found = []
+    for block in blocks:
+        turns = 1 if block.steps is None else -(-steps // block.steps)
+        held = rows * columns * turns
+        found.append(held + rows * steps * -(-columns // block.columns) + columns * steps * -(-rows // block.rows))
+    return found
+
+
+def lines(bound: Bound, plan: Tiling, blocks: Sequence[Block]) -> tuple[Order | Tile, ...]:
+    """The `order` and `tile` lines."""
+    kernel = bound.plain
+    taken = {p.name for p in kernel.parameters} | {a.name for a in kernel.arrays} | set(plan.order)
+    names = {v: v for v in plan.order}
+    found: list[Order | Tile] = [Order(plan.order, kernel.span)]
+
+    def tile(sizes: Mapping[str, int]) -> None:
+        found.append(Tile(tuple(names[v] for v in sizes), tuple(map(Const, sizes.values())), kernel.span))
+        for v in sizes:
+            names[v] = tile_name(names[v], taken)
+            taken.add(names[v])
+
+    stream = plan.order[-3]
+    for block in blocks:
+        tile({plan.rows: block.rows, plan.columns: block.columns})
+        if block.steps is not None:
+            tile({stream: block.steps})
+    return tuple(found)
+
+
+def nested_kernel(bound: Bound, plan: Tiling, blocks: Sequence[Block]) -> Kernel:
+    """The kernel with these lines. Raises CommandError where dependences or bounds forbid them."""
+    return tiled_by(bound, lines(bound, plan, blocks))
