@@ -61,16 +61,22 @@ def _in_flight(found: LatencyCeiling) -> str:
     return needed + (f": at most {show_bandwidth(found.bytes_per_s)}" if found.binds else "")
 
 
+SMALL_SHARE = Fraction(1, 1000)
+"""Of the operations: kinds of fewer are named together, where there are several."""
+
+
 def _mix(p: Prediction) -> str:
     """`75 % fma, 25 % add; 60 % of instructions fused`: the share of each class in the operations.
 
     With several types the fused instructions are those of the dominant type.
     """
     several = len({part.type for part in p.parts}) > 1
-    shares = ", ".join(
-        f"{show_number(Fraction(100 * part.operations, p.work), 3)} % {part.type + ' ' if several else ''}{part.cls}"
-        for part in p.parts
-    )
+    named = [(f"{part.type + ' ' if several else ''}{part.cls}", Fraction(part.operations, p.work)) for part in p.parts]
+    small = [share for _, share in named if share < SMALL_SHARE]
+    if len(small) > 1:
+        named = [(name, share) for name, share in named if share >= SMALL_SHARE]
+        named.append((f"{len(small)} others", sum(small, Fraction(0))))
+    shares = ", ".join(f"{show_number(100 * share, 3)} % {name}" for name, share in named)
     of = f"{p.type} " if several else ""
     return shares + (f"; {show_number(100 * p.fma_fraction, 3)} % of {of}instructions fused" if p.fma_fraction else "")
 
