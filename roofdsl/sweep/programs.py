@@ -109,6 +109,7 @@ class ProgramPlan:
         kept = [level for level in plans[0].levels if all(level.name in p.level_names for p in plans)]
         kinds = {tuple(bool(level.directions) for level in p.levels) for p in plans}
         self._apart = len(kinds) > 1  # times of levels add only where loads and stores are apart for all
+        self._apart |= bool(swept.lowered.exchanges)  # the time of a collective is not linear in its array
         self.level_names = tuple(level.name for level in kept)
         self.moves_only = all(p.moves_only for p in plans)
         self.launch_s = machine.launch_s or Fraction(0)

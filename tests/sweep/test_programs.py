@@ -12,6 +12,7 @@ from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.source import Source
 from roofdsl.loops.launched import program_at
 from roofdsl.loops.load import kernel, load_file
+from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_at
@@ -140,6 +141,19 @@ def test_counted_programs(tmp_path: Path) -> None:
     assert meaning_of(again) == meaning_of(task)
     (second,) = journaled(_never, Journal(tmp_path / "j"))([again])
     assert second.row == first.row == solve(task).row
+
+
+def test_collectives_are_counted() -> None:
+    checked, on = file("llama_parallel"), load_machine("h100_sxm")
+    program = swept_program(checked, "vocabulary_parallel", {})
+    ranges = {"batch": (4,), "d": (512,), "words": (4096,), "p": (2, 4)}
+    found = sweep([Variant(program, {})], ranges, [on], Options())
+    assert found.counted == 2 and not found.failures
+    for place, p in enumerate((2, 4)):
+        at = program_at(checked, program.name, {n: v[0] for n, v in ranges.items()} | {"p": p})
+        total = predict_at(at, on, Options()).total
+        assert found.table.cell("time_s", place) == float(total.expected_s)
+        assert total.links and found.table.cell("bound", place) == total.bound
 
 
 def _never(tasks: Any) -> Any:
