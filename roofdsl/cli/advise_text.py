@@ -63,7 +63,7 @@ def _table(advised: Advised) -> list[str]:
         rows.append(
             (
                 str(number),
-                _short(one, advised.advice),
+                short(one, advised.advice),
                 ("" if one.estimate.exact else "<= ") + show_time(one.estimate.time_s),
                 ("" if one.estimate.exact else ">= ") + f"{_gain(one.gain)}x",
                 ", ".join(map(_lift, one.lifts)),
@@ -77,7 +77,7 @@ def _table(advised: Advised) -> list[str]:
     return lines + [f"  {line}" for line in columns(notes, right=(0,))]
 
 
-def _short(one: Advice, advice: tuple[Advice, ...]) -> str:
+def short(one: Advice, advice: tuple[Advice, ...]) -> str:
     """A chain by the numbers of those of its steps that stand in the table."""
     if len(one.steps) == 1:
         return one.what
@@ -126,15 +126,19 @@ def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) 
         largest = max((p for p in prediction.parts if p.kernel == row.total.kernel), key=lambda p: p.expected_s)
         given = ",".join(f"{n}={v}" for n, v in largest.parameters)
         name = f"{path}:{row.total.kernel}" if Path(path).suffix else row.total.kernel
-        rows.append(
-            (
-                f"{show_number(100 * row.share, 3)} %",
-                row.total.kernel,
-                f"bound by {row.bounds[0]}",
-                f"roofdsl advise {name} --machine {machine.name}" + (f" --set {given}" if given else ""),
-            )
-        )
+        command = f"roofdsl advise {name} --machine {machine.name}" + (f" --set {given}" if given else "")
+        if row.collectives:
+            command = _collective_command(largest, machine)
+        share = f"{show_number(100 * row.share, 3)} %"
+        rows.append((share, row.total.kernel, f"bound by {row.bounds[0]}", command))
     return "\n".join([*lines, *(f"    {line}" for line in columns(rows, right=(0,)))])
+
+
+def _collective_command(p: Prediction, machine: Machine) -> str:
+    """What tells more of a collective of a program."""
+    kind, asked = p.kernel.split()[0].replace("_", "-"), dict(p.parameters)
+    size = f"--bytes {asked['bytes']}B --devices {asked['devices']}"
+    return f"roofdsl collective {kind} {size} --machine {machine.name} --link {p.links[0].name}"
 
 
 def to_json(advised: Advised) -> dict[str, Any]:

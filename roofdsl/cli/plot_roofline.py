@@ -93,10 +93,11 @@ def roofline(
 
 
 def _kernels(program: ProgramPrediction) -> list[Point]:
-    """The kernels of a program as points, each with its share of the time."""
+    """The kernels of a program as points, each with its share of the time; collectives are under no roof."""
     return [
         explained_point(row.total, f"{row.total.kernel}, {show_number(100 * row.share, 2)} %")
         for row in program.by_kernel
+        if not row.collectives
     ]
 
 

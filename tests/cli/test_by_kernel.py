@@ -45,6 +45,15 @@ def test_points_are_the_kernels_totals(drawn: list[Point]) -> None:
     assert drawn[1].label == "attention_products, 54 %"
 
 
+def test_collectives_are_no_points(drawn: list[Point], tmp_path: Path) -> None:
+    file = tmp_path / "two.roof"
+    kernel = "kernel add(n):\n    in x: f32[n]\n    inout y: f32[n]\n    for i in range(n):\n        y[i] += x[i]\n"
+    file.write_text(f"{kernel}program two(n):\n    run add(n)\n    collective all_reduce y: f32[n] among 4\n")
+    line = f"{file} --machine h100_sxm --set n=1000 --by-kernel -o out.svg"
+    plot_roofline.roofline.main(line.split(), standalone_mode=False)
+    assert [point.label.partition(",")[0] for point in drawn] == ["two", "add"]
+
+
 def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point]) -> None:
     line = "attention_flash --machine h100_sxm --unit tensor -o out.svg"
     plot_roofline.roofline.main(line.split(), standalone_mode=False)
