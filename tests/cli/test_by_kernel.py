@@ -51,7 +51,7 @@ def test_collectives_are_no_points(drawn: list[Point], tmp_path: Path) -> None:
     file.write_text(f"{kernel}program two(n):\n    run add(n)\n    collective all_reduce y: f32[n] among 4\n")
     line = f"{file} --machine h100_sxm --set n=1000 --by-kernel -o out.svg"
     plot_roofline.roofline.main(line.split(), standalone_mode=False)
-    assert [point.label.partition(",")[0] for point in drawn] == ["two", "add"]
+    assert [point.label.partition(",")[0] for point in drawn] == ["two (NVLink)", "add"]
 
 
 def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point]) -> None:
