@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 import click
 
 from roofdsl.advise.advise import EFFORT_S, Advised, advise
 from roofdsl.advise.program import advise_program
+from roofdsl.cli.advise_plot import plot_advice
 from roofdsl.cli.advise_text import describe, to_json, where_time_goes
 from roofdsl.cli.options import (
+    Chosen,
     choose,
     json_option,
     kernels_of,
@@ -26,6 +29,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
+from roofdsl.plot.board import check_format
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import ProgramPrediction
 
@@ -40,6 +44,7 @@ from roofdsl.predict.program import ProgramPrediction
 @click.option("--keep-rounding", is_flag=True, help="No change that rounds differently.")
 @click.option("--all", "show_all", is_flag=True, help="Also what was tried and gains nothing.")
 @click.option("--apply", "apply_number", type=click.IntRange(1), metavar="N", help="Print the kernel changed as in N.")
+@click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the times, by what bounds each, as bars.")
 @click.option(
     "--effort",
     type=click.FloatRange(0.1, 600),
@@ -60,6 +65,7 @@ def command(
     keep_rounding: bool,
     show_all: bool,
     apply_number: int | None,
+    plot: str | None,
     effort: float,
     as_json: bool,
 ) -> None:
@@ -71,10 +77,11 @@ def command(
     machine = load_machine(machine_name)
     chosen = choose(file)
     options = Options(traffic, unit, ceilings)
-    if apply_number is not None and len(chosen.kernels) + len(chosen.programs) != 1:
-        raise CommandError(
-            "--apply needs one kernel", f"pick one, such as {file}:{(*chosen.kernels, *chosen.programs)[0]}"
-        )
+    if apply_number is not None:
+        _require_one(chosen, file, "--apply")
+    if plot is not None:
+        _require_one(chosen, file, "--plot")
+        check_format(Path(plot))
     how = partial(advise, machine=machine, options=options, keep_rounding=keep_rounding, effort_s=effort)
     found = [_with_bar(how, chosen.checked.kernels[k.name], k, own) for k, own in kernels_of(chosen, settings)]
     programs = [
@@ -82,6 +89,9 @@ def command(
         for name in chosen.programs
     ]
     everything = [*found, *(advised for advised, _ in programs)]
+    if plot is not None:
+        own = next((lowered for lowered, _ in kernels_of(chosen, settings)), None)
+        plot_advice(Path(plot), everything[0], machine, own)
     if apply_number is not None:
         click.echo(_changed(everything[0], apply_number), nl=False)
     elif as_json:
@@ -91,6 +101,12 @@ def command(
         click.echo("\n\n".join(_texts(found, programs, machine, show_all, file)))
     for message in dict.fromkeys(w for a in everything for w in a.now.prediction.warnings):
         warn(message)
+
+
+def _require_one(chosen: Chosen, file: str, option: str) -> None:
+    names = (*chosen.kernels, *chosen.programs)
+    if len(names) != 1:
+        raise CommandError(f"{option} needs one kernel", f"pick one, such as {file}:{names[0]}")
 
 
 def _with_bar(

@@ -1,0 +1,21 @@
+"""The time that no order of a kernel's executions gets below: fewest loads, at the memory's bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+
+
+def least_memory_s(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Fraction | None:
+    """Seconds for the lower bound on loads into the caches (`roofdsl bound`); None without caches or arrays."""
+    from roofdsl.bounds.bound import bound
+
+    sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
+    if not machine.caches or not sizes:
+        return None
+    # elements of the smallest size: as many as can be held, and as few bytes as each can be
+    loads, _ = bound(kernel, values).at(values, machine.caches[-1].size_bytes // min(sizes))
+    return Fraction(loads * min(sizes)) / Fraction(machine.main_memory.bandwidth_bytes_per_s) if loads else None
