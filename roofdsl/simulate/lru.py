@@ -136,7 +136,7 @@ def _simulate(
     stamp = np.zeros(len(links), dtype=np.int32)  # a row for each of links
     tallies = np.zeros((len(layouts), 3), dtype=np.int64)
     totals = np.zeros(TOTALS, dtype=np.int64)
-    capacity = -1 if cache_bytes is None else cache_bytes
+    capacity, longest = -1 if cache_bytes is None else cache_bytes, max([1, *(a.line_bytes for a in layouts)])
 
     warped = None
     if warp and cache_bytes is not None:
@@ -145,7 +145,7 @@ def _simulate(
         warped = prepare(program, cursor, cache_bytes, (links, state, stamp, owner, tallies, totals))
     while cursor[7][STATUS] == RUNNING:
         if warped is None:
-            run_lru(tables, cursor, CHUNK, owner, sizes, capacity, links, state, stamp, tallies, totals)
+            run_lru(tables, cursor, CHUNK, owner, sizes, capacity, longest, links, state, stamp, tallies, totals)
         else:
             warped(tables, cursor, CHUNK, sizes, capacity)
         accesses, steps = int(totals[ACCESSES]), int(totals[STEPS])

@@ -91,9 +91,9 @@ def tables_of(program: Program, first: list[int], per_block: list[int]) -> Table
 
 
 def cursor_of(program: Program) -> Cursor:
-    """The start of a walk: env, stops, stack, flat elements, strides, left, blocks, control, loops.
+    """The start of a walk: env, stops, stack, flat elements, strides, left, blocks, control, loops, quick.
 
-    Of each reference, left are the iterations that it stays in its block.
+    Of each reference, left are the iterations that it stays in its block; quick are those that never stay in one.
 
     A loop that runs over at least LEAST gets, where it begins, its ALARM set to its second iteration (STRIDE further)
     and FRESH to 1; the walk stops with BOUNDARY, and the loop's variable as CULPRIT, where an iteration begins at
@@ -102,9 +102,9 @@ def cursor_of(program: Program) -> Cursor:
     widest = max((count for _, count in program.groups), default=1)
     env = np.zeros(max(1, program.variables), dtype=np.int64)
     work = np.zeros((2, max(program.variables, program.stack, 1)), dtype=np.int64)
-    flat, stride, left, block = (np.zeros(widest, dtype=np.int64) for _ in range(4))
+    flat, stride, left, block, quick = (np.zeros(widest, dtype=np.int64) for _ in range(5))
     loops = np.full((len(env), 4), NEVER, dtype=np.int64)
-    return env, work[0], work[1], flat, stride, left, block, np.zeros(6, dtype=np.int64), loops
+    return env, work[0], work[1], flat, stride, left, block, np.zeros(6, dtype=np.int64), loops, quick
 
 
 def _evaluate_terms(terms: Ints, begin: int, end: int, env: Ints, stack: Ints) -> int:

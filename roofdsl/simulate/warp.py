@@ -325,7 +325,9 @@ def _run_warped(  # noqa: PLR0917
     until = totals[TOUCHES] + budget
     boundaries = 0
     while control[STATUS] == RUNNING and totals[TOUCHES] < until and boundaries < budget:
-        run_lru(tables, cursor, budget, owner, line_bytes, cache_bytes, links, flags, stamp, tallies, totals)
+        run_lru(
+            tables, cursor, budget, owner, line_bytes, cache_bytes, line_bytes[0], links, flags, stamp, tallies, totals
+        )
         if control[STATUS] == BOUNDARY:
             boundaries += 1
             at_boundary(tables, cursor, second, cache, loops, names)
