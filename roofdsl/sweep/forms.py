@@ -12,16 +12,19 @@ from math import gcd
 from typing import Any, Literal, TypeVar
 
 from roofdsl.analysis.at import scalar_bytes
-from roofdsl.analysis.closed import Bytes, ClosedForms, NoClosedForm
+from roofdsl.analysis.closed import ClosedForms, NoClosedForm
 from roofdsl.analysis.operations import StatementOperations
+from roofdsl.analysis.traffic import Bytes, TermBytes
 from roofdsl.loops.accesses import Access, accesses, statements
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import repeated
 from roofdsl.polyhedral.cases import Cases
 from roofdsl.polyhedral.library import TooHard
 from roofdsl.polyhedral.sizes import NotAffine
+from roofdsl.polyhedral.terms import Terms
 from roofdsl.sweep.assumed import ALIGNED, Assumed, NotUnderstood
 from roofdsl.sweep.numeric import Form, Points, combined, full
+from roofdsl.sweep.sums import SumForm
 
 T = TypeVar("T")
 Part = Literal["total", "loads", "stores"]
@@ -33,7 +36,7 @@ WORK, QUICK = 2_000_000, 500_000
 class Known:
     """A form, times an integer, and where it holds."""
 
-    def __init__(self, form: Form, assumed: Assumed, factor: int = 1) -> None:
+    def __init__(self, form: Form | SumForm, assumed: Assumed, factor: int = 1) -> None:
         self.form, self.assumed, self.factor = form, assumed, factor
 
     def values(self, points: Points) -> Any:
@@ -47,7 +50,7 @@ class KernelForms:
     def __init__(self, kernel: Kernel, given: Mapping[str, int]) -> None:
         self.kernel, self.given = kernel, dict(given)
         self._closed: dict[tuple[int | None, int], ClosedForms | None] = {}
-        self._bytes: dict[tuple[object, ...], Bytes | None] = {}
+        self._bytes: dict[tuple[object, ...], Bytes | TermBytes | None] = {}
         self._known: dict[tuple[object, ...], Known | None] = {}
 
     def _forms(self, line_bytes: int | None, operations: int = WORK) -> ClosedForms | None:
@@ -101,7 +104,11 @@ class KernelForms:
     ) -> Known | None:
         """Q(Z). Raises CommandError for a cache smaller than a line."""
         key = ("cache", cache_bytes, convention)
-        return self._part(key, line_bytes, part, lambda f: f.at_cache(cache_bytes, convention))
+        by_cases = self._part(key, line_bytes, part, lambda f: f.at_cache(cache_bytes, convention))
+        if by_cases is not None:
+            return by_cases
+        key = ("cache, terms", cache_bytes, convention)
+        return self._part(key, line_bytes, part, lambda f: f.at_every_cache(convention, cache_bytes))
 
     def scalar_stores(self) -> int:
         """Bytes of scalars stored, which `compulsory` in the convention `once` has in it and no cache holds."""
@@ -124,11 +131,15 @@ class KernelForms:
         return all(len(kinds) == 1 or name in updated for name, kinds in first.items())
 
     def _part(
-        self, key: tuple[object, ...], line_bytes: int | None, part: Part, find: Callable[[ClosedForms], Bytes]
+        self,
+        key: tuple[object, ...],
+        line_bytes: int | None,
+        part: Part,
+        find: Callable[[ClosedForms], Bytes | TermBytes],
     ) -> Known | None:
         where = (*key, line_bytes)
         if where not in self._bytes:
-            operations = QUICK if key[0] == "cache" else WORK
+            operations = WORK if key[0] == "compulsory" else QUICK
             self._bytes[where] = self._tried(line_bytes, find, operations)
         if (*where, part) not in self._known:
             found = self._bytes[where]
@@ -142,13 +153,14 @@ class KernelForms:
         except (NoClosedForm, TooHard):
             return None
 
-    def _ready(self, cases: Cases | None, line_bytes: int | None) -> Known | None:
+    def _ready(self, cases: Cases | Terms | None, line_bytes: int | None) -> Known | None:
         forms = self._forms(line_bytes)
         if cases is None or forms is None:
             return None
         try:
             rows = forms.rows_aligned if ALIGNED in cases.assumes else ()
-            return Known(Form(cases), Assumed(cases.assumes, forms.kernel, rows, line_bytes))
+            form = Form(cases) if isinstance(cases, Cases) else SumForm(cases)
+            return Known(form, Assumed(cases.assumes, forms.kernel, rows, line_bytes))
         except NotUnderstood:
             return None
 

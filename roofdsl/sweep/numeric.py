@@ -34,21 +34,23 @@ class Points:
         self.count, self.exact = count, exact
         self.columns: dict[str, Any] = {}
         self.largest: dict[Atom, float] = {}
-        self.least: dict[str, int] = {}
         for name, column in columns.items():
             if isinstance(column, int):
                 self.columns[name] = column if exact else float(column)
-                self.largest[name], self.least[name] = float(column), column
+                self.largest[name] = float(abs(column))
             else:
                 self.columns[name] = _python_integers(column) if exact else np.asarray(column, dtype=np.float64)
-                self.largest[name] = float(column.max()) if count else 1.0
-                self.least[name] = int(column.min()) if count else 1
+                self.largest[name] = float(max(column.max(), -column.min())) if count else 1.0
             if not exact and self.largest[name] >= EXACT:
                 raise TooLarge
         self._powers: dict[tuple[Atom, int], Any] = {}
         self._floors: dict[Floor, Any] = {}
         self.values: dict[int, Any] = {}
         """Of forms, by identity: the same ones are in the work, the time and the traffic of several levels."""
+
+    def adding(self, name: str, column: Any) -> Points:
+        """The same points with one more column, of integers. Raises TooLarge."""
+        return Points({**self.columns, name: column}, self.count, exact=self.exact)
 
     def power(self, atom: Atom, exponent: int) -> Any:
         """atom ** exponent for a positive exponent; computed once."""
@@ -172,14 +174,15 @@ class Form:
         result = full(0, points)
         left = np.ones(points.count, dtype=bool)
         for alternatives, value in self.cases:
-            here = left if not alternatives else left & _any_of(alternatives, points)
+            here = left if not alternatives else left & any_of(alternatives, points)
             if here.any():
                 result = np.where(here, value.whole(points), result)
                 left = left & ~here
         return result
 
 
-def _any_of(alternatives: Sequence[Sequence[tuple[Polynomial, bool]]], points: Points) -> Any:
+def any_of(alternatives: Sequence[Sequence[tuple[Polynomial, bool]]], points: Points) -> Any:
+    """Where one of the alternatives has all its values at least 0, or exactly 0 where that is said."""
     import numpy as np
 
     found = np.zeros(points.count, dtype=bool)

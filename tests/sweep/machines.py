@@ -31,6 +31,11 @@ machine both_ways:
     ceiling "slow memory" DRAM 31 GB/s
     launch 1.7 us
 
+machine elements:
+{_RATES}
+    cache L1 32 KiB, 1001.7 GB/s
+    memory DRAM 64 GiB, 77.3 GB/s
+
 machine two_pipes:
 {_RATES}
     pipes separate add mul
