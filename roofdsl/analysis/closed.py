@@ -178,11 +178,14 @@ class ClosedForms:
         """The reuse whose pieces make up the plateaus."""
         return self._guard(lambda: exact_domains(self._reuse))
 
-    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
-        """The traffic of a cache of `cache_bytes`. Raises CommandError for one smaller than a line."""
+    def at_cache(self, cache_bytes: int, convention: Traffic, operations: int | None = None) -> Bytes:
+        """The traffic of a cache of `cache_bytes`, within `operations`, by default all there are.
+
+        Raises CommandError for a cache smaller than a line.
+        """
         check_cache(self.kernel, cache_bytes, self.line_bytes)
         large: list[Quasi] = []
-        return self._through(Quasi.constant(cache_bytes), {}, convention, large)
+        return self._through(Quasi.constant(cache_bytes), {}, convention, large, operations=operations)
 
     def at_any_cache(self, convention: Traffic) -> Bytes:
         """Q(Z): the traffic in the kernel's parameters and `Z`, the bytes of the cache, a multiple of the smallest
@@ -196,7 +199,9 @@ class ClosedForms:
         found = self._through(Quasi.symbol(CAPACITY) * unit, meaning, convention, None, known[0])
         return found.assuming((*multiple, known[1]))
 
-    def at_every_cache(self, convention: Traffic, cache_bytes: int | None = None) -> TermBytes:
+    def at_every_cache(
+        self, convention: Traffic, cache_bytes: int | None = None, operations: int | None = None
+    ) -> TermBytes:
         """Q(Z) for any number of bytes `Z`, or for `cache_bytes`, as a sum of terms, each where its condition holds:
         for kernels of which `at_any_cache`, or `at_cache`, finds no cases that hold together.
         """
@@ -207,7 +212,7 @@ class ClosedForms:
         limit = Quasi.symbol(CACHE) if cache_bytes is None else Quasi.constant(cache_bytes)
         stream, found = self._large, self._reuse
         assumes = (*self._assumes(stream, self._least), *([f"{CACHE} >= {largest}"] if largest else []))
-        return self._guard(lambda: at_every_cache(stream, found, limit, convention, assumes))
+        return self._guard(lambda: at_every_cache(stream, found, limit, convention, assumes), operations)
 
     def _largest_line(self) -> int:
         """Of the arrays, in bytes. Raises NoClosedForm where Z cannot stand for the cache."""
@@ -222,6 +227,8 @@ class ClosedForms:
         convention: Traffic,
         large: list[Quasi] | None,
         known: str = "true",
+        *,
+        operations: int | None = None,
     ) -> Bytes:
         """The traffic of a cache of `cache` bytes, in terms of what has a `meaning`; `known`: isl text on it."""
         stream, found = self._large, self._reuse
@@ -240,7 +247,7 @@ class ClosedForms:
             assumes = (*self._assumes(stream, self._least), *sizes_text)
             return self._bytes(replace(stream, context=context), counted, convention, names, assumes)
 
-        return self._guard(total)
+        return self._guard(total, operations)
 
     @cached_property
     def order(self) -> Growth:
@@ -342,9 +349,9 @@ class ClosedForms:
             out.append("rows aligned")
         return tuple(out)
 
-    def _guard(self, compute: Callable[[], T]) -> T:
+    def _guard(self, compute: Callable[[], T], operations: int | None = None) -> T:
         try:
-            with limited(f"kernel {self.kernel.name}", self._limit):
+            with limited(f"kernel {self.kernel.name}", min(self._limit, operations or self._limit)):
                 return compute()
         except TooHard as error:
             instead = "values at given sizes are found all the same (--set, or `simulate --histogram`)"

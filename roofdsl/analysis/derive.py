@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
 from roofdsl.analysis.at import TrafficAt, traffic_at, work_at
-from roofdsl.analysis.closed import Bytes, ClosedForms, NoClosedForm, Regime
+from roofdsl.analysis.closed import ClosedForms, NoClosedForm
 from roofdsl.analysis.counters import counter_names, counters_at, has_counters
 from roofdsl.analysis.deep import require_legal
-from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
+from roofdsl.analysis.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.analysis.fixed import FixedForms
 from roofdsl.analysis.growth import large_case, tile_names
 from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
 from roofdsl.analysis.setting import check_cache, numbers
 from roofdsl.analysis.steps import statement_texts, steps_of
+from roofdsl.analysis.traffic import Bytes, Regime, TermBytes
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases
+from roofdsl.polyhedral.terms import Terms
 from roofdsl.store.memo import recall
 
 
@@ -103,6 +105,10 @@ def _derive(
     )
 
 
+FOR_CASES, FOR_TERMS = 4_000_000, 12_000_000
+"""Integer-set operations for Q(Z) by cases, where a sum of terms may be found instead, and for that sum."""
+
+
 class _Forms:
     """Closed forms in all parameters, or, where a step has none, with numbers for as few of them as it takes."""
 
@@ -122,17 +128,20 @@ class _Forms:
     def of_array(self, name: str) -> Cases:
         return self.closed.by_array()[name]
 
-    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
-        """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one."""
-        try:
-            return self.closed.at_cache(cache_bytes, convention)
-        except NoClosedForm as error:
-            for values in self._numbers():
-                try:
-                    return self._fixed(values).at_cache(cache_bytes, convention)
-                except NoClosedForm:
-                    continue
-            raise error
+    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes | TermBytes:
+        """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one; where
+        it has no cases that hold together, as a sum of terms.
+        """
+        tries: list[Callable[[], Bytes | TermBytes]] = []
+        tries += [partial(self._fixed_at_cache, values, cache_bytes, convention) for values in self._numbers()]
+        tries += [
+            lambda: self.closed.at_every_cache(convention, cache_bytes, FOR_TERMS),
+            lambda: self.closed.at_cache(cache_bytes, convention),
+        ]
+        return _first([lambda: self.closed.at_cache(cache_bytes, convention, FOR_CASES), *tries])
+
+    def _fixed_at_cache(self, values: dict[str, int], cache_bytes: int, convention: Traffic) -> Bytes:
+        return self._fixed(values).at_cache(cache_bytes, convention)
 
     def _numbers(self) -> list[dict[str, int]]:
         """Numbers for some parameters, from few to many, with a symbol left."""
@@ -210,7 +219,7 @@ def _traffics(forms: _Forms, given: Mapping[str, int] | None, convention: Traffi
         except CommandError as error:
             failure = error.message
 
-    def form() -> Bytes:
+    def form() -> Bytes | TermBytes:
         return forms.closed.compulsory(convention) if cache is None else forms.at_cache(cache, convention)
 
     try:
@@ -222,8 +231,8 @@ def _traffics(forms: _Forms, given: Mapping[str, int] | None, convention: Traffi
         loads, stores, total = (None, None, None) if at is None else (at.loads_bytes, at.stores_bytes, at.bytes)
         return Traffics(*(Quantity(None, None if v is None else Fraction(v), note) for v in (loads, stores, total)))
 
-    def exact(part: Cases, value: int | None) -> Quantity:
-        return Quantity(part, None if value is None else Fraction(value), failure)
+    def exact(part: Cases | Terms, value: int | None) -> Quantity:
+        return _of_form(part, None if value is None else Fraction(value), failure)
 
     if found.loads is None or found.stores is None:
         return Traffics(None, None, exact(found.total, at.bytes if at else None))
@@ -234,14 +243,33 @@ def _traffics(forms: _Forms, given: Mapping[str, int] | None, convention: Traffi
     )
 
 
+def _of_form(form: Cases | Terms, value: Fraction | None = None, note: str = "") -> Quantity:
+    if isinstance(form, Terms):
+        return Quantity(None, value, note or AS_TERMS, form)
+    return Quantity(form, value, note)
+
+
+def _first(tries: Sequence[Callable[[], Bytes | TermBytes]]) -> Bytes | TermBytes:
+    """What the first of `tries` gives that has a closed form. Raises NoClosedForm as the first one does."""
+    failure: NoClosedForm | None = None
+    for way in tries:
+        try:
+            return way()
+        except NoClosedForm as error:
+            failure = failure or error
+    raise failure or NoClosedForm("")
+
+
 def _any_cache(closed: ClosedForms, convention: Traffic) -> Traffics:
     try:
-        found = closed.at_any_cache(convention)
+        found = _first(
+            [lambda: closed.at_any_cache(convention), lambda: closed.at_every_cache(convention, None, FOR_TERMS)]
+        )
     except NoClosedForm as error:
         none = Quantity(None, None, str(error))
         return Traffics(None, None, none) if convention == "once" else Traffics(none, none, none)
-    loads, stores = (None if c is None else Quantity(c) for c in (found.loads, found.stores))
-    return Traffics(loads, stores, Quantity(found.total))
+    loads, stores = (None if c is None else _of_form(c) for c in (found.loads, found.stores))
+    return Traffics(loads, stores, _of_form(found.total))
 
 
 SMALL = 16

@@ -13,30 +13,44 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, constant
 from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.terms import Terms
 
 if TYPE_CHECKING:
     from roofdsl.analysis.steps import Steps
 
 
+AS_TERMS = "a sum of terms, each where its condition holds"
+"""The note of a quantity whose closed form is no partition into cases."""
+
+
 class Quantity(Record):
     """A derived quantity: its closed form (None where none is found, `note` says why) and its value (exact; None
-    where not all parameters have numbers)."""
+    where not all parameters have numbers).
+
+    terms: the closed form where it is a sum of terms, each where its condition holds; `form` is None then.
+    """
 
     form: Cases | None
     value: Fraction | None = None
     note: str = ""
+    terms: Terms | None = None
 
     @property
     def assumes(self) -> tuple[str, ...]:
         """Conditions beyond the kernel's own under which the form holds."""
-        return self.form.assumes if self.form is not None else ()
+        found = self.form or self.terms
+        return found.assumes if found is not None else ()
 
     @property
     def expr(self) -> str | None:
-        """The closed form as text that sympy reads; None where there is none."""
+        """The closed form as text that sympy reads; None where there is none, or it is a sum of terms."""
         return None if self.form is None else form_text(self.form)
 
     def __str__(self) -> str:
+        if self.terms is not None:
+            from roofdsl.analysis.report.terms import terms_lines
+
+            return "\n".join(terms_lines(self.terms))
         return self.expr or f"no closed form: {self.note}"
 
     def sympy(self) -> Any:
@@ -71,6 +85,8 @@ class Ratio(Record):
 
     @property
     def note(self) -> str:
+        if self.denominator.terms is not None and not self.numerator.note:
+            return "it divides by a sum of terms, each where its condition holds"
         return self.numerator.note or self.denominator.note
 
     @property

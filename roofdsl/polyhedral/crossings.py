@@ -99,8 +99,9 @@ class Crossings:
         except CannotCount:
             dims = frozenset(_dims(domain))
             inside = dims & frozenset[str]().union(*(d.names() for d in distances))
+            bent = {n: not all(_is_straight(d.split(dims - {n})[0]) for d in distances) for n in inside}
             # first over those that leave a distance affine with numbers as coefficients
-            for name in sorted(inside, key=lambda n: any(not _is_straight(d.split(dims - {n})[0]) for d in distances)):
+            for name in sorted(inside, key=lambda n: (bent[n], n)):
                 try:
                     return self._summed(domain, distances, name)
                 except CannotCount:

@@ -42,7 +42,9 @@ def caches(of: Kernel, size: dict[str, int], rng: Random, number: int) -> list[i
 def compare(of: Kernel, form: TermBytes, size: dict[str, int], cache: int, convention: Traffic) -> None:
     want = lru.cost(of, lru.residencies(of, size, cache, None), convention)
     env = {**size, CACHE: cache}
-    got = tuple(None if f is None else f.evaluate(env) for f in (form.loads, form.stores, form.total))
+    got: tuple[object, ...] = tuple(
+        None if f is None else f.evaluate(env) for f in (form.loads, form.stores, form.total)
+    )
     assert got == (want.loads, want.stores, want.bytes), f"{of.name} {size} Z={cache} {convention}"
 
 

@@ -86,7 +86,7 @@ def _optional(q: Quantity | None) -> Json | None:
 
 
 def entry(q: Quantity | Ratio) -> Json:
-    """{"expr", "value"} and, where there is something to say, "assumes" and "note"."""
+    """{"expr", "value"} and, where there is something to say, "assumes", "note" and "terms"."""
     out: Json = {
         "expr": q.expr,
         "value": None if q.value is None else number(q.value),
@@ -96,6 +96,10 @@ def entry(q: Quantity | Ratio) -> Json:
     note = q.note or why_none(q)
     if note:
         out["note"] = note
+    if isinstance(q, Quantity) and q.terms is not None:
+        from roofdsl.analysis.report.terms import terms_entry
+
+        out["terms"] = terms_entry(q.terms)
     return out
 
 

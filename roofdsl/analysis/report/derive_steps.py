@@ -27,6 +27,7 @@ from roofdsl.analysis.report.forms import condition_latex, condition_text, limit
 from roofdsl.analysis.report.forms import of_quantity as form_of
 from roofdsl.analysis.report.forms import of_ratio as ratio_form
 from roofdsl.analysis.report.loops import range_text, sums
+from roofdsl.analysis.report.terms import terms_blocks, traffic_blocks
 from roofdsl.analysis.report.words import (
     CONVENTIONS,
     has_work,
@@ -78,6 +79,8 @@ class _Argument(Writer):
         yield from self._reuse()
         yield from self._plateaus()
         yield from self._cache()
+        if self.d.any_cache is not None:
+            yield from traffic_blocks(self.heading("Q(Z) with Z a symbol"), self.d.any_cache.bytes, self.order)
         yield from self._intensity()
 
     # ---- 1: W ----
@@ -302,6 +305,8 @@ class _Argument(Writer):
         yield self.heading(f"Traffic through a cache of {show_size(d.cache_bytes)}{line}")
         yield Paragraph(("Every access whose distance is larger misses; counted exactly, lower orders included:",))
         t = d.at_cache
+        if t.bytes.terms is not None:
+            yield from terms_blocks(t.bytes.terms)
         rows = [
             self.equation(left, [], q, "B")
             for left, q in ((word("loads"), t.loads), (word("stores"), t.stores), (Math("Q(Z)", "Q(Z)"), t.bytes))
@@ -313,7 +318,7 @@ class _Argument(Writer):
         for other in form.others if form is not None and len(form.others) <= MOST_CASES else ():
             condition = Math(condition_text(other.where), condition_latex(other.where))
             yield Paragraph(("and ", math(other.expr), " B if ", condition))
-        if t.bytes.form is None:
+        if t.bytes.form is None and t.bytes.terms is None:
             yield Paragraph((f"no closed form: {t.bytes.note}",))
         elif t.bytes.assumes:
             yield Paragraph(assumptions(t.bytes.assumes))

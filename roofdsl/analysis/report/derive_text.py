@@ -18,6 +18,7 @@ from roofdsl.analysis.report.forms import (
     range_text,
 )
 from roofdsl.analysis.report.layout import Row, aligned, render
+from roofdsl.analysis.report.terms import terms_lines
 from roofdsl.analysis.report.words import (
     CONVENTIONS,
     ceiling,
@@ -32,6 +33,7 @@ from roofdsl.analysis.report.words import (
 from roofdsl.analysis.writing import text
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.polyhedral.plateaus import Growth
+from roofdsl.polyhedral.terms import Terms
 
 
 def to_text(d: Derivation) -> str:
@@ -70,7 +72,10 @@ class _Report:
         if d.cache_bytes is not None:
             line = "" if d.line_bytes is None else f" in lines of {show_size(d.line_bytes)}"
             title = f"Traffic through a cache of {show_size(d.cache_bytes)}{line}"
-            yield from self._section(title, list(self._traffic(d.at_cache)))
+            if d.at_cache.bytes.terms is None:
+                yield from self._section(title, list(self._traffic(d.at_cache)))
+            else:
+                yield from sum_lines(title, d.at_cache.bytes, d.at_cache.bytes.terms)
         if d.any_cache is not None:
             yield from any_cache_lines(d.any_cache.bytes, self.order)
         yield from self._section("Intensity", list(self._intensity()))
@@ -200,6 +205,9 @@ def common_condition(d: Derivation) -> Alternatives:
 
 def any_cache_lines(q: Quantity, order: Growth) -> Iterator[str]:
     """Q(Z) with Z a symbol, case by case from the smallest cache up."""
+    if q.terms is not None:
+        yield from sum_lines("Q(Z) with Z a symbol", q, q.terms)
+        return
     yield ""
     if q.form is None:
         yield "Q(Z) with Z a symbol"
@@ -211,6 +219,16 @@ def any_cache_lines(q: Quantity, order: Growth) -> Iterator[str]:
         (f"Q = {text(c.value)} B", f"if {range_text(c.alternatives, CACHE)}" if c.alternatives else "") for c in cases
     ]
     yield from (f"  {line}" for line in aligned(rows))
+
+
+def sum_lines(title: str, q: Quantity, form: Terms) -> Iterator[str]:
+    """A traffic that is a sum of terms, and its number where sizes are set."""
+    assumed = f", for {', '.join(form.assumes)}" if form.assumes else ""
+    yield ""
+    yield f"{title}{assumed}: the sum of"
+    yield from (f"  {line}" for line in terms_lines(form))
+    if q.value is not None:
+        yield f"  in all {exact_number(q.value)} B"
 
 
 def fused_text(d: Derivation, order: Growth) -> Iterator[str]:

@@ -29,6 +29,7 @@ from roofdsl.analysis.report.forms import (
     of_quantity,
     of_ratio,
 )
+from roofdsl.analysis.report.terms import traffic_blocks
 from roofdsl.analysis.report.words import (
     exact_number,
     has_work,
@@ -58,6 +59,10 @@ class _Summary(Writer):
         yield Equations(tuple(self._equations()))
         if not has_work(d):
             yield Paragraph(("No intensity: ", Math("W = 0", "W = 0"), "."))
+        if d.cache_bytes is not None and d.at_cache.bytes.terms is not None:
+            yield from traffic_blocks(Heading(f"Q({show_size(d.cache_bytes)})"), d.at_cache.bytes, self.order)
+        if d.any_cache is not None:
+            yield from traffic_blocks(Heading("Q(Z) with Z a symbol"), d.any_cache.bytes, self.order)
         yield from self._plateaus()
 
     def _equations(self) -> Iterator[Equation]:
@@ -69,7 +74,7 @@ class _Summary(Writer):
         for label, q in d.counters.items():
             yield self._row(word(label), q)
         yield from self._traffic(Math("Q", "Q"), d.compulsory, (d.convention,))
-        if d.cache_bytes is not None:
+        if d.cache_bytes is not None and d.at_cache.bytes.terms is None:
             at = show_size(d.cache_bytes)
             yield from self._traffic(Math(f"Q({at})", f"Q(\\text{{{at}}})"), d.at_cache, (d.convention,))
         if has_work(d):
