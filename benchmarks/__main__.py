@@ -6,9 +6,20 @@ import argparse
 import os
 from math import inf
 
-from benchmarks import compare, derivations, grading, layer_conditions, peers, report, simulation, startup, sweeping
+from benchmarks import (
+    compare,
+    derivations,
+    every_cache,
+    grading,
+    layer_conditions,
+    peers,
+    report,
+    simulation,
+    startup,
+    sweeping,
+)
 
-PARTS = ("derivations", "startup", "peers", "layers", "simulation", "sweeps", "grading")
+PARTS = ("derivations", "every-cache", "startup", "peers", "layers", "simulation", "sweeps", "grading")
 APART = ("validation", "trust", "misses")
 """Parts that run only where they are named, and write a report of their own."""
 
@@ -24,7 +35,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=derivations.REPEATS, help="counted runs of a derivation")
     parser.add_argument("--runs", type=int, default=startup.RUNS, help="counted runs of a command")
     parser.add_argument(
-        "--kernel", action="append", help="derivations, validation, misses: only this kernel (repeatable)"
+        "--kernel", action="append", help="derivations, every-cache, validation, misses: only this kernel (repeatable)"
     )
     parser.add_argument("--seconds", type=float, default=inf, help="validation, trust: begin no more kernels after it")
     parser.add_argument("--random-kernels", type=int, default=1000, help="trust: compared with brute force")
@@ -46,6 +57,8 @@ def main() -> None:
                 print(f"{own:8.1f} ms  {module}")
     if "derivations" in parts:
         sections.append(derivations.section(derivations.measure_all(options.kernel, options.repeats, tell=True)))
+    if "every-cache" in parts:
+        sections.append(every_cache.section(every_cache.measure_all(options.kernel, options.repeats)))
     if "simulation" in parts:
         sections.append(simulation.section(options.repeats))
     if "layers" in parts:
