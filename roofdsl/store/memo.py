@@ -43,7 +43,7 @@ def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Call
         return compute()
     try:
         meant = "\n".join((made_by, what, meaning(options), meaning(kernel)))
-    except NotStorable:
+    except (NotStorable, RecursionError):
         return compute()
     known: dict[str, object] = {"kernel": kernel}
     key = _key(meant)
@@ -64,12 +64,15 @@ def _found(content: object, meant: str, known: dict[str, object]) -> tuple[objec
     if not isinstance(content, dict) or content.get("meaning") != meant:
         return None
     until = content.get("until")
-    if until is not None and not time.time() < until <= time.time() + CLOCK_S:
+    if until is not None and not (isinstance(until, float) and time.time() < until <= time.time() + CLOCK_S):
         return None
     try:
-        return (read(content.get("result"), known),)
+        found = read(content.get("result"), known)
     except Damaged:
         return None
+    if until is not None:
+        luck.decided_by_clock()  # and so is what rests on it
+    return (found,)
 
 
 def _keep(root: Path, key: str, about: dict[str, object], result: object, known: dict[str, object]) -> None:
@@ -77,7 +80,7 @@ def _keep(root: Path, key: str, about: dict[str, object], result: object, known:
         table = write(result, known)
         if write(read(table, known), known) != table:  # a class that is not what its fields are
             return
-    except (NotStorable, Damaged):
+    except (NotStorable, Damaged, RecursionError):
         return
     entries.put(root, key, {**about, "result": table})
 

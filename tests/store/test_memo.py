@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,14 @@ def test_the_libraries_are_found() -> None:
     assert "islpy_barvinok-" in found and "sympy-" in found
 
 
+def test_no_stage_outside_the_fingerprint_decides_a_result() -> None:
+    package = Path(memo.__file__).parents[1]
+    for stage in memo.STAGES:
+        for path in (package / stage).glob("*.py"):
+            imported = set(re.findall(r"^\s*(?:from|import) roofdsl\.(\w+)", path.read_text("utf-8"), re.MULTILINE))
+            assert imported <= set(memo.STAGES), path
+
+
 def test_without_source_nothing_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memo.environment.cache_clear()
     monkeypatch.setattr(memo, "__file__", "/nowhere/roofdsl.zip/roofdsl/store/memo.py")
@@ -234,6 +243,35 @@ def test_what_a_limit_of_time_decided_is_kept_for_a_day(cache: Path, monkeypatch
     now -= 10 * memo.CLOCK_S  # a clock that was set back
     assert memo.recall("test", kernel, (), compute) == 7
     assert len(calls) == 3
+
+
+def test_what_rests_on_a_result_kept_for_a_day_is_kept_for_a_day(cache: Path) -> None:
+    kernel = kernel_of(TEXT)
+
+    def inner() -> int:
+        luck.decided_by_clock()
+        return 7
+
+    memo.recall("inner", kernel, (), inner)
+    memo.recall("outer", kernel, (), lambda: memo.recall("inner", kernel, (), inner))
+    kept = [entries.get(cache, path.name) for path in entries_of(cache)]
+    assert len(kept) == 2 and all(content["until"] for content in kept)
+
+
+def test_an_entry_of_a_senseless_time_is_not_believed(cache: Path) -> None:
+    kernel = kernel_of(TEXT)
+    expected = derive(kernel, plateaus=False)
+    for path in entries_of(cache):
+        entries.put(cache, path.name, {**entries.get(cache, path.name), "until": "tomorrow"})
+    assert derive(kernel, plateaus=False) == expected
+
+
+def test_what_nests_too_deep_is_found_without_the_cache(cache: Path) -> None:
+    deep: tuple[object, ...] = ()
+    for _ in range(5000):
+        deep = (deep,)
+    assert memo.recall("test", kernel_of(TEXT), deep, lambda: 7) == 7
+    assert memo.recall("test", kernel_of(TEXT), (), lambda: deep) is deep
 
 
 def test_what_chance_decided_is_not_kept(cache: Path) -> None:
