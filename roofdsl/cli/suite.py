@@ -9,6 +9,7 @@ import click
 from roofdsl.cli.options import choose, json_option, machine_option, set_option, show_json, traffic_option
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.suite_text import describe, describe_forms, forms_to_json, to_csv, to_json
+from roofdsl.cli.text import terminal_width
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.load import kernel as load_kernel
 from roofdsl.loops.model import Kernel, Traffic
@@ -79,7 +80,7 @@ def command(
     if as_json:
         show_json(to_json(found, machine))
     else:
-        click.echo(describe(found, machine, size))
+        click.echo(describe(found, machine, size, terminal_width()))
 
 
 def _names(kernel: Kernel | None) -> frozenset[str]:

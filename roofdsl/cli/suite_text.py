@@ -20,8 +20,11 @@ def levels_of(machine: Machine) -> list[str]:
     return [*(c.name for c in machine.caches), machine.main_memory.name]
 
 
-def describe(rows: Sequence[Row], machine: Machine, size: str | None) -> str:
-    """The table, and below it why cells are empty."""
+def describe(rows: Sequence[Row], machine: Machine, size: str | None, width: int = 0) -> str:
+    """The table, and below it why cells are empty. It is two, one below the other, where lines exceed `width`, if any.
+
+    The first has what the kernels move, the second how near that is to the bound and what follows.
+    """
     title = f" ({machine.title})" if machine.title else ""
     at = f", size {size}" if size is not None else ""
     shown = [
@@ -31,14 +34,26 @@ def describe(rows: Sequence[Row], machine: Machine, size: str | None) -> str:
     ]
     head = ["kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "expected", "time", "bound by"]
     table = [head, *(_cells(r, shown) for r in rows)]
-    right = range(1, len(head) - 1)
-    lines = [bold(f"{len(rows)} kernels on {machine.name}{title}{at}"), ""]
-    lines += [f"  {line}" for line in columns(table, right=tuple(right))]
+    lines = [bold(f"{len(rows)} kernels on {machine.name}{title}{at}"), "", *_fitted(table, len(shown) + 3, width)]
     lines += ["", *_legend(machine, shown)]
     notes = [(r.name, n) for r in rows for n in r.notes]
     if notes:
         lines += ["", "  left out:", *(f"    {name}: {_first(note)}" for name, note in notes)]
     return "\n".join(lines)
+
+
+def _fitted(table: Sequence[Sequence[str]], moved: int, width: int) -> list[str]:
+    """The table's lines; in two parts, the first of `moved` columns, where they are wider than that. 0: any width."""
+    whole = _aligned(table)
+    if not width or max(map(len, whole)) <= width:
+        return whole
+    return [*_aligned([r[:moved] for r in table]), "", *_aligned([[r[0], *r[moved:]] for r in table])]
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    last = len(table[0]) - 1
+    words = last if table[0][last] == "bound by" else last + 1
+    return [f"  {line}" for line in columns(table, right=tuple(range(1, words)))]
 
 
 def _first(note: str) -> str:

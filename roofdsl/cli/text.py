@@ -14,6 +14,13 @@ def bold(text: str) -> str:
     return click.style(text, bold=True) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
 
 
+def terminal_width() -> int:
+    """Characters in a line of the terminal (or COLUMNS); 0 where the output goes elsewhere."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size(fallback=(0, 0)).columns
+
+
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), gap: str = "  ") -> list[str]:
     """The rows as lines with aligned columns; columns whose number is in `right` are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -66,6 +66,18 @@ def test_what_is_refused_is_told(table: list[Row]) -> None:
     assert "    lost: it has no text" in text
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_table_fits_the_terminal(table: list[Row], width: int) -> None:
+    """Wide ones are two: what moves, and what follows, each with the kernels' names and the same cells."""
+    machine = load_machine("skylake_gold_6148")
+    whole, fitted = describe(table, machine, "mini"), describe(table, machine, "mini", width)
+    assert max(map(len, whole.split("\n")[2:8])) > 120
+    assert max(map(len, fitted.split("\n")[2:16])) <= width
+    assert fitted.count("  kernel ") == 2
+    assert sorted(fitted.split()) == sorted([*whole.split(), "kernel", *(row.name for row in table)])
+    assert describe(table, machine, "mini", 200) == whole
+
+
 def test_a_limit_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forever(*args: object) -> None:
         while True:
