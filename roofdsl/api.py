@@ -33,6 +33,7 @@ from roofdsl.predict.time import Prediction
 if TYPE_CHECKING:
     from roofdsl.analysis.at import TrafficAt
     from roofdsl.analysis.derived import Derivation
+    from roofdsl.loops.launched import ProgramOf
     from roofdsl.measure.results import Measurement
     from roofdsl.predict.program import ProgramPrediction
     from roofdsl.simulate.lru import SimulatedTraffic
@@ -225,19 +226,29 @@ def _launches(source: ProgramLike, on: MachineLike, options: Options, sizes: Siz
 
 
 def measure(
-    source: KernelLike, variant: str = "loops", *, cold: bool = False, sizes: Sizes | None = None, **more: int
+    source: KernelLike | Program, variant: str = "loops", *, cold: bool = False, sizes: Sizes | None = None, **more: int
 ) -> Measurement:
-    """The kernel generated, verified and timed on this processor (`roofdsl measure`): loops, parallel or library."""
+    """The kernel, or the launches of a program, generated, verified and timed on this processor (`roofdsl measure`).
+
+    variant: loops, parallel or library; in a program kernels that have no such code run as loops.
+    """
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
+    if not isinstance(source, Kernel) and (isinstance(source, Program) or _is_program(source)):
+        from roofdsl.measure.program import measure_program_cpu
+
+        at = _program_of(source).at({**(sizes or {}), **more})
+        return measure_program_cpu(at, CpuOptions(variant, cold=cold))
     own, values = _kernel(source, sizes, more)
     return measure_cpu(own, values, CpuOptions(variant, cold=cold))
 
 
-def compare(source: KernelLike, measured: Measurement, on: MachineLike) -> Comparison:
+def compare(source: KernelLike | Program, measured: Measurement, on: MachineLike) -> Comparison:
     """A measurement beside its prediction, with the verdict (`roofdsl validate`)."""
     from roofdsl.validate.run import compare_all
 
+    if not isinstance(source, Kernel) and (isinstance(source, Program) or _is_program(source)):
+        return compare_all([_program_of(source)], [measured], machine(on))[0]
     return compare_all([_kernel(source, None, {})[0]], [measured], machine(on))[0]
 
 
@@ -347,6 +358,13 @@ def _is_program(source: str | Path) -> bool:
     """Whether a program is named; a file that has kernels and programs stands for its kernel."""
     checked, name = _checked(source)
     return name in checked.programs if name is not None else not checked.own_kernels and bool(checked.own_programs)
+
+
+def _program_of(source: ProgramLike) -> ProgramOf:
+    from roofdsl.loops.launched import ProgramOf
+
+    found = source if isinstance(source, Program) else program(source)
+    return ProgramOf(found.checked, found.name)
 
 
 def _kernel(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tuple[Kernel, dict[str, int]]:

@@ -16,6 +16,7 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.board import check_format
+from roofdsl.plot.labels import TITLE_LINE, folded
 from roofdsl.plot.levels_content import common_sizes
 from roofdsl.plot.planes import Kind, save_plane
 from roofdsl.plot.planes_content import Series, compared_series, plane_of, points_series, predicted_series
@@ -80,7 +81,7 @@ def _command(kind: Kind, about: str) -> click.Command:
         if not any(s.spots for s in series):
             raise CommandError("there is nothing to draw", "give FILEs, or measured points by --points")
         if title is None:
-            title = "\n".join(filter(None, [plane.title, common_sizes(found)]))
+            title = "\n".join(filter(None, [plane.title, folded(common_sizes(found), TITLE_LINE)]))
         save_plane(Path(output), kind, plane, series, title)
 
     run.__doc__ = about

@@ -12,6 +12,7 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.measure.results import Measurement
 from roofdsl.plot.board import check_format
+from roofdsl.plot.labels import TITLE_LINE, folded
 from roofdsl.plot.levels_content import common_sizes, labels_of
 from roofdsl.plot.runtime import Bar, save_runtime
 from roofdsl.predict.kernel import Options, predict
@@ -66,7 +67,7 @@ def runtime(
         spread = None if m is None else (m.low_s, m.median_s, m.high_s)
         bars.append(Bar(label, tuple(parts), float(p.launch_s), spread, () if m is None else _by_kernel(m)))
     if title is None:
-        title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(predictions)]))
+        title = "\n".join(filter(None, [machine.title or machine.name, folded(common_sizes(predictions), TITLE_LINE)]))
     save_runtime(Path(output), bars, title)
 
 

@@ -131,7 +131,7 @@ def program_html(p: ProgramPrediction) -> str:
     rows = [
         (
             k.total.kernel,
-            group(k.total.launches),
+            group(k.collectives or k.total.launches),
             show_time(k.total.expected_s),
             f"{show_number(100 * k.share, 3)} %",
             ", ".join(k.bounds),

@@ -6,8 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import cos, radians, sin
 
+TITLE_LINE = 72
+"""Characters of a title that fit into the width of a figure."""
+
 _ANGLES = (45, 135, -45, -135, 0, 180, 90, -90, 20, 160, -20, -160, 70, 110, -70, -110)
 _DISTANCES = (9, 14, 21, 32, 46, 62)
+
+
+def folded(text: str, longest: int) -> str:
+    """A long label in lines of at most that many characters, broken at its spaces; a longer word stays whole."""
+    lines = [""]
+    for word in text.split(" "):
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > longest:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.board import DPI, INK, NORMAL, OKABE_ITO, PAPER, SMALL, check_format, darker, save_figure
+from roofdsl.plot.labels import folded
 
 OTHERS = "others"
 WIDTH_IN = 8.0
@@ -84,7 +85,7 @@ def draw_runtime(bars: Sequence[Bar], title: str) -> Any:
     handles = _handles(shown, names)
     below = 0.6 + 0.21 * ceil(len(handles) / 3)  # inches: ticks, the axis's name, the legend
     above = 0.22 + 0.2 * (title.count("\n") + 1)
-    labels = [_folded(bar.label) for bar in shown]
+    labels = [folded(bar.label, LONGEST_LINE) for bar in shown]
     row = 0.5 if any(bar.measured_parts for bar in shown) or any("\n" in label for label in labels) else 0.36
     height = below + above + row * len(shown) + 0.1
     figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI, facecolor=PAPER)
@@ -109,18 +110,6 @@ def draw_runtime(bars: Sequence[Bar], title: str) -> Any:
         for text in legend.get_texts():
             text.set_color(darker(colors[text.get_text()]) if text.get_text() in colors else INK)
     return figure
-
-
-def _folded(label: str) -> str:
-    """A long label in lines of at most about LONGEST_LINE characters, broken after its name and its commas."""
-    if len(label) <= LONGEST_LINE:
-        return label
-    lines = [""]
-    for word in label.split(" "):
-        if lines[-1] and len(lines[-1]) + len(word) > LONGEST_LINE:
-            lines.append("")
-        lines[-1] += f" {word}" if lines[-1] else word
-    return "\n".join(lines)
 
 
 def _colors(names: Sequence[str]) -> dict[str, str]:

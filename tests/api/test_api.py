@@ -118,6 +118,16 @@ def test_measured_and_compared() -> None:
     assert both.predicted_s == pytest.approx(24 * 20_000 / 50e9)
 
 
+def test_programs_are_measured_and_compared() -> None:
+    text = "kernel copy(n):\n    in a: f64[n]\n    out b: f64[n]\n    for i in range(n):\n        b[i] = a[i]\n"
+    twice = program(text + "program twice(n):\n    repeat 2:\n        run copy(n)\n")
+    found = measure(twice, n=2_000)
+    assert [(part.of.kernel, part.launches) for part in found.by_launch] == [("copy", 2)]
+    both = compare(twice, found, LAPTOP)
+    assert both.predicted_s == pytest.approx(2 * 16 * 2_000 / 50e9)
+    assert [part.verdict for part in both.by_launch] == [both.verdict]
+
+
 def test_figures(tmp_path: Path) -> None:
     p = predict("gemv", "v100_deck", n=4096)
     figure = roofline(p, predict("matmul", "v100_deck", n=4096), path=tmp_path / "r.svg", title="Two kernels")

@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.plot.labels import Box, hidden_under, joined, place, shared, stack
+from roofdsl.plot.labels import Box, folded, hidden_under, joined, place, shared, stack
 
 FRAME = Box(0, 0, 800, 500)
 
@@ -58,3 +58,10 @@ def test_names_that_share_a_symbol() -> None:
     assert joined(["a n=1", "b n=2"]) == "a n=1, b n=2"
     assert joined([f"n={k}" for k in range(7)]) == "n=0 to n=6"
     assert joined(["v1"]) == "v1"
+
+
+def test_long_titles_are_folded_at_spaces() -> None:
+    assert folded("a, b=1", 10) == "a, b=1"
+    assert folded("gates batch=16, hidden=32, rows=1", 16) == "gates batch=16,\nhidden=32,\nrows=1"
+    assert folded("averyveryverylongword b", 8) == "averyveryverylongword\nb"
+    assert folded("", 8) == ""
