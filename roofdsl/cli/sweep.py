@@ -22,9 +22,9 @@ from roofdsl.predict.kernel import Options
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes
 
 if TYPE_CHECKING:
+    from roofdsl.sweep.block import Variant
     from roofdsl.sweep.journal import Journal
     from roofdsl.sweep.points import Runner
-    from roofdsl.sweep.block import Variant
     from roofdsl.sweep.table import Table
 
 MOST_VARIANTS = 1000
@@ -194,8 +194,8 @@ def _variants(file: str, ranges: dict[str, tuple[int, ...]]) -> tuple[list[Varia
     """The kernels or programs, one for each combination of numbers that shape it, and their parameters' ranges."""
     from roofdsl.loops.launched import program_sizes
     from roofdsl.loops.load import kernel
-    from roofdsl.sweep.programs import swept_program
     from roofdsl.sweep.block import Variant
+    from roofdsl.sweep.programs import swept_program
 
     chosen = choose(file)
     found = (*chosen.programs, *chosen.kernels)
