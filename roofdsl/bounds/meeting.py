@@ -46,13 +46,14 @@ def _meeting(depends: Dependences, by_name: dict[str, Statement], join: Statemen
         return None
     one, other = by_name[names[0]], by_name[names[1]]
     beyond = isl.UnionMap.from_map(further.subtract(isl.Map.identity(further.get_space())))
+    apart = isl.UnionMap.from_map(line).subtract(beyond.reverse())
     alive: list[Any] = [both]
     values = isl.UnionSet.from_set(a.range()).union(isl.UnionSet.from_set(b.range()))
     before = isl.UnionSet("{ }")
     what = [one.name, other.name]
     for mine in one.reads:
         for its in other.reads:
-            shared = _shared(depends, (a, one, mine), (b, other, its), beyond)
+            shared = _shared(depends, (a, one, mine), (b, other, its), apart)
             if shared is None or not shared[1].is_disjoint(values):
                 continue
             alive.append(shared[0])
@@ -78,18 +79,19 @@ def _along(value: Any, own: Any) -> Any:
 Side = tuple[Any, Statement, Read]
 
 
-def _shared(depends: Dependences, first: Side, second: Side, beyond: Any) -> tuple[Any, Any, Any] | None:
+def _shared(depends: Dependences, first: Side, second: Side, apart: Any) -> tuple[Any, Any, Any] | None:
     """(places, values, inputs among them) that both chains use, of one read of each; None where there are none.
 
     Of every place one value is alive: where the first chain comes first the one that it reads there, else the one that
-    the second reads there. No value is both that of a place on one side of where they meet and of one on the other.
+    the second reads there. No value is counted twice: one that is both what the first reads at p and what the second
+    reads at p' has them on one line, p no nearer to the begin of the first than p' (`apart`: p, p').
     """
     mine, its = _used(depends, first, second), _used(depends, second, first)
     if mine is None or its is None:
         return None
     places = mine.domain().intersect(its.domain())
     mine, its = mine.intersect_domain(places), its.intersect_domain(places)
-    if places.is_empty() or not mine.apply_range(its.reverse()).is_disjoint(beyond.reverse()):
+    if places.is_empty() or not mine.apply_range(its.reverse()).is_subset(apart):
         return None
     values = mine.range().union(its.range())
     found = isl.UnionSet("{ }")

@@ -39,6 +39,21 @@ SAME_WAY = (
 CROSSED = OPPOSING.replace("y[i, j] = a[i, j] + b[i, j]", "y[i, j] = a[i, j] + b[i, n - 1 - j]")
 """Joined with what is made at the same time, from the other end: only the inputs meet."""
 
+SHARED = """kernel shared(m, n):
+    in x: f64[m + 1, n]
+    out a, b, y: f64[m, n]
+    for i in range(m):
+        a[i, 0] = x[i, 0]
+        b[i, n - 1] = x[i + 1, n - 1]
+        for j in range(1, n):
+            a[i, j] = 0.5 * a[i, j - 1] + x[i, j] * x[i + 1, j]
+        for j in range(1, n):
+            b[i, n - 1 - j] = 0.5 * b[i, n - j] + x[i + 1, n - 1 - j] * x[i, n - 1 - j]
+        for j in range(n):
+            y[i, j] = a[i, j] + b[i, j]
+"""
+"""Each value of x is used in two rows, and counts in one only."""
+
 TURN = """kernel there_and_back(m, n):
     in x: f64[m, n]
     out a, b: f64[m, n]
@@ -116,6 +131,17 @@ def test_joined_with_what_is_made_at_the_same_time() -> None:
     found = bound(kernel)
     assert kinds(found) == []
     holds(kernel, found, 2)
+
+
+def test_values_of_two_rows_count_once() -> None:
+    kernel = kernel_of(SHARED)
+    found = bound(kernel)
+    assert kinds(found) == ["meeting"]
+    assert leading(found) == "3*m*n"
+    assert found.bottleneck is not None
+    (part,) = found.bottleneck.parts
+    assert part.alive.subs(dict.fromkeys(part.alive.free_symbols, 40)) <= 2 * 40 * 40
+    holds(kernel, found, 5)
 
 
 def test_there_and_back() -> None:
