@@ -15,7 +15,7 @@ from typing import Any
 
 from roofdsl.analysis.columns import holds, value_of
 from roofdsl.analysis.setting import numbers
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.integers import Condition, Const, IntExpr, add, mul
 from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node
@@ -25,7 +25,7 @@ MOST_POINTS = 1_000_000
 """Points of a reference that are listed; a window with more of them is taken for one that no cache keeps."""
 
 SAMPLES = 8
-"""Windows in a row that a small one is averaged over: some cross into another line, and some do not. Of others 2 are."""
+"""Windows in a row that a small one is averaged over, since some cross into another line; large ones over two."""
 
 FLAGGED = 0.001
 """Accesses that hit in one kind of cache and miss in the other, in parts of all, from which that is said."""
@@ -86,7 +86,7 @@ def conflicts(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[Wi
 
 class _Windows:
     def __init__(self, kernel: Kernel, values: Mapping[str, int], sets: Sets) -> None:
-        self.kernel, self.sets = kernel, sets
+        self.sets = sets
         self.first: dict[str, int] = {}
         self.strides: dict[str, tuple[int, ...]] = {}
         end = 0
@@ -139,9 +139,7 @@ class _Windows:
         if found:
             worst = max(found, key=lambda w: w.lost)
             lost, kept = (sum(getattr(w, n) for w in found) / len(found) for n in ("lost", "kept"))
-            yield Window(
-                node.var, worst.lines, worst.reused, lost, kept, times, worst.array, worst.stride_bytes, worst.sets_used
-            )
+            yield replace(worst, lost=lost, kept=kept, times=times)
 
     def _siblings(self, nodes: Sequence[For], env: dict[str, int], times: int) -> Iterator[Window]:
         """What a loop finds of those that ran before it: all they touched together is the window."""
@@ -151,11 +149,7 @@ class _Windows:
         if any(p is None for p in parts):
             return
         every, counts = np.unique(np.concatenate([p for p in parts if p is not None]), return_counts=True)
-        window = self._window(" and ".join(n.var for n in nodes[:2]), every, every[counts > 1])
-        yield Window(
-            window.loop, window.lines, window.reused, window.lost, window.kept, times,
-            window.array, window.stride_bytes, window.sets_used,
-        )  # fmt: skip
+        yield replace(self._window(" and ".join(n.var for n in nodes[:2]), every, every[counts > 1]), times=times)
 
     def _window(self, loop: str, lines: Any, reused: Any) -> Window:
         """Lines of one iteration, and those that the next one comes back to, counted by set."""
@@ -226,6 +220,8 @@ class _Windows:
                 points = {n: v[keep] for n, v in points.items()}
                 count, known = int(keep.sum()), {**env, **points}
         place = np.broadcast_to(value_of(flat, known), count)
+        if place.dtype == object:  # beyond 64 bits
+            return None
         return self.first[element.array.name] + place * element.array.type.bytes // self.sets.line_bytes
 
 

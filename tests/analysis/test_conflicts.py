@@ -103,6 +103,10 @@ def test_what_is_just_too_large_is_kept_in_part() -> None:
     assert "512 fit" in text and "less is moved than predicted" in text
 
 
+def test_sizes_beyond_64_bits() -> None:
+    assert conflicts(model("matmul"), {"n": 2**33}, L1) == ()
+
+
 def test_no_difference_where_all_fit_or_nothing_does() -> None:
     for name, sizes in (
         ("jacobi2d", {"n": 30}),
