@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from math import inf
+from pathlib import Path
 
 from benchmarks import (
     compare,
@@ -37,7 +38,10 @@ def main() -> None:
     parser.add_argument(
         "--kernel", action="append", help="derivations, every-cache, validation, misses: only this kernel (repeatable)"
     )
-    parser.add_argument("--seconds", type=float, default=inf, help="validation, trust: begin no more kernels after it")
+    parser.add_argument(
+        "--seconds", type=float, default=inf, help="validation, trust, misses: begin no more kernels after it"
+    )
+    parser.add_argument("--keep", type=Path, help="misses: results go to this file at once; those in it are taken up")
     parser.add_argument("--random-kernels", type=int, default=1000, help="trust: compared with brute force")
     parser.add_argument("--seed", type=int, default=100_000, help="trust: of the first of them")
     parser.add_argument("--imports", action="store_true", help="with startup: the dearest imports of predict")
@@ -78,7 +82,7 @@ def main() -> None:
     if "misses" in parts:
         from benchmarks import polybench_misses
 
-        print(f"wrote {polybench_misses.write(report.REPORTS, options.kernel, before)}")
+        print(f"wrote {polybench_misses.write(report.REPORTS, options.kernel, before, options.keep, options.seconds)}")
     if not sections:
         return
     if options.parts or options.kernel:

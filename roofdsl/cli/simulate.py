@@ -44,6 +44,7 @@ LONG_S = 3600
 @click.option("--histogram", is_flag=True, help="Also Q(Z) of all fully associative LRU caches, by stack distances.")
 @click.option("--sets", type=int, help="With --histogram: of all caches of so many sets instead, from one way on.")
 @click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z) beside the exact one.")
+@click.option("--every-access", is_flag=True, help="Skip no iterations that only repeat earlier ones.")
 @click.option("--long", "long_run", is_flag=True, help="Start runs of more than an hour too.")
 @json_option
 def simulate(
@@ -63,6 +64,7 @@ def simulate(
     histogram: bool,
     sets: int | None,
     figure: str | None,
+    every_access: bool,
     long_run: bool,
     as_json: bool,
 ) -> None:
@@ -105,7 +107,9 @@ def simulate(
                 around=around, last_level=last_level,
             )  # fmt: skip
             with bar(f"simulating {kernel.name}", total) as progress:
-                run = run.through(plain, values, cache, levels, convention=convention, progress=progress)
+                run = run.through(
+                    plain, values, cache, levels, convention=convention, progress=progress, warp=not every_access
+                )
         if histogram or figure is not None:
             with bar(f"stack distances of {kernel.name}", total) as progress:
                 run = run.with_curve(

@@ -59,13 +59,14 @@ class Run:
         *,
         convention: Traffic,
         progress: Callable[[int], None],
+        warp: bool = True,
     ) -> Run:
         """Simulated through `levels`, or where there are none through one cache of lines of all sizes."""
         if levels is None:
-            return self._through_elements(kernel, values, cache_bytes, convention)
+            return self._through_elements(kernel, values, cache_bytes, convention, progress, warp)
         from roofdsl.simulate.hierarchy import simulate
 
-        found = simulate(kernel, values, levels, progress=progress)
+        found = simulate(kernel, values, levels, progress=progress, warp=warp)
         rows = tuple(
             LevelRow(
                 t.name,
@@ -90,12 +91,18 @@ class Run:
             levels=rows,
         )
 
-    def _through_elements(
-        self, kernel: Kernel, values: Mapping[str, int], cache_bytes: int | None, convention: Traffic
+    def _through_elements(  # noqa: PLR0917
+        self,
+        kernel: Kernel,
+        values: Mapping[str, int],
+        cache_bytes: int | None,
+        convention: Traffic,
+        progress: Callable[[int], None],
+        warp: bool,
     ) -> Run:
         from roofdsl.simulate.lru import simulate_lru
 
-        found = simulate_lru(kernel, values, cache_bytes)
+        found = simulate_lru(kernel, values, cache_bytes, progress=progress, warp=warp)
         begun = sum(a.residencies for a in found.arrays)
         written = 0 if convention == "write_allocate" else sum(a.begun_with_write for a in found.arrays)
         row = LevelRow(

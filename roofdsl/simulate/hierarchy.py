@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.simulate.levels import CacheLevel, check_levels
-from roofdsl.simulate.lru import DEFAULT_MEMORY_BYTES, check_inside
-from roofdsl.simulate.program import compile_kernel
+from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside
+from roofdsl.simulate.program import Program, compile_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,12 +86,15 @@ def simulate(
     *,
     progress: Progress | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    warp: bool = True,
 ) -> Simulated:
     """Simulate one execution of `kernel`, its directives applied, at `params`; the registers ask the first level.
 
-    The memory needed is that of the caches, whatever the sizes. `progress` is called with the accesses made so far
-    several times a second, and an exception such as KeyboardInterrupt ends the run then. Raises CommandError for
-    levels that cannot be, a missing parameter, a broken assumption, and caches of more than `memory_bytes`.
+    The memory needed is that of the caches, whatever the sizes. One fully associative LRU cache is simulated by
+    `lru.py`, unless that needs far more memory, which skips what repeats; `warp=False` goes through every access.
+    `progress` is called with the accesses made so far several times a second, and an exception such as
+    KeyboardInterrupt ends the run then. Raises CommandError for levels that cannot be, a missing parameter, a broken
+    assumption, and caches of more than `memory_bytes`.
     """
     import numpy as np
 
@@ -105,6 +108,8 @@ def simulate(
             raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
     block = levels[0].sector
     program = compile_kernel(kernel, params, block)
+    if warp and _is_list(levels, program, memory_bytes):
+        return _by_list(kernel, params, levels[0], progress)
     longest = max(level.line_bytes for level in levels) // block
     first, end = [], 0
     for layout in program.layouts:
@@ -146,6 +151,38 @@ def simulate(
         sum(a.type.bytes for a in scalars if a.intent in ("out", "inout")),
         touched,
     )
+
+
+MOST_LIST_BYTES = 1 << 30
+
+
+def _is_list(levels: Sequence[CacheLevel], program: Program, memory_bytes: int) -> bool:
+    """Whether `_by_list` simulates these levels; arrays of one element size, since it counts accesses, not bytes."""
+    level = levels[0]
+    return (
+        len(levels) == 1
+        and level.ways is None
+        and level.policy == "lru"
+        and level.write == "back"
+        and level.write_miss != "around"
+        and level.sector == level.line_bytes
+        and len({a.array.type.bytes for a in program.layouts}) == 1
+        and program.lines * BYTES_PER_LINE <= min(memory_bytes, MOST_LIST_BYTES)
+    )
+
+
+def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progress: Progress | None) -> Simulated:
+    from roofdsl.simulate.lru import simulate_lru
+
+    found = simulate_lru(kernel, params, level.lines * level.line_bytes, level.line_bytes, progress=progress)
+    begun = sum(a.residencies for a in found.arrays)
+    loaded = begun if level.write_miss == "allocate" else begun - sum(a.begun_with_write for a in found.arrays)
+    stored = sum(a.stored for a in found.arrays)
+    hits = found.accesses - begun
+    traffic = LevelTraffic(level.name, level.line_bytes, hits, begun, loaded, stored, 0, 0)
+    register_bytes = found.accesses * found.arrays[0].array.type.bytes
+    scalars = found.scalar_load_bytes, found.scalar_store_bytes
+    return Simulated(found.accesses, (traffic,), *scalars, register_bytes)
 
 
 def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: int) -> tuple[NDArray[Any], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK = 1 << 20
-BYTES_PER_LINE = 11  # two links of 4 bytes, an owner of 2, a state of 1
+BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30
 
 
@@ -79,10 +79,13 @@ def simulate_lru(
     max_accesses: int | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     warp: bool = True,
+    progress: Callable[[int], None] | None = None,
 ) -> SimulatedTraffic:
     """Simulate one execution of `kernel`, its directives applied, at `params`, all conventions at once.
 
-    `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element.
+    `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element. `warp`:
+    iterations that repeat earlier ones by other names are counted, not gone through (`warp.py`); the numbers are the
+    same. `progress` is called with the accesses made so far several times a second, and its exceptions end the run.
     Raises CommandError for a missing parameter, a broken assumption, a line or cache that language.md forbids, an
     access outside its array, and tables of more than `memory_bytes`; TooManyAccesses beyond `max_accesses` accesses,
     or as many iterations that make none.
@@ -102,7 +105,7 @@ def simulate_lru(
             f"simulating kernel {kernel.name} at these sizes needs {needed} B for {program.lines} lines",
             f"the limit is {memory_bytes} B; use smaller sizes or longer lines",
         )
-    totals, tallies = _simulate(program, kernel.name, cache_bytes, max_accesses, warp)
+    totals, tallies = _simulate(program, kernel.name, cache_bytes, max_accesses, warp, progress)
     arrays = tuple(
         ArrayTraffic(a.array, a.line_bytes, *(int(x) for x in tallies[k])) for k, a in enumerate(program.layouts)
     )
@@ -116,8 +119,13 @@ def simulate_lru(
     )
 
 
-def _simulate(
-    program: Program, name: str, cache_bytes: int | None, max_accesses: int | None, warp: bool
+def _simulate(  # noqa: PLR0917
+    program: Program,
+    name: str,
+    cache_bytes: int | None,
+    max_accesses: int | None,
+    warp: bool,
+    progress: Callable[[int], None] | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The engine's totals, and for each array its columns MISSES, WRITE_MISSES, STORED."""
     import numpy as np
@@ -149,6 +157,8 @@ def _simulate(
         else:
             warped(tables, cursor, CHUNK, sizes, capacity)
         accesses, steps = int(totals[ACCESSES]), int(totals[STEPS])
+        if progress is not None:
+            progress(accesses)
         if max_accesses is not None and accesses > max_accesses:
             raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} accesses at these sizes")
         if max_accesses is not None and steps - accesses > max_accesses:

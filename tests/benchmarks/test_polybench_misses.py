@@ -43,7 +43,7 @@ def test_the_table_says_whence() -> None:
     row = misses.load_published()["gemm"]
     model = (row["L1_miss_haystack"], row["L2_miss_haystack"])
     ours = (row["L1_miss_FA_LRU_simulated"],) * 2
-    found = misses.Found("gemm", row["accesses"], ours, "integer sets", 1.0, "", {"rows padded": model})
+    found = misses.Found("gemm", row["accesses"], ours, "integer sets", 1.0, variants={"rows padded": model})
     text = misses.section([found, misses.Found("lu", 1, None, "none", 1.0, "too long")])
     line = next(line for line in text.split("\n") if line.startswith("| gemm "))
     assert line.endswith("| rows padded | the same |")

@@ -13,6 +13,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import shipped, standard_sizes
+from roofdsl.simulate.hierarchy import simulate
+from roofdsl.simulate.levels import CacheLevel, WriteMiss
 from roofdsl.simulate.lru import simulate_lru
 from roofdsl.simulate.program import compile_kernel
 from roofdsl.simulate.shifts import repeating_loops
@@ -39,6 +41,15 @@ def agree(kernel: Kernel, size: dict[str, int], cache: int, line: int) -> float:
 def test_polybench(name: str) -> None:
     for lines in (37, 512):
         agree(polybench(name), standard_sizes()[name]["small"], 64 * lines, 64)
+
+
+@pytest.mark.parametrize("write_miss", ["allocate", "claim"])
+def test_a_hierarchy_of_one_list(write_miss: WriteMiss) -> None:
+    """One fully associative cache skips what repeats, with the counts of the code for all hierarchies."""
+    for name in ("jacobi_2d", "symm", "floyd_warshall"):
+        kernel, size = polybench(name), standard_sizes()[name]["small"]
+        levels = [CacheLevel("L1", 64 * 100, 64, write_miss=write_miss)]
+        assert simulate(kernel, size, levels) == simulate(kernel, size, levels, warp=False)
 
 
 @pytest.mark.parametrize("seed", range(70))
