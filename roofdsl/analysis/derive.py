@@ -250,14 +250,13 @@ def _of_form(form: Cases | Terms, value: Fraction | None = None, note: str = "")
 
 
 def _first(tries: Sequence[Callable[[], Bytes | TermBytes]]) -> Bytes | TermBytes:
-    """What the first of `tries` gives that has a closed form. Raises NoClosedForm as the first one does."""
-    failure: NoClosedForm | None = None
-    for way in tries:
+    """What the first of `tries` gives that has a closed form. Raises NoClosedForm as the last one does."""
+    for way in tries[:-1]:
         try:
             return way()
-        except NoClosedForm as error:
-            failure = failure or error
-    raise failure or NoClosedForm("")
+        except NoClosedForm:
+            continue
+    return tries[-1]()
 
 
 def _any_cache(closed: ClosedForms, convention: Traffic) -> Traffics:

@@ -106,6 +106,10 @@ class Crossings:
                     return self._summed(domain, distances, name)
                 except CannotCount:
                     continue
+            if any(not isinstance(a, str) and a.of.names() & dims for d in distances for a in d.atoms()):
+                raise CannotCount(
+                    "reuse distances round loop variables down, as lines of several elements do"
+                ) from None
             raise CannotCount("a reuse distance is bent in several loop variables") from None
 
     def _summed(self, domain: Any, distances: Longest, name: str) -> list[Term]:

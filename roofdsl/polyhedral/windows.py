@@ -71,7 +71,7 @@ def _longest_in(here: Any, distance: Quasi) -> Iterator[Found]:
     chosen = here
     for name in several:
         growth = distance.substitute({name: Quasi.symbol(name) + 1}) - distance
-        reached = chosen.range()
+        reached = chosen.range().remove_divs()  # what lies between is reached too
         if not (rises := nowhere_negative(reached, growth)) and not nowhere_negative(reached, -growth):
             raise CannotCount("it is not known which access of a window has the longest reuse distance")
         chosen = _extreme(chosen, names.index(name), greatest=rises)
