@@ -75,7 +75,8 @@ def describe(m: Machine) -> str:
         cls = "" if p.cls == UNFUSED else f" {p.cls}"
         rows.append((f"peak {p.type}{cls}", show_rate(p.rate_per_s, operation(p.type)), p.source))
     if m.pipes_separate:
-        rows.append(("pipes", "adder and multiplier are two", ""))
+        what = "adder, multiplier and divider are three" if m.divider_separate else "adder and multiplier are two"
+        rows.append(("pipes", what, ""))
     for c in m.caches:
         parts = [show_size(c.size_bytes) + (f" x {c.copies}" if c.copies > 1 else "")]
         parts.append(show_bandwidth(c.bandwidth_bytes_per_s))
@@ -190,5 +191,6 @@ def plain(m: Machine) -> dict[str, Any]:
         else {name: getattr(m.multiprocessor, name) for name in m.multiprocessor.__match_args__},
         "latencies_s": {level: float(time) for level, time in m.latencies},
         "pipes_separate": m.pipes_separate,
+        "divider_separate": m.divider_separate,
         "costs": {cls: float(value) for cls, value in m.costs},
     }

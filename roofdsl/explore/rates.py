@@ -13,7 +13,7 @@ from roofdsl.analysis.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine
-from roofdsl.predict.compute import compute_time
+from roofdsl.predict.compute import PIPES, compute_time, pipe_of
 
 Key = tuple[str, str]
 """(type, class), classes as in `forms.WorkForms`."""
@@ -43,7 +43,7 @@ def rates_of(
         if unit is not None:
             pipes = [tuple((k, probe.seconds({(k[0], "mul"): 1})) for k in keys if k[1] == "all")]
         elif machine.pipes_separate:
-            pipes = _two_pipes(keys, probe)
+            pipes = _pipes(keys, probe)
         else:
             pipes = [tuple(_one_pipe(keys, probe))]
     except CommandError as error:
@@ -74,14 +74,11 @@ def _one_pipe(keys: Sequence[Key], probe: _Probe) -> Iterator[tuple[Key, Fractio
             yield key, probe.seconds({(t, cls.removesuffix("_left")): 1})
 
 
-def _two_pipes(keys: Sequence[Key], probe: _Probe) -> list[Pipe]:
-    """Classes by the pipe they share with mul, or do not: there the times of both add up."""
-    pipes: tuple[list[tuple[Key, Fraction]], list[tuple[Key, Fraction]]] = ([], [])
+def _pipes(keys: Sequence[Key], probe: _Probe) -> list[Pipe]:
+    """Classes by the pipe that they run on, where pipes are separate."""
+    pipes: dict[str, list[tuple[Key, Fraction]]] = {name: [] for name in PIPES}
     for key in keys:
-        t, cls = key
-        if cls in ("all", "pair") or cls.endswith("_left"):
-            continue
-        alone, mul = probe.seconds({key: 1}), probe.seconds({(t, "mul"): 1})
-        shared = cls == "mul" or probe.seconds({key: 1, (t, "mul"): 1}) == alone + mul
-        pipes[shared].append((key, alone))
-    return [tuple(pipe) for pipe in pipes]
+        cls = key[1]
+        if cls not in ("all", "pair") and not cls.endswith("_left"):
+            pipes[pipe_of(cls, probe.machine)].append((key, probe.seconds({key: 1})))
+    return [tuple(pipe) for name, pipe in pipes.items() if name != "div" or probe.machine.divider_separate]

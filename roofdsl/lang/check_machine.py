@@ -142,10 +142,12 @@ class _Resolver:
     def _pipes(self, line: tree.MachineLine) -> tree.Pipes:
         self._once(line, "pipes")
         words = [name.text for name in line.names]
-        if words not in (["separate", "add", "mul"], ["separate", "mul", "add"]):
-            message = "the only statement about pipes is `pipes separate add mul`"
+        kinds = tuple(sorted(words[1:]))
+        if words[:1] != ["separate"] or kinds not in (("add", "mul"), ("add", "div", "mul")):
+            message = "the only statements about pipes are `pipes separate add mul` and `pipes separate add mul div`"
             self.report.error("machine-pipes", message, line.span)
-        return tree.Pipes(("add", "mul"), _note(line), line.span)
+            kinds = ("add", "mul")
+        return tree.Pipes(kinds, _note(line), line.span)
 
     def _ceiling(self, line: tree.MachineLine) -> tree.Ceiling:
         label = line.label.text if line.label else ""

@@ -24,7 +24,10 @@ class Peak(Record):
 
 
 class Pipes(Record):
-    """`pipes separate add mul`: the adder and the multiplier are two. `kinds` is ('add', 'mul')."""
+    """`pipes separate add mul`: the adder and the multiplier are two; with `div` the divider is a third.
+
+    `kinds` is ('add', 'mul') or ('add', 'div', 'mul').
+    """
 
     kinds: tuple[str, ...]
     source: str = ""

@@ -42,6 +42,7 @@ def lower(block: resolved.Machine) -> Machine:
         units=units.count if units else None,
         costs=tuple((e.cls, e.value) for e in entries if isinstance(e, resolved.Cost)),
         pipes_separate=any(isinstance(e, resolved.Pipes) for e in entries),
+        divider_separate=any(isinstance(e, resolved.Pipes) and "div" in e.kinds for e in entries),
         multiprocessor=next((_multiprocessor(e) for e in entries if isinstance(e, resolved.Multiprocessor)), None),
         latencies=tuple((e.level, e.time) for e in entries if isinstance(e, resolved.Latency)),
         source="; ".join(block.sources),

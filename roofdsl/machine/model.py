@@ -139,6 +139,7 @@ class Machine(Record):
     units: int | None = None
     costs: tuple[tuple[str, Fraction], ...] = ()
     pipes_separate: bool = False
+    divider_separate: bool = False  # then the others are too
     multiprocessor: Multiprocessor | None = None
     latencies: tuple[tuple[str, Fraction], ...] = ()  # seconds, by level
     source: str = ""

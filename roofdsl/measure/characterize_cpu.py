@@ -28,7 +28,7 @@ SMALLEST = 4 << 10
 CALL_ROUNDS = 7
 
 _DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
-_FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "sqrt", "exp")
+_FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div", "sqrt", "exp")
 _INTEGER_CLASSES = ("add", "mul", "min")
 _BEYOND = 4  # memory is measured on working sets of so many times the last cache at least
 

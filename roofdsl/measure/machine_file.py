@@ -13,6 +13,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.atomic import write_whole
 from roofdsl.measure.characterize_cpu import Characterization, Level, Peak
+from roofdsl.measure.microkernels import DIVIDE_EVERY
 from roofdsl.measure.sweep import Bandwidth
 
 _PEAKS = {"fma": "fma", "min": "min", "div": "div", "sqrt": "special"}  # measured class -> class of the language
@@ -85,7 +86,10 @@ def _peaks(found: Characterization) -> Iterator[str]:
             elif peak.type == type_name and peak.cls == "add":
                 yield _unfused(found, peak, unit)
     if _two_pipes(found):
-        yield 'pipes separate add mul source "additions and multiplications side by side run as fast as both alone"'
+        note = "additions and multiplications side by side run as fast as both alone"
+        if _three_pipes(found):
+            note += ", and so do divisions beside multiplications"
+        yield f'pipes separate add mul{" div" if _three_pipes(found) else ""} source "{note}"'
 
 
 def _two_pipes(found: Characterization) -> bool:
@@ -96,6 +100,17 @@ def _two_pipes(found: Characterization) -> bool:
         if both is not None and alone is not None:
             gains.append(both.all_cores.per_s / alone.all_cores.per_s)
     return bool(gains) and min(gains) > 1.5
+
+
+def _three_pipes(found: Characterization) -> bool:
+    """Whether divisions beside multiplications take less than half way from the longer of the two to their sum."""
+    apart = []
+    for type_name in dict.fromkeys(p.type for p in found.peaks if p.type.startswith("f")):
+        mul, div, both = (found.peak(type_name, cls) for cls in ("mul", "div", "mul and div"))
+        if mul is not None and div is not None and both is not None:
+            times = (DIVIDE_EVERY / mul.all_cores.per_s, 1 / div.all_cores.per_s)
+            apart.append((DIVIDE_EVERY + 1) / both.all_cores.per_s < (max(times) + sum(times)) / 2)
+    return bool(apart) and all(apart)
 
 
 def _reduced(found: Characterization) -> Iterator[str]:

@@ -17,12 +17,16 @@ from roofdsl.measure.sweep import COPY, LOAD, TRIAD, UPDATE, Pattern
 LANES = (64, 128)
 """Accumulators: 8 or 16 vectors of 512 bits in f64, 4 or 8 in f32; the better of them is taken."""
 
+DIVIDE_EVERY = 8
+"""Multiplications beside a division: about as many as take as long as it does."""
+
 # class -> (what one step does to accumulator a, or to a and a second one b, operations in it)
 ARITHMETIC = {
     "fma": (("a = a * c + d",), 2),
     "add": (("a = a + c",), 1),
     "mul": (("a = a * c",), 1),
     "add and mul": (("a = a + c", "b = b * d"), 2),
+    "mul and div": (("a = d / a", *("b = b * c",) * DIVIDE_EVERY), DIVIDE_EVERY + 1),
     "min": (("a = c if c < a else a", "a = d if d > a else a"), 2),
     "div": (("a = c / a",), 1),
     "sqrt": (("a = sqrt(a) + c",), 1),
@@ -50,12 +54,14 @@ def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
         c, d, e, f = (kind(x) for x in dice.integers(1, 1000, 4))
         return c, d, e, f
     c, d, e, f = (float(x) for x in dice.uniform(0.5, 1.0, 4))
-    if name == "mul":
+    if name in ("mul", "mul and div"):
         e = 1 / c
     if name == "div":
         e = c
     if name == "add and mul":
         f = 1 / d
+    if name == "mul and div":
+        f = d
     return kind(c), kind(d), kind(e), kind(f)
 
 

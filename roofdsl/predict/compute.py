@@ -11,7 +11,8 @@ from roofdsl.lang.record import Record
 from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine
 
 # Where the adder and the multiplier are two pipes, these run on the multiplier's; all else on the adder's.
-_MULTIPLIER = ("mul", "div", "special")
+PIPES = ("add", "mul", "div")
+_PIPE_NAMES = {"add": "adder", "mul": "multiplier", "div": "divider"}
 
 
 class ComputePart(Record):
@@ -109,7 +110,7 @@ def _parts_of(
 
 
 def _pipes_time(parts: list[ComputePart], machine: Machine, notes: list[str]) -> Fraction:
-    """The maximum over the adder and the multiplier."""
+    """The maximum over the adder, the multiplier and, where it is apart, the divider."""
     return max(busy_pipes(parts, machine, notes).values())
 
 
@@ -117,12 +118,11 @@ def busy_pipes(parts: Sequence[ComputePart], machine: Machine, notes: list[str])
     """Seconds that the adder and the multiplier are busy: each runs at half the rate of the two together.
 
     That rate is the fused peak where the machine states one, else the unfused one (73.6 GFLOP/s together are
-    36.8 additions and 36.8 multiplications). Minimum and maximum go to the adder, div and special to the other;
-    a class with a rate of its own keeps it.
+    36.8 additions and 36.8 multiplications). Classes go to pipes as `pipe_of` says; one with its own rate keeps it.
     """
-    busy = {"add": Fraction(0), "mul": Fraction(0)}
+    busy = dict.fromkeys(PIPES if machine.divider_separate else PIPES[:2], Fraction(0))
     for part in parts:
-        pipe = "mul" if part.cls in _MULTIPLIER else "add"
+        pipe = pipe_of(part.cls, machine)
         if machine.stated(part.type, part.cls) is not None:
             busy[pipe] += part.time_s
             continue
@@ -130,8 +130,17 @@ def busy_pipes(parts: Sequence[ComputePart], machine: Machine, notes: list[str])
         cost = unfused / part.rate_per_s  # what rule 12 makes of the class, in unfused operations
         busy[pipe] += part.operations * cost / (machine.peak(part.type).per_s / 2)
         if part.cls not in ("add", "mul"):
-            notes.append(f"{part.type}: {part.cls} on the {'multiplier' if pipe == 'mul' else 'adder'}, cost {cost}")
+            notes.append(f"{part.type}: {part.cls} on the {_PIPE_NAMES[pipe]}, cost {cost}")
     return busy
+
+
+def pipe_of(cls: str, machine: Machine) -> str:
+    """Which pipe of a machine with separate ones a class runs on, one of PIPES: minimum and maximum on the adder, div
+    and special on the divider where that is apart, else on the multiplier.
+    """
+    if cls in ("div", "special"):
+        return "div" if machine.divider_separate else "mul"
+    return "mul" if cls == "mul" else "add"
 
 
 def _dominant(parts: list[ComputePart]) -> str | None:

@@ -146,8 +146,8 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
         )
     if "compute" in p.bounds:
         found.append(
-            "the peak stated is below what the hardware does: a higher clock (turbo), or a divider that works beside the "
-            "multiplier; or the compiler left out an operation, or replaced it by a cheaper one"
+            "the peak stated is below what the hardware does: a higher clock (turbo); or the compiler left out an "
+            "operation, or replaced it by a cheaper one"
         )
     if "launch" in p.bounds:
         found.append("calls of this kernel cost less than the launch time stated")

@@ -16,10 +16,10 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.measure import characterize_cpu
-from roofdsl.measure.characterize_cpu import run_sweep, working_sets
+from roofdsl.measure.characterize_cpu import Peak, run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.machine_file import machine_name, machine_text, save_machine, to_machine
-from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands
+from roofdsl.measure.microkernels import ARITHMETIC, DIVIDE_EVERY, INTEGER, arithmetic, operands
 from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, STREAMS, TRIAD, UPDATE, Counts, Point, bandwidth
 from roofdsl.measure.team import Effort, Rate
 from roofdsl.measure.timing import usable_cores
@@ -169,7 +169,21 @@ def test_an_adder_beside_a_multiplier_is_stated() -> None:
     ]
     assert "pipes" not in machine_text(replace(found, peaks=tuple(peaks)))  # f32 has not
     peaks = [replace(p, all_cores=Rate(1e12, 0.0)) if p.cls == "add and mul" else p for p in found.peaks]
-    assert "pipes separate add mul" in machine_text(replace(found, peaks=tuple(peaks)))
+    assert "pipes separate add mul source" in machine_text(replace(found, peaks=tuple(peaks)))
+
+
+@pytest.mark.parametrize(("part", "three"), [(0.0, True), (0.4, True), (0.6, False), (1.0, False)])
+def test_a_divider_beside_a_multiplier_is_stated(part: float, three: bool) -> None:
+    """part: how far from side by side to one after the other."""
+    peaks = [replace(p, all_cores=Rate(1e12, 0.0)) if p.cls == "add and mul" else p for p in characterized().peaks]
+    for type_name in ("f64", "f32"):
+        rates = {p.cls: p.all_cores.per_s for p in peaks if p.type == type_name}
+        times = (DIVIDE_EVERY / rates["mul"], 1 / rates["div"])
+        both = (DIVIDE_EVERY + 1) / (max(times) + part * min(times))
+        peaks.append(Peak(type_name, "mul and div", Rate(both, 0.0), Rate(both, 0.0)))
+    text = machine_text(replace(characterized(), peaks=tuple(peaks)))
+    assert ("pipes separate add mul div source" in text) is three
+    assert to_machine(replace(characterized(), peaks=tuple(peaks))).divider_separate is three
 
 
 # ---- on this machine, briefly ----
@@ -193,6 +207,8 @@ def test_arithmetic_does_what_it_counts() -> None:
         for cc, dd in ((c, d), (e, f), (c, d)):
             if name == "add and mul":
                 want = np.concatenate([want[:8] + cc, want[8:] * dd])
+            elif name == "mul and div":
+                want = np.concatenate([dd / want[:8], want[8:] * cc**DIVIDE_EVERY])
             else:
                 want[:8] = steps[name](want[:8], cc, dd)
         np.testing.assert_allclose(acc, want, rtol=1e-14)

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from roofdsl.analysis.results import WorkAt
+from roofdsl.explore.rates import rates_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import ComputeCeiling
@@ -56,6 +57,26 @@ def test_separate_pipes_have_half_the_peak_each_however_it_is_stated(peaks: tupl
     m = machine(*peaks, "pipes separate add mul")
     assert compute_time(work(add=8), m).time_s == Fraction(8, 4 * 10**12)
     assert compute_time(work(pairs=8), m).time_s == Fraction(8, 4 * 10**12)
+
+
+def test_a_divider_apart_is_a_third_pipe() -> None:
+    rates = ("peak f64 fma 8 TFLOP/s", "peak f64 div 1 TFLOP/s", "cost special 4")
+    two, three = (machine(*rates, f"pipes separate {kinds}") for kinds in ("add mul", "add mul div"))
+    assert not two.divider_separate and three.divider_separate
+    for counts, busy in (
+        (work(add=8, mul=16, div=3), {"add": 2, "mul": 4, "div": 3}),  # in units of 1 / (10**12 per s)
+        (work(add=40, mul=16, div=3), {"add": 10, "mul": 4, "div": 3}),
+        (work(mul=4, div=9, min=4), {"add": 1, "mul": 1, "div": 9}),
+        (work(mul=4, special=4), {"add": 0, "mul": 1, "div": 4}),
+    ):
+        together = {"add": busy["add"], "mul": busy["mul"] + busy["div"]}
+        assert compute_time(counts, two).time_s == Fraction(max(together.values()), 10**12)
+        assert compute_time(counts, three).time_s == Fraction(max(busy.values()), 10**12)
+        keys = frozenset(counts.operations)
+        for m in (two, three):  # the page computes the same from counts
+            pipes = rates_of(m, keys, None).pipes
+            times = [sum((counts.operations[key] * s for key, s in pipe), Fraction(0)) for pipe in pipes]
+            assert max(times) == compute_time(counts, m).time_s
 
 
 def test_a_named_ceiling_caps_its_type_only() -> None:
