@@ -14,19 +14,29 @@ done; both print as the command line tells them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, InputError
-from roofdsl.lang.record import Record, replace
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.machine.find import checked_file, find_model, load_machine, machine_of
+from roofdsl.machine.find import load_machine, machine_of
 from roofdsl.machine.model import Machine
+from roofdsl.machine.named import (
+    KernelLike,
+    Program,
+    ProgramLike,
+    Sizes,
+    is_program,
+    kernel,
+    kernel_and_sizes,
+    program,
+    several,
+)
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.time import Prediction
 
@@ -62,45 +72,9 @@ __all__ = [
     "traffic_figure",
 ]
 
-
-class Program(Record):
-    """A program of a file, to be predicted."""
-
-    name: str
-    checked: CheckedFile
-
-
-KernelLike = Kernel | str | Path
-ProgramLike = Program | str | Path
 MachineLike = Machine | str | Path
 Size = int | str
 """Bytes, or a text with a unit: "32 KiB"."""
-Sizes = Mapping[str, int]
-
-
-def kernel(source: str | Path, name: str | None = None, *, sizes: Sizes | None = None, **constants: int) -> Kernel:
-    """A checked kernel: of a shipped model's name ("gemv", "polybench/lu"), a file ("mine.roof", "mine.roof:axpy"), or
-    the text of a file (anything with a line break in it).
-
-    name: which kernel, where there are several. constants, sizes: numbers of its `const` parameters.
-    Raises InputError for a text with errors, CommandError for a kernel that is not there.
-    """
-    from roofdsl.loops.load import kernel as lowered
-
-    checked, found = _checked(source)
-    return lowered(checked, name or found, {**(sizes or {}), **constants})
-
-
-def program(source: str | Path, name: str | None = None) -> Program:
-    """A program, told as kernels are. Raises InputError for a text with errors, CommandError for one not there."""
-    checked, found = _checked(source)
-    own = checked.own_programs or tuple(checked.programs)
-    picked = name or found or (own[0] if len(own) == 1 else None)
-    if picked is None or picked not in checked.programs:
-        what = f"no program `{picked}`" if picked else "several programs" if own else "no program"
-        listed = ", ".join(own[:8])
-        raise CommandError(f"`{checked.source.name}` has {what}", f"it has {listed}" if listed else "")
-    return Program(picked, checked)
 
 
 def machine(source: MachineLike) -> Machine:
@@ -131,7 +105,7 @@ def derive(
     """
     from roofdsl.analysis.derive import derive as derived
 
-    own, values = _kernel(source, sizes, more)
+    own, values = kernel_and_sizes(source, sizes, more)
     any_cache = cache == "Z"
     return derived(
         own,
@@ -157,7 +131,7 @@ def traffic_at(
     from roofdsl.analysis.at import traffic_at as found
     from roofdsl.analysis.deep import require_legal
 
-    own, values = _kernel(source, sizes, more)
+    own, values = kernel_and_sizes(source, sizes, more)
     require_legal(own)
     convention = traffic or own.traffic or "load_store"
     return found(own, values, _bytes(cache, "cache"), _bytes(line, "line"), convention)
@@ -171,7 +145,7 @@ def simulate(
     from roofdsl.loops.transform import apply
     from roofdsl.simulate.lru import simulate_lru
 
-    own, values = _kernel(source, sizes, more)
+    own, values = kernel_and_sizes(source, sizes, more)
     return simulate_lru(apply(own), numbers(own, values), _bytes(cache, "cache"), _bytes(line, "line"))
 
 
@@ -195,9 +169,9 @@ def predict(
     from roofdsl.predict.kernel import predict as predicted
 
     how = _options(options, traffic, unit, ceilings, warm)
-    if not isinstance(source, Kernel) and (isinstance(source, Program) or _is_program(source)):
+    if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
         return _launches(source, on, how, {**(sizes or {}), **more}).total
-    own, values = _kernel(source, sizes, more)
+    own, values = kernel_and_sizes(source, sizes, more)
     return predicted(own, values, machine(on), how)
 
 
@@ -234,12 +208,12 @@ def measure(
     """
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    if not isinstance(source, Kernel) and (isinstance(source, Program) or _is_program(source)):
+    if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
         from roofdsl.measure.program import measure_program_cpu
 
         at = _program_of(source).at({**(sizes or {}), **more})
         return measure_program_cpu(at, CpuOptions(variant, cold=cold))
-    own, values = _kernel(source, sizes, more)
+    own, values = kernel_and_sizes(source, sizes, more)
     return measure_cpu(own, values, CpuOptions(variant, cold=cold))
 
 
@@ -247,9 +221,9 @@ def compare(source: KernelLike | Program, measured: Measurement, on: MachineLike
     """A measurement beside its prediction, with the verdict (`roofdsl validate`)."""
     from roofdsl.validate.run import compare_all
 
-    if not isinstance(source, Kernel) and (isinstance(source, Program) or _is_program(source)):
+    if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
         return compare_all([_program_of(source)], [measured], machine(on))[0]
-    return compare_all([_kernel(source, None, {})[0]], [measured], machine(on))[0]
+    return compare_all([kernel_and_sizes(source, None, {})[0]], [measured], machine(on))[0]
 
 
 def roofline(
@@ -305,7 +279,7 @@ def traffic_figure(
     from roofdsl.plot.traffic import draw_traffic, save_traffic
     from roofdsl.plot.traffic_content import traffic_content
 
-    own, values = _kernel(source, sizes, more)
+    own, values = kernel_and_sizes(source, sizes, more)
     where = None if on is None else machine(on)
     convention = traffic or own.traffic or "load_store"
     content = traffic_content(own, numbers(own, values), convention, _bytes(line, "line"), machine=where)
@@ -332,7 +306,7 @@ def explore(
     from roofdsl.explore.assemble import to_page
     from roofdsl.explore.content import Asked, content_of
 
-    chosen = _several(sources, {**(sizes or {}), **more})
+    chosen = several(sources, {**(sizes or {}), **more})
     name = title or " and ".join(k.name for k, _ in chosen)
     page = to_page(content_of(Asked(name, tuple(chosen), tuple(map(machine, _listed(on))), traffic, unit)))
     if path is not None:
@@ -345,56 +319,11 @@ def explore(
 # ---- what is spoken of ----
 
 
-def _checked(source: str | Path) -> tuple[CheckedFile, str | None]:
-    """The file, and the name that is picked in it."""
-    text = str(source)
-    if "\n" in text:
-        return load_file(Source("<text>", text)), None
-    target = find_model(text)
-    return checked_file(target.path), target.name
-
-
-def _is_program(source: str | Path) -> bool:
-    """Whether a program is named; a file that has kernels and programs stands for its kernel."""
-    checked, name = _checked(source)
-    return name in checked.programs if name is not None else not checked.own_kernels and bool(checked.own_programs)
-
-
 def _program_of(source: ProgramLike) -> ProgramOf:
     from roofdsl.loops.launched import ProgramOf
 
     found = source if isinstance(source, Program) else program(source)
     return ProgramOf(found.checked, found.name)
-
-
-def _kernel(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tuple[Kernel, dict[str, int]]:
-    """The kernel, and the sizes that are its parameters; numbers of constants are in it. Unknown sizes are refused
-    where they are used.
-    """
-    given = {**(sizes or {}), **more}
-    own = source if isinstance(source, Kernel) else kernel(source, sizes=given)
-    constants = {name for name, _ in own.constants}
-    return own, {name: value for name, value in given.items() if name not in constants}
-
-
-def _several(sources: Sequence[KernelLike], given: Sizes) -> list[tuple[Kernel, dict[str, int]]]:
-    """Kernels, each with those sizes that are its parameters. Raises CommandError for sizes that are of none."""
-    from roofdsl.loops.load import kernels
-
-    found: list[Kernel] = []
-    for source in sources:
-        if isinstance(source, Kernel):
-            found.append(source)
-            continue
-        checked, name = _checked(source)
-        found += kernels(checked, given).values() if name is None else [kernel(source, sizes=given)]
-    if not found:
-        raise CommandError("there is no kernel to show", "name a shipped kernel, or a file that defines one")
-    names = [({p.name for p in k.parameters}, {n for n, _ in k.constants}) for k in found]
-    unknown = set(given).difference(*(own | constants for own, constants in names))
-    if unknown:
-        raise CommandError(f"none of the kernels has a parameter `{min(unknown)}`")
-    return [(k, {n: v for n, v in given.items() if n in own}) for k, (own, _) in zip(found, names, strict=True)]
 
 
 def _listed(on: MachineLike | Sequence[MachineLike]) -> Sequence[MachineLike]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from roofdsl import api
 from roofdsl.api import (
-    KernelLike,
     MachineLike,
     Prediction,
     Program,
@@ -22,6 +21,7 @@ from roofdsl.api import (
     machine,
     simulate,
 )
+from roofdsl.machine.named import KernelLike
 from roofdsl.notebook.pictures import Figure, Page
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.validate.compare import Comparison
