@@ -123,7 +123,7 @@ def most_loads(blocks: Sequence[Block], extents: Sequence[int]) -> list[int]:
 
 
 def lines(bound: Bound, plan: Tiling, blocks: Sequence[Block]) -> tuple[Order | Tile, ...]:
-    """The `order` and `tile` lines."""
+    """The `order` and `tile` lines; none for what is as in the level before, where an extent leaves no more."""
     kernel = bound.plain
     taken = {p.name for p in kernel.parameters} | {a.name for a in kernel.arrays} | set(plan.order)
     names = {v: v for v in plan.order}
@@ -136,10 +136,13 @@ def lines(bound: Bound, plan: Tiling, blocks: Sequence[Block]) -> tuple[Order | 
             taken.add(names[v])
 
     stream = plan.order[-3]
+    inner: Block | None = None
     for block in blocks:
-        tile({plan.rows: block.rows, plan.columns: block.columns})
-        if block.steps is not None:
+        if inner is None or (block.rows, block.columns) != (inner.rows, inner.columns):
+            tile({plan.rows: block.rows, plan.columns: block.columns})
+        if block.steps is not None and (inner is None or block.steps != inner.steps):
             tile({stream: block.steps})
+        inner = block
     return tuple(found)
 
 

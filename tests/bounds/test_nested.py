@@ -84,6 +84,14 @@ def test_written_as_text(gemm: tuple[Bound, Tiling]) -> None:
     assert bound(again).at(params, 64) == found.at(params, 64)
 
 
+def test_no_line_without_a_use(gemm: tuple[Bound, Tiling]) -> None:
+    """Where all fits the first cache, the others add no tiles."""
+    found, plan = gemm
+    blocks = nested(plan, {"m": 20, "n": 20, "p": 20}, (4096, 131072, 10**6))
+    assert len(blocks) == 3
+    assert len(lines(found, plan, blocks)) == 3
+
+
 def test_what_has_none(gemm: tuple[Bound, Tiling]) -> None:
     _, plan = gemm
     with pytest.raises(NoTiling, match="two caches or more"):
