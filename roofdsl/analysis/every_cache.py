@@ -11,7 +11,8 @@ from roofdsl.analysis.at import scalar_bytes
 from roofdsl.analysis.growth import FAR
 from roofdsl.analysis.traffic import TermBytes
 from roofdsl.loops.model import Traffic
-from roofdsl.polyhedral.crossings import Crossings, Longest
+from roofdsl.polyhedral.crossings import MADE, Crossings, Longest
+from roofdsl.polyhedral.misses import CannotCount
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse
 from roofdsl.polyhedral.stream import Stream
@@ -27,6 +28,8 @@ def at_every_cache(
     assumes: tuple[str, ...],
 ) -> TermBytes:
     """The traffic of a cache of `limit` bytes: a symbol, or a number. Raises CannotCount, TooHard."""
+    if any(p.name.startswith(MADE) for p in stream.kernel.parameters):
+        raise CannotCount(f"names of parameters that begin with {MADE} are taken")
     crossings = Crossings(stream.context, limit, max((r.bytes for r in reuses), default=1))
     scalar_loads, scalar_stores = scalar_bytes(stream.kernel)
     loads, stores = _Sum(scalar_loads), _Sum(scalar_stores)
@@ -62,7 +65,7 @@ class _Sum:
 
     def add(self, terms: Iterable[Term], factor: int) -> None:
         for term in terms:
-            made = frozenset(n for n in term.value.names() if n.startswith("_"))
+            made = frozenset(n for n in term.value.names() if n.startswith(MADE))
             key = term.where, term.over, made
             self.values[key] = self.values.get(key, Quasi.constant(0)) + term.value * factor
 
@@ -115,14 +118,14 @@ def _made(term: Term) -> set[str]:
     found = term.value.names().union(*(v.names() for a in term.where for v, _ in a))
     if term.over is not None:
         found |= term.over.low.names() | term.over.high.names()
-    return {n for n in found if n.startswith("_")}
+    return {n for n in found if n.startswith(MADE)}
 
 
 class _Far(dict[str, int]):
     """All sizes large, what is made of them half as large."""
 
     def __missing__(self, name: str) -> int:
-        return FAR // 2 if name.startswith("_") else FAR
+        return FAR // 2 if name.startswith(MADE) else FAR
 
 
 def _reach(term: Term, meaning: Mapping[str, Definition], limit: Quasi) -> tuple[bool, Fraction]:

@@ -32,6 +32,9 @@ MOST_AT_ROOT = 3
 Longest = tuple[Quasi, ...]
 """Distances of which the longest counts; none: infinite."""
 
+MADE = "_made_"
+"""Begins names that are made here."""
+
 _AT = "_at"
 """Stands for the variable of a root until it has a name."""
 
@@ -71,7 +74,7 @@ class Course(Record):
 class Crossings:
     """Counts what exceeds `limit` (a quasi-polynomial without isl parameters) on `context`, an isl parameter set.
 
-    The limit is at least `least`. Names that this makes begin with an underscore, and are isl parameters as well.
+    The limit is at least `least`. Names that this makes begin with MADE, and are isl parameters as well.
     """
 
     def __init__(self, context: Any, limit: Quasi, least: int) -> None:
@@ -116,7 +119,7 @@ class Crossings:
         """The terms as sums over dimension `name`. Raises CannotCount."""
         found: list[Term] = []
         for here, low, high in _extents(domain, Quasi.symbol(name)):
-            span = self._spans.setdefault((low, high), Span(f"_i{len(self._spans)}", low, high))
+            span = self._spans.setdefault((low, high), Span(f"{MADE}i{len(self._spans)}", low, high))
             fixed, renamed = _as_parameter(here, name, span.name)
             found += self._all_counted(fixed, tuple(d.substitute(renamed) for d in distances), span)
         return found
@@ -227,8 +230,8 @@ class Crossings:
     # ---- definitions and counts ----
 
     def _name(self, definition: Definition) -> str:
-        prefix = "_r" if isinstance(definition, Root) else "_s"
-        return self._definitions.setdefault(definition, f"{prefix}{len(self._definitions)}")
+        prefix = "r" if isinstance(definition, Root) else "s"
+        return self._definitions.setdefault(definition, f"{MADE}{prefix}{len(self._definitions)}")
 
     def _counted(self, counted: Any, among: Region, span: Span | None) -> list[Term]:
         """The number of points of `counted`, a subset of the region."""

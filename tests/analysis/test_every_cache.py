@@ -138,6 +138,17 @@ def test_proofs_of_signs_hold() -> None:
     assert proven > 20
 
 
+def test_parameters_may_have_any_name() -> None:
+    """Also those that a sum gives to roots, or that these have while they are counted."""
+    text = (POLYBENCH / "mvt.roof").read_text().replace("mvt(n)", "mvt(r1)").replace("[n]", "[r1]")
+    of = kernel_of(text.replace("n, n", "r1, r1").replace("range(n)", "range(r1)"))
+    form = ClosedForms(of, {}).at_every_cache("once")
+    plain = ClosedForms(polybench("mvt"), {}).at_every_cache("once")
+    assert "r1" not in {d.name for d in form.total.definitions}
+    for n, cache in ((5, 130), (7, 300), (9, 700)):
+        assert form.total.evaluate({"r1": n, CACHE: cache}) == plain.total.evaluate({"n": n, CACHE: cache})
+
+
 def test_a_sum_of_nothing_is_zero() -> None:
     of = kernel_of("kernel k(n):\n    inout x: f64[n]\n    for i in range(n):\n        x[i] += 1\n")
     form = ClosedForms(of, {}).at_every_cache("load_store")
