@@ -120,7 +120,6 @@ def test_a_cache_smaller_than_an_element_is_refused(roofdsl: Run) -> None:
     assert "Traceback" not in result.stderr
 
 
-
 @pytest.mark.parametrize("text", [ADD, GEMV, MATMUL, TRANSPOSE], ids=["add", "gemv", "matmul", "flip"])
 def test_closed_forms_at_every_cache_equal_brute_force(text: str) -> None:
     kernel = kernel_of(text)
