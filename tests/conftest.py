@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--guided", type=int, default=0, help="seconds of coverage-guided fuzzing of each reader (atheris)"
     )
+    parser.addoption("--kept", action="store_true", help="all shipped kernels: from the cache as derived anew")
     parser.addoption("--fuzz-seed", default="2026", help="other inputs for the fuzz test")
 
 
