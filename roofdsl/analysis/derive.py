@@ -105,7 +105,7 @@ def _derive(
     )
 
 
-FOR_CASES, FOR_TERMS = 4_000_000, 12_000_000
+FOR_CASES, FOR_TERMS = 2_500_000, 12_000_000
 """Integer-set operations for Q(Z) by cases, where a sum of terms may be found instead, and for that sum."""
 
 
