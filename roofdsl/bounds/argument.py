@@ -36,9 +36,11 @@ def argument(b: Bound) -> Iterator[str]:
     if b.stencil is not None:
         yield ""
         yield from _stencil(b.stencil, b.size, b.registers)
-    if b.bottleneck is not None and b.flow is not None:
-        yield ""
-        yield from _bottleneck(b.bottleneck, b.flow, b.size, b.registers)
+    for title, found in (("Bottleneck", b.bottleneck), ("Sweep", b.sweep)):
+        if found is not None and b.flow is not None:
+            yield ""
+            yield f"{title} ({SOURCES['bottleneck']})"
+            yield from _bottleneck(found, b.flow, b.size, b.registers)
 
 
 def short(value: Any) -> str:
@@ -130,7 +132,6 @@ def _point(p: tuple[int, ...]) -> str:
 
 
 def _bottleneck(b: Bottleneck, flow: Flow, size: Any, registers: int) -> Iterator[str]:
-    yield f"Bottleneck ({SOURCES['bottleneck']})"
     for number, part in enumerate(b.parts, 1):
         yield from _moments(part, flow, number)
     yield f"  {len(b.parts) + 1}. {size} + {registers} may be held at each moment; the others are loaded after it."
@@ -151,6 +152,10 @@ def _moments(part: Part, flow: Flow, step: int) -> Iterator[str]:
     elif m.kind == "rounds":
         yield f"  {step}. Each {at} depends on the one before."
         yield "     What must run between two of them uses values that were there before the first."
+    elif m.kind == "sweep":
+        yield f"  {step}. Every {at} of a round depends on"
+        yield f"     every `{_text(flow, m.what[0])}` of it, and paths that do not meet lead from these to those."
+        yield "     Before the first of a round, one value of each path is alive."
     else:
         one, other, *shared = m.what
         yield f"  {step}. {at} joins two chains that run towards each other:"

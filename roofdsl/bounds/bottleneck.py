@@ -1,7 +1,7 @@
 """Lower bounds from moments at which much must be alive: bottlenecks in the flow of values.
 
 A value that was made (or was there) before a moment and is used after it is in fast memory at that moment, S of them
-at most, or is loaded after it. Three kinds of moments:
+at most, or is loaded after it. Four kinds of moments:
 
 - `turn`: an execution b whose value others use (a sum that then scales every term; the end of a recurrence from which
   another goes back). What these use besides, if b depends on it or on something that uses it, is alive at b. Where no
@@ -9,9 +9,12 @@ at most, or is loaded after it. Three kinds of moments:
 - `rounds`: executions b_1, b_2, ... each of which depends on the one before, one for every round of a loop. What the
   executions between b_k and b_(k+1) use that was there before b_k is loaded in between, but for S of it.
 - `meeting`: two chains that run towards each other (meeting.py).
+- `sweep`: a statement that needs all of what another makes in a round (sweeps.py).
 
 Loads of different values add up: several kinds with no value in common, and the first loads of inputs that have no part
-in them, or are known to be loaded before.
+in them, or are known to be loaded before. Sweeps, of which there are few moments with much alive at each, are an
+argument of their own beside the others, which have many moments with less: those say more at small S, these up to a
+larger S.
 
 Elango et al. 2014 and Olivry et al. PLDI 2020 call such moments wavefronts; `turn` for Gram-Schmidt is the hourglass of
 Olivry et al., SPAA 2024, in its simplest form.
@@ -19,7 +22,7 @@ Olivry et al., SPAA 2024, in its simplest form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +34,7 @@ from roofdsl.bounds.counting import count, degree, far, top_terms
 from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
 from roofdsl.bounds.meeting import meetings
+from roofdsl.bounds.sweeps import sweeps
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,18 @@ class Bottleneck:
 def bottleneck(flow: Flow, size: Any) -> Bottleneck | None:
     """The best of the bottleneck bounds that are found, by its leading term; `size` is the symbol of S."""
     depends = Dependences(flow)
+    return _added(flow, size, (*_turns(depends), *_rounds(depends), *meetings(depends)))
+
+
+def sweep(flow: Flow, size: Any) -> Bottleneck | None:
+    """As `bottleneck`, of sweeps."""
+    return _added(flow, size, sweeps(flow, Dependences(flow)))
+
+
+def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck | None:
+    """The sum of those with the largest leading terms that have no value in common."""
     found: list[tuple[tuple[int, float], Part, Any]] = []
-    for moments in (*_turns(depends), *_rounds(depends), *meetings(depends)):
+    for moments in candidates:
         counts, often = [count(flow, part) for part in moments.alive], count(flow, moments.moments)
         if max(degree(flow, c) for c in counts) <= max(degree(flow, often), 1):
             continue

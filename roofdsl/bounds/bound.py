@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import sympy
 
 from roofdsl.analysis.expressions import expression, parameter, polynomial
-from roofdsl.bounds.bottleneck import Bottleneck, bottleneck
+from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep
 from roofdsl.bounds.counting import count, far, top_terms
 from roofdsl.bounds.flow import Flow, NotExact, flow
 from roofdsl.bounds.partition import Partition, partition
@@ -52,6 +52,7 @@ class Bound:
     partition: Partition | None
     stencil: Stencil | None
     bottleneck: Bottleneck | None
+    sweep: Bottleneck | None
     registers: int
     untiled: bool
     notes: tuple[str, ...]
@@ -61,7 +62,7 @@ class Bound:
     def arguments(self) -> list[tuple[str, Any]]:
         """(name, value) of every argument there is."""
         found = [("compulsory", self.compulsory.loads)]
-        for name in ("partition", "stencil", "bottleneck"):
+        for name in ("partition", "stencil", "bottleneck", "sweep"):
             part = getattr(self, name)
             if part is not None:
                 found.append((name, part.value))
@@ -75,7 +76,7 @@ class Bound:
 
     def leading(self) -> list[Any]:
         """The leading terms of all arguments."""
-        parts = [self.compulsory, self.partition, self.stencil, self.bottleneck]
+        parts = [self.compulsory, self.partition, self.stencil, self.bottleneck, self.sweep]
         return [p.leading for p in parts if p is not None]
 
     def at(self, params: Mapping[str, int], elements: int) -> tuple[int, str]:
@@ -101,19 +102,20 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     notes: list[str] = []
     found = _guarded("the flow of values", lambda: _flow(simple, numbers or {}), notes)
     if found is None:
-        return Bound(kernel, simple, size, _touched(plain), None, None, None, 0, False, tuple(notes), None)
+        return Bound(kernel, simple, size, _touched(plain), None, None, None, None, 0, False, tuple(notes), None)
     counted = _guarded("the count of what is read", lambda: _compulsory(found), notes)
     once = counted if counted is not None else Compulsory(sympy.Integer(0), (), sympy.Integer(0))
     partitioned = _guarded("the partition argument", lambda: partition(found, size), notes)
     waves = _guarded("the stencil argument", lambda: stencil(found, size), notes)
-    narrow = None
+    narrow = swept = None
     if waves is None:
         narrow = _guarded("the bottleneck argument", lambda: bottleneck(found, size), notes, FEW_OPERATIONS)
+        swept = _guarded("the sweep argument", lambda: sweep(found, size), notes, FEW_OPERATIONS)
     others = [once.leading, *([narrow.leading] if narrow is not None else [])]
     if partitioned is not None and _covered(partitioned.leading, others, size):
         partitioned = None
     return Bound(
-        kernel, simple, size, once, partitioned, waves, narrow, found.registers, simple is not plain,
+        kernel, simple, size, once, partitioned, waves, narrow, swept, found.registers, simple is not plain,
         tuple(notes), found,
     )  # fmt: skip
 

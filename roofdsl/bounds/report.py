@@ -32,6 +32,7 @@ NAMES = {
     "partition": "S + T elements allow only so many executions for each T loads",
     "stencil": "what a time step needs reaches beyond the points that it computes",
     "bottleneck": "values that are alive at one moment and do not fit are loaded after it",
+    "sweep": "what one sweep makes waits for the next, all of it, once in each round",
 }
 
 
@@ -213,7 +214,7 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
     if r.intensity is not None:
         per_byte = "" if r.element_bytes is None else f", {short(r.intensity / r.element_bytes)} for each byte"
         yield f"Intensity, by leading terms: at most {short(r.intensity)} operations for each element loaded{per_byte}."
-        if b.bottleneck is not None or r.intensity.has(b.size):
+        if b.bottleneck is not None or b.sweep is not None or r.intensity.has(b.size):
             yield f"  ({b.size} far below the sizes; where it is not, the whole form says what is left.)"
     if steps:
         yield ""
@@ -234,7 +235,7 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
 
 
 def _where(b: Bound) -> Iterator[str]:
-    """From which S on the compulsory bound is the larger, by leading terms."""
+    """From which S on another argument gives more, by leading terms."""
     for name in ("partition", "stencil"):
         part = getattr(b, name)
         if part is None or not b.compulsory.leading:
@@ -244,6 +245,10 @@ def _where(b: Bound) -> Iterator[str]:
         edge = sympy.simplify((at_one / b.compulsory.leading) ** (1 / sympy.nsimplify(power)))
         if edge.free_symbols:
             yield f"The {name} argument gives more than the compulsory loads where {b.size} < {short(edge)}."
+    if b.bottleneck is not None and b.sweep is not None:
+        moments = [sum((p.moments for p in found.parts), sympy.Integer(0)) for found in (b.bottleneck, b.sweep)]
+        edge = (b.bottleneck.leading - b.sweep.leading) / top_terms(moments[0] - moments[1])
+        yield f"The sweep argument gives more than the bottleneck argument where {b.size} > {short(edge)}."
 
 
 def _only_compulsory(b: Bound) -> str:

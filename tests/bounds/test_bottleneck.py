@@ -1,4 +1,4 @@
-"""Turns and meetings: found where they are, and not where an order exists that has none."""
+"""Turns, meetings and sweeps: found where they are, and not where an order exists that has none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sympy
 
 from roofdsl.bounds.bound import Bound, bound
 from roofdsl.loops.model import Kernel
-from tests.bounds.belady import loads, random_order, scalars_of, tasks
+from tests.bounds.belady import loads, random_order, scalars_of, tasks, tiled_order
+from tests.bounds.test_sound import POLYBENCH, bound_of
 from tests.oracle.loading import kernel_of
 
 HEAD = """kernel both(m, n):
@@ -78,6 +79,36 @@ BROADCAST = """kernel broadcast(m, n):
     for i in range(m), j in range(n):
         y[j] += a[i, j] * x[i, n - 1 - j]
 """
+
+BOTH_WAYS = """kernel both_ways(m, n):
+    inout u: f64[n, n]
+    out a, b, c: f64[n, n]
+    for t in range(m):
+        for i in range(n):
+            a[i, 0] = u[i, 0]
+            for j in range(1, n):
+                a[i, j] = 0.5 * a[i, j - 1] + u[i, j]
+            b[i, n - 1] = a[i, n - 1]
+            for r in range(1, n):
+                b[i, n - 1 - r] = 0.5 * b[i, n - r] + a[i, n - 1 - r]
+        for j in range(n):
+            c[0, j] = b[0, j]
+            for i in range(1, n):
+                c[i, j] = 0.5 * c[i - 1, j] + b[i, j]
+            u[n - 1, j] = c[n - 1, j]
+            for r in range(1, n):
+                u[n - 1 - r, j] = 0.5 * u[n - r, j] + c[n - 1 - r, j]
+"""
+"""There and back along rows and then along columns: all of a round waits for all of it."""
+
+ROWS_ONLY = (
+    BOTH_WAYS.replace("c[0, j] = b[0, j]", "c[j, 0] = b[j, 0]")
+    .replace("c[i, j] = 0.5 * c[i - 1, j] + b[i, j]", "c[j, i] = 0.5 * c[j, i - 1] + b[j, i]")
+    .replace("u[n - 1, j] = c[n - 1, j]", "u[j, n - 1] = c[j, n - 1]")
+    .replace(
+        "u[n - 1 - r, j] = 0.5 * u[n - r, j] + c[n - 1 - r, j]", "u[j, n - 1 - r] = 0.5 * u[j, n - r] + c[j, n - 1 - r]"
+    )
+)
 
 
 def kinds(found: Bound) -> list[str]:
@@ -158,3 +189,45 @@ def test_copies_are_their_originals() -> None:
     found = bound(kernel)
     assert found.at({"m": 3, "n": 40}, 2)[0] < 3 * 40 * 2
     holds(kernel, found, 4)
+
+
+def test_a_sweep_waits_as_a_whole() -> None:
+    kernel = kernel_of(BOTH_WAYS)
+    found = bound(kernel)
+    assert found.sweep is not None
+    assert str(found.sweep.leading) == "m*n**2"
+    rng = random.Random(6)
+    for params, sizes in (({"m": 1, "n": 5}, (1, 4, 12)), ({"m": 3, "n": 9}, (2, 9, 18, 40, 60))):
+        free = tasks(kernel, params, scalars=True)
+        orders = [free, *(random_order(free, rng, g) for g in (1, 40)), *(tiled_order(free, rng) for _ in range(3))]
+        for size in sizes:
+            value, argument = found.at(params, size)
+            fewest = min(loads(order, size) for order in orders)
+            assert value <= fewest, argument
+            if params["n"] == 9 and 2 * 9 <= size <= 40:
+                assert argument == "sweep"
+                assert value > fewest / 8
+
+
+def test_rows_that_nothing_joins_do_not_sweep() -> None:
+    """Row after row, all steps of it, needs no more than the first loads from S = 3 n on."""
+    kernel = kernel_of(ROWS_ONLY)
+    found = bound(kernel)
+    assert found.sweep is None
+    m, n = 3, 10
+    line = dict(enumerate(ROWS_ONLY.splitlines(), 1))
+    written = tasks(kernel, {"m": m, "n": n})
+    row = [t.at[1]["i" if line[t.at[0]].lstrip()[0] in "ab" else "j"] for t in written]
+    order = [written[k] for k in sorted(range(len(written)), key=lambda k: row[k])]
+    assert loads(order, 3 * n) == n * n >= found.at({"m": m, "n": n}, 3 * n)[0]
+
+
+def test_adi_beyond_a_row() -> None:
+    """n^2 values wait once in a step, up to an S of about n^2: there the turns of its rows have nothing to say."""
+    found = bound_of(next(p for p in POLYBENCH if p.stem == "adi"))
+    n, steps = 1000, 500
+    assert found.at({"n": n, "tsteps": steps}, 8) > (3.9 * n**2 * steps, "bottleneck")
+    value, argument = found.at({"n": n, "tsteps": steps}, 4 * n)
+    assert argument == "sweep"
+    assert n**2 * steps / 2 < value < n**2 * (steps + 1)
+    assert found.at({"n": n, "tsteps": steps}, n**2)[0] == n * (n - 2)
