@@ -156,6 +156,12 @@ def _moments(part: Part, flow: Flow, step: int) -> Iterator[str]:
         yield f"  {step}. Every {at} of a round depends on"
         yield f"     every `{_text(flow, m.what[0])}` of it, and paths that do not meet lead from these to those."
         yield "     Before the first of a round, one value of each path is alive."
+    elif m.kind == "whole":
+        (what,) = m.what
+        first = f"element of {what.removeprefix('IN_')}" if what.startswith("IN_") else f"`{_text(flow, what)}`"
+        yield f"  {step}. Every {at} depends on"
+        yield f"     every {first}, and paths that do not meet lead from these to those."
+        yield "     Before the first, one value of each path is alive."
     else:
         one, other, *shared = m.what
         yield f"  {step}. {at} joins two chains that run towards each other:"
@@ -164,4 +170,5 @@ def _moments(part: Part, flow: Flow, step: int) -> Iterator[str]:
         yield "     When they meet, one value is made for each place and waits for the other."
         if shared:
             yield f"     So does what both chains use: {', '.join(shared)}."
-    yield f"     These are {short(part.alive)} values, at {short(part.moments)} moments in all."
+    often = "one moment" if part.moments == 1 else f"{short(part.moments)} moments in all"
+    yield f"     These are {short(part.alive)} values, at {often}."

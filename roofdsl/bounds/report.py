@@ -32,7 +32,7 @@ NAMES = {
     "partition": "S + T elements allow only so many executions for each T loads",
     "stencil": "what a time step needs reaches beyond the points that it computes",
     "bottleneck": "values that are alive at one moment and do not fit are loaded after it",
-    "sweep": "what one sweep makes waits for the next, all of it, once in each round",
+    "sweep": "what one sweep over the data leaves waits for the next, all of it",
 }
 
 
@@ -246,9 +246,17 @@ def _where(b: Bound) -> Iterator[str]:
         if edge.free_symbols:
             yield f"The {name} argument gives more than the compulsory loads where {b.size} < {short(edge)}."
     if b.bottleneck is not None and b.sweep is not None:
-        moments = [sum((p.moments for p in found.parts), sympy.Integer(0)) for found in (b.bottleneck, b.sweep)]
-        edge = (b.bottleneck.leading - b.sweep.leading) / top_terms(moments[0] - moments[1])
-        yield f"The sweep argument gives more than the bottleneck argument where {b.size} > {short(edge)}."
+        more = b.bottleneck.leading - b.sweep.leading
+        often, seldom = (sum(p.moments for p in found.parts) for found in (b.bottleneck, b.sweep))
+        # forms in cases, or one argument that is the larger everywhere: nothing short can be said
+        if _large(more) > 0 and not (often + seldom).has(sympy.Piecewise) and _large(often - seldom) > 0:
+            edge = short(more / top_terms(often - seldom))
+            yield f"The sweep argument gives more than the bottleneck argument where {b.size} > {edge}."
+
+
+def _large(value: Any) -> float:
+    """A polynomial in the parameters where all are large."""
+    return float(value.subs(dict.fromkeys(value.free_symbols, 1 << 20)))
 
 
 def _only_compulsory(b: Bound) -> str:

@@ -4,58 +4,77 @@ In a round t of the outermost loop let every execution b of a statement depend o
 statement. Let paths lead from executions b to executions a, along which each execution reads a value of the next, and
 no two with an execution in common. Just before the first b of a round every a is done and no b is: on every path there
 is a value that is made and whose reader on the path is still to come. So as many values are alive as there are paths,
-and none in two rounds: loads >= sum over rounds of (paths - S).
+and none in two rounds: loads >= sum over rounds of (paths - S). Statements of two loops are in one round all together
+(`deriche`), and a path may end in an input that is loaded before any b: those loads are others than the ones after it.
 
-A turn (bottleneck.py) says more where S is below a row; this holds up to an S of the whole of a sweep (`adi`).
+A turn or a meeting says more where S is below a row; this holds up to an S of the whole of a sweep (`adi`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.bounds.counting import count, degree
-from roofdsl.bounds.dependences import HOPS, Dependences, Moments
+from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
+
+Same = Callable[[Any], Any]
 
 
 def sweeps(flow: Flow, depends: Dependences) -> Iterator[Moments]:
-    """Every path between two statements of one outermost loop; only those that fill a round of two loops or more."""
-    groups: dict[int, dict[str, Statement]] = {}
+    """Every path between statements of one outermost loop, or of two loops, that fill a round of two loops or more."""
+    inside: dict[int, dict[str, Statement]] = {}
+    once: dict[str, Statement] = {}
     for s in depends.statements:
-        if len(s.loops) >= 3 and degree(flow, count(flow, s.domain)) == len(s.loops):
-            groups.setdefault(id(s.placed.loops[0]), {})[s.name] = s
-    for by_name in groups.values():
-        for last in by_name.values() if len(by_name) > 1 else ():
-            whole = _whole(last, by_name, depends)
-            if whole:
-                yield from _paths(last, by_name, whole)
+        if len(s.loops) >= 2 and degree(flow, count(flow, s.domain)) == len(s.loops):
+            group = once if len(s.loops) == 2 else inside.setdefault(id(s.placed.loops[0]), {})
+            group[s.name] = s
+    inputs = {values.get_tuple_name(): values for values in flow.inputs().values()}
+    for group in inside.values():
+        yield from _group(group, {}, depends, _same_round, 1)
+    yield from _group(once, inputs, depends, lambda relation: relation, 0)
 
 
-def _whole(last: Statement, by_name: dict[str, Statement], depends: Dependences) -> dict[str, Any]:
-    """Executions (isl.Set) of each other statement that are behind every `last` of their round; none for no name."""
+def _group(
+    by_name: dict[str, Statement], inputs: dict[str, Any], depends: Dependences, same: Same, outer: int
+) -> Iterator[Moments]:
+    """Of statements that have `outer` loops for their rounds; `same` leaves what is in one round."""
+    for last in by_name.values() if len(by_name) > 1 else ():
+        whole = _whole(last, by_name, inputs, depends, same)
+        if whole:
+            yield from _paths(last, by_name, whole, same, outer)
+
+
+def _whole(
+    last: Statement, by_name: dict[str, Statement], inputs: dict[str, Any], depends: Dependences, same: Same
+) -> dict[str, Any]:
+    """Executions (isl.Set) of each other statement that are behind every `last` of their round, and inputs that are.
+
+    These are read by an execution of another statement, so before the first `last`.
+    """
     behind = depends.on(isl.UnionSet.from_set(last.domain), HOPS)
+    others = behind.subtract_range(isl.UnionSet.from_set(last.domain))
+    known = others.union(inputs_of(others.apply_range(depends.every))) if inputs else others
     found = {}
-    for first in by_name.values():
-        if first is last:
+    for name, values in ({n: s.domain for n, s in by_name.items()} | inputs).items():
+        if name == last.name:
             continue
-        known = isl.Map.empty(last.domain.get_space().map_from_domain_and_range(first.domain.get_space()))
-        for part in sets(behind):
-            if part.get_tuple_name(isl.dim_type.out) == first.name:
-                known = known.union(part)
-        missed = _same_round(isl.Map.from_domain_and_range(last.domain, first.domain)).subtract(known).range()
-        needed = first.domain.subtract(missed).coalesce()
+        every = isl.UnionMap.from_map(same(isl.Map.from_domain_and_range(last.domain, values)))
+        needed = isl.UnionSet.from_set(values).subtract(every.subtract(known).range()).coalesce()
         if not needed.is_empty():
-            found[first.name] = needed
+            found[name] = isl.Set.from_union_set(needed)
     return found
 
 
-def _paths(last: Statement, by_name: dict[str, Statement], whole: dict[str, Any]) -> Iterator[Moments]:
-    """Moments of the paths from executions of `last` to those of a statement in `whole`, the shortest first."""
+def _paths(
+    last: Statement, by_name: dict[str, Statement], whole: dict[str, Any], same: Same, outer: int
+) -> Iterator[Moments]:
+    """Moments of the paths from executions of `last` to what is in `whole`, the shortest first."""
     n = last.domain.dim(isl.dim_type.set)
-    rounds = last.domain.project_out(isl.dim_type.set, 1, n - 1).reset_tuple_id()
+    rounds = last.domain.project_out(isl.dim_type.set, outer, n - outer).reset_tuple_id()
     itself = isl.Map.identity(last.domain.get_space().map_from_set()).intersect_domain(last.domain)
     paths: list[tuple[tuple[str, ...], Any]] = [((last.name,), itself)]
     while paths:
@@ -64,19 +83,21 @@ def _paths(last: Statement, by_name: dict[str, Statement], whole: dict[str, Any]
             continue
         for part in (m for read in by_name[names[-1]].reads for m in sets(read.values)):
             to = part.get_tuple_name(isl.dim_type.out)
-            if to in names or to not in by_name:
+            if to in names or not (to in by_name or to in whole):
                 continue
-            step = _same_round(part)
+            step = same(part)
             longer = path.apply_range(step)
             if longer.is_empty() or not (step.is_injective() and step.is_single_valued()):
                 continue
-            paths.append(((*names, to), longer))
+            if to in by_name:
+                paths.append(((*names, to), longer))
             ends = longer.intersect_range(whole[to]).domain() if to in whole else None
             if ends is not None and not ends.is_empty():
-                values = isl.UnionSet("{ }")
-                for name in (*names[1:], to):
+                before = isl.UnionSet("{ }") if to in by_name else isl.UnionSet.from_set(whole[to])
+                values = isl.UnionSet.from_set(whole[to])
+                for name in names[1:]:
                     values = values.union(isl.UnionSet.from_set(by_name[name].domain))
-                yield Moments("sweep", last.name, (to,), rounds, (ends,), values, isl.UnionSet("{ }"))
+                yield Moments("sweep" if outer else "whole", last.name, (to,), rounds, (ends,), values, before)
 
 
 def _same_round(relation: Any) -> Any:

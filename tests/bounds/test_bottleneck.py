@@ -231,3 +231,42 @@ def test_adi_beyond_a_row() -> None:
     assert argument == "sweep"
     assert n**2 * steps / 2 < value < n**2 * (steps + 1)
     assert found.at({"n": n, "tsteps": steps}, n**2)[0] == n * (n - 2)
+
+
+def test_a_sweep_after_a_sweep() -> None:
+    """One round only: the rows' pass leaves n^2 values for the columns', counted beside the first loads."""
+    once = BOTH_WAYS.replace("    for t in range(m):\n", "").replace("\n        ", "\n    ").replace("(m, n)", "(n)")
+    kernel = kernel_of(
+        once.replace("inout u", "in x: f64[n, n]\n    out u")
+        .replace("= u[i, 0]", "= x[i, 0]")
+        .replace("a[i, j - 1] + u[i, j]", "a[i, j - 1] + x[i, j]")
+    )
+    found = bound(kernel)
+    assert found.sweep is not None
+    assert str(found.sweep.leading) == "2*n**2"
+    n = 12
+    free = tasks(kernel, {"n": n}, scalars=True)
+    for size in (1, n, 2 * n + 2, 3 * n, 90):
+        value, _ = found.at({"n": n}, size)
+        rng = random.Random(size)
+        fewest = min(loads(order, size) for order in (free, random_order(free, rng, 40), tiled_order(free, rng)))
+        assert value <= fewest
+        if size >= 2 * n + 2:
+            assert value > 0.75 * fewest  # the written order is nearly the best
+
+
+def test_two_passes_of_which_each_element_needs_its_own_do_not_sweep() -> None:
+    """Both passes in one: x is loaded once."""
+    kernel = kernel_of("""kernel once(n):
+    in x: f64[n, n]
+    out y, z: f64[n, n]
+    for i in range(n), j in range(n):
+        y[i, j] = 2.0 * x[i, j]
+    for i in range(n), j in range(n):
+        z[i, j] = y[i, j] + x[i, j]
+""")
+    found = bound(kernel)
+    assert found.sweep is None
+    written = tasks(kernel, {"n": 9})
+    order = [t for pair in zip(written[:81], written[81:], strict=True) for t in pair]
+    assert loads(order, 3) == 81 == found.at({"n": 9}, 3)[0]
