@@ -126,7 +126,7 @@ def stored_runs(report: Path) -> tuple[StoredRun, ...]:
     found = []
     for line in report.read_text(encoding="utf-8").splitlines():
         cells = [c.strip() for c in line.strip("|").split("|")] if line.startswith("|") else []
-        if {"kernel", "bound", "ratio"} <= set(cells):
+        if {"kernel", "size", "in", "bound", "ratio"} <= set(cells):
             head = cells
         elif not cells:
             head = []
