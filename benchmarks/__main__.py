@@ -15,12 +15,13 @@ from benchmarks import (
     layer_conditions,
     peers,
     report,
+    scaling,
     simulation,
     startup,
     sweeping,
 )
 
-PARTS = ("derivations", "every-cache", "startup", "peers", "layers", "simulation", "sweeps", "grading")
+PARTS = ("derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading")
 APART = ("validation", "trust", "misses")
 """Parts that run only where they are named, and write a report of their own."""
 
@@ -63,6 +64,12 @@ def main() -> None:
         sections.append(derivations.section(derivations.measure_all(options.kernel, options.repeats, tell=True)))
     if "every-cache" in parts:
         sections.append(every_cache.section(every_cache.measure_all(options.kernel, options.repeats)))
+    if "scaling" in parts:
+        grown = list(scaling.measure_all())
+        sections.append(scaling.section(grown))
+        report.REPORTS.mkdir(parents=True, exist_ok=True)
+        scaling.draw(grown, report.REPORTS / "scaling.svg")
+        sections.append("![Seconds against the size of the kernel](scaling.svg)")
     if "simulation" in parts:
         sections.append(simulation.section(options.repeats))
     if "layers" in parts:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, derivations, grading, report
+from benchmarks import compare, derivations, grading, report, scaling
 from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import markdown, show_seconds, timed
 from benchmarks.peers import KERNELS
@@ -85,3 +85,15 @@ def test_a_small_class_is_graded() -> None:
     named = dict(zip(head, cells, strict=True))
     assert named["class"].startswith("3 submissions of 2 exercises")
     assert named["mean of the others"].endswith("of 8")
+
+
+def test_scaling_is_measured_and_drawn(tmp_path: Path) -> None:
+    found = list(scaling.measure_all(1, most=2))
+    assert [(g.what, g.number) for g in found] == [
+        ("loops", 1), ("loops", 2), ("statements", 1), ("statements", 2), ("references", 1), ("references", 2),
+    ]  # fmt: skip
+    assert all(g.seconds is not None and g.peak_mib >= g.base_mib > 10 and g.plateaus for g in found)
+    text = scaling.section(found)
+    assert text.count("\n| ") == 2 + 6 and "| references | 2 |" in text
+    scaling.draw(found, tmp_path / "scaling.svg")
+    assert (tmp_path / "scaling.svg").stat().st_size > 5000
