@@ -67,9 +67,10 @@ def main() -> None:
     if "scaling" in parts:
         grown = list(scaling.measure_all())
         sections.append(scaling.section(grown))
-        report.REPORTS.mkdir(parents=True, exist_ok=True)
-        scaling.draw(grown, report.REPORTS / "scaling.svg")
-        sections.append("![Seconds against the size of the kernel](scaling.svg)")
+        if not options.parts and not options.kernel:  # as the report
+            report.REPORTS.mkdir(parents=True, exist_ok=True)
+            scaling.draw(grown, report.REPORTS / "scaling.svg")
+            sections.append("![Seconds against the size of the kernel](scaling.svg)")
     if "simulation" in parts:
         sections.append(simulation.section(options.repeats))
     if "layers" in parts:

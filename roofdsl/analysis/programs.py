@@ -20,7 +20,6 @@ from roofdsl.loops.programs import Exchange, Launch, LoweredProgram, program
 from roofdsl.polyhedral.cases import Case, Cases, Constraint, constant
 from roofdsl.polyhedral.quasi import Quasi
 
-ONE = Quantity(constant(1), Fraction(1))
 NOTHING = Quantity(constant(0), Fraction(0))
 
 
@@ -31,7 +30,7 @@ MOST_CASES = 24
 class ProgramPart(Record):
     """All launches of one kernel with the same arguments; the quantities are their sums, bytes at the cache.
 
-    label: the kernel with its arguments, as the program writes them. types: those of its operations.
+    label: the kernel with its arguments, as the program writes them.
     """
 
     label: str
@@ -39,7 +38,6 @@ class ProgramPart(Record):
     launches: Quantity
     work: Quantity
     bytes: Quantity
-    types: tuple[str, ...]
 
     @property
     def intensity(self) -> Ratio:
@@ -115,10 +113,9 @@ def derive_program(
     whole = [_times(times, d.work.total) for _, times, d in groups]
     each = [_times(times, d.at_cache.bytes) for _, times, d in groups]
     parts = tuple(
-        ProgramPart(label, d.kernel, times, work, moved, tuple(d.work.by_type))
+        ProgramPart(label, d.kernel, times, work, moved)
         for (label, times, d), work, moved in zip(groups, whole, each, strict=True)
     )
-
     works = [(times, d.work) for _, times, d in groups]
     return ProgramDerivation(
         name,
@@ -128,9 +125,9 @@ def derive_program(
         conventions.pop() if len(conventions) == 1 else None,
         cache_bytes,
         line_bytes,
-        _sum([(times, ONE) for _, times, _ in groups]),
+        _added([times for _, times, _ in groups]),
         Work(
-            _sum([(n, w.total) for n, w in works]),
+            _added(whole),
             _by_name([(n, w.by_class) for n, w in works], OPERATION_CLASSES),
             _by_name([(n, w.by_type) for n, w in works]),
             _sum([(n, w.fused_pairs) for n, w in works]),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from roofdsl.cli.options import (
-    choose_whole,
+    choose,
     json_option,
     kernels_of,
     no_programs,
@@ -60,7 +60,7 @@ def derive(
 
     if latex and as_json:
         raise click.UsageError("--latex and --json are two outputs; give one of them")
-    chosen = choose_whole(file)
+    chosen = choose(file, whole=True)
     size, any_cache = (None, True) if cache == "Z" else (cache, False)
     if not chosen.kernels and (steps or any_cache):
         raise no_programs(chosen, f"{'--cache Z' if any_cache else '--steps'} is for kernels")

@@ -148,11 +148,12 @@ class Chosen(Record):
     programs: tuple[str, ...]
 
 
-def choose(text: str) -> Chosen:
+def choose(text: str, *, whole: bool = False) -> Chosen:
     """What FILE, FILE:NAME, `-` or the name of a shipped kernel speaks of.
 
-    A file with programs and nothing picked stands for its programs, which run its kernels. Raises CommandError for
-    a file or name that is not there, InputError for a file with errors. Warnings of the file go to standard error.
+    A file with programs and nothing picked stands for its programs, which run its kernels; `whole`: for both. Raises
+    CommandError for a file or name that is not there, InputError for a file with errors. Warnings of the file go to
+    standard error.
     """
     target = find_model(text)
     checked = checked_file(target.path)
@@ -160,7 +161,7 @@ def choose(text: str) -> Chosen:
         click.echo(render(checked.source, warning), err=True)
     if target.name is None:
         if checked.own_programs:
-            return Chosen(checked, (), checked.own_programs)
+            return Chosen(checked, checked.own_kernels if whole else (), checked.own_programs)
         names = checked.own_kernels or tuple(checked.kernels)
         if not names:
             raise CommandError(f"`{checked.source.name}` has no kernel", "machines are taken by --machine")
@@ -177,20 +178,12 @@ def choose(text: str) -> Chosen:
     raise CommandError(message, did_you_mean(target.name, names, listed))
 
 
-def choose_whole(text: str) -> Chosen:
-    """As `choose`, but a file with nothing picked stands for its kernels and for its programs."""
-    chosen = choose(text)
-    if chosen.programs == chosen.checked.own_programs and find_model(text).name is None:
-        return Chosen(chosen.checked, chosen.checked.own_kernels, chosen.programs)
-    return chosen
-
-
 def choose_kernels(text: str, what: str) -> Chosen:
     """As `choose` for a command that takes kernels: `what` says so, and a whole file stands for its kernels.
 
     Raises CommandError for a program.
     """
-    chosen = choose_whole(text)
+    chosen = choose(text, whole=True)
     if chosen.kernels:
         return Chosen(chosen.checked, chosen.kernels, ())
     raise no_programs(chosen, what)

@@ -53,7 +53,7 @@ class _Report:
         self.names = names_of_derivation(d)
         self.said: set[str] = set()
         self.common = common_condition(d)
-        self.operation = operation_name(d)
+        self.operation = operation_name(d.work)
 
     def lines(self) -> Iterator[str]:
         d = self.d

@@ -24,7 +24,7 @@ class Writer:
         self.d = d
         self.order = growth_of(d.kernel)
         self.names = names_of_derivation(d)
-        self.operation = operation_name(d)
+        self.operation = operation_name(d.work)
 
     def main(self, q: Quantity) -> Math:
         """The case shown."""

@@ -15,7 +15,7 @@ from roofdsl.analysis.report.equations import assumptions, word
 from roofdsl.analysis.report.forms import gives, of_quantity, of_ratio
 from roofdsl.analysis.report.layout import Row, aligned, render
 from roofdsl.analysis.report.summary import cases_math
-from roofdsl.analysis.report.words import CONVENTIONS, exact_number, is_zero
+from roofdsl.analysis.report.words import CONVENTIONS, exact_number, is_zero, operation_name
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.polyhedral.plateaus import Growth
 
@@ -78,14 +78,9 @@ def _cache_title(d: ProgramDerivation) -> str:
     return f"Traffic through a cache of {show_size(d.cache_bytes or 0)}{line}"
 
 
-def _operation(d: ProgramDerivation) -> str:
-    types = list(d.work.by_type)
-    return "OP" if types and all(t.startswith("i") for t in types) else "FLOP"
-
-
 def _work(d: ProgramDerivation) -> Iterator[Row]:
     types = list(d.work.by_type)
-    yield _row(d, "W", d.work.total, f"{_operation(d)}{f' ({types[0]})' if len(types) == 1 else ''}")
+    yield _row(d, "W", d.work.total, f"{operation_name(d.work)}{f' ({types[0]})' if len(types) == 1 else ''}")
     for name, q in d.work.by_class.items():
         yield _row(d, f"  {name}", q)
     if len(types) > 1:
@@ -114,7 +109,9 @@ def _row(d: ProgramDerivation, label: str, q: Quantity, unit: str = "", remark: 
 def _ratio_row(d: ProgramDerivation, label: str, r: Ratio) -> Row:
     value = "" if r.value is None else show_number(r.value)
     form = of_ratio(r, ORDER, at=d.values)
-    return Row(label, form, value, f"{_operation(d)}/B", assumes=r.assumes, note=r.note, equal=gives(r, d.values))
+    return Row(
+        label, form, value, f"{operation_name(d.work)}/B", assumes=r.assumes, note=r.note, equal=gives(r, d.values)
+    )
 
 
 def _section(title: str, rows: Sequence[Row], said: set[str]) -> Iterator[str]:
@@ -128,7 +125,7 @@ def _section(title: str, rows: Sequence[Row], said: set[str]) -> Iterator[str]:
 
 
 def _head(d: ProgramDerivation) -> tuple[str, ...]:
-    operation = _operation(d)
+    operation = operation_name(d.work)
     return ("kernel", "launches", "", f"W ({operation})", "", "Q (B)", "", f"I ({operation}/B)", "")
 
 
@@ -186,14 +183,14 @@ def _blocks(d: ProgramDerivation) -> Iterator[Block]:
     convention: Sentence = (d.convention,) if d.convention else ()
     rows = [
         _equation(word("launches"), d.launches),
-        _equation(Math("W", "W"), d.work.total, _operation(d)),
+        _equation(Math("W", "W"), d.work.total, operation_name(d.work)),
         _equation(Math("Q", "Q"), d.compulsory.bytes, "B", convention),
     ]
     if d.cache_bytes is not None:
         at = show_size(d.cache_bytes)
         rows.append(_equation(Math(f"Q({at})", f"Q(\\text{{{at}}})"), d.at_cache.bytes, "B", convention))
     if not is_zero(d.work.total):
-        rows.append(_equation(Math("I", "I"), d.intensity, f"{_operation(d)}/B", convention))
+        rows.append(_equation(Math("I", "I"), d.intensity, f"{operation_name(d.work)}/B", convention))
     yield Equations(tuple(rows))
     yield Heading("By kernel")
     yield _latex_table(_head(d), _cells(d))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from roofdsl.analysis.derived import Derivation, Quantity
+from roofdsl.analysis.derived import Derivation, Quantity, Work
 from roofdsl.machine.quantities import group, show_number
 from roofdsl.polyhedral.plateaus import Growth
 
@@ -32,9 +32,9 @@ def heading(d: Derivation) -> str:
     return " ".join(parts) + (f", at {given}" if given else "")
 
 
-def operation_name(d: Derivation) -> str:
+def operation_name(work: Work) -> str:
     """FLOP or OP; OP where only whole numbers are computed with."""
-    types = list(d.work.by_type)
+    types = list(work.by_type)
     return "OP" if types and all(t.startswith("i") for t in types) else "FLOP"
 
 
