@@ -253,6 +253,8 @@ def _in(d: Derivation, meaning: Mapping[str, Quasi | None]) -> Derivation:
 
 
 def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
+    if q.terms is not None:
+        return Quantity(None, q.value, "a kernel's form is a sum of terms, which are not added up over launches")
     if q.form is None:
         return q
     names = {n for c in q.form.cases for n in c.value.names()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from textwrap import wrap
 
 from roofdsl.analysis.formulas import Quotient
@@ -66,8 +67,10 @@ class Table(Record):
 Block = Heading | Paragraph | Equations | Table
 
 
-def math(value: Quasi | Quotient | int) -> Math:
+def math(value: Quasi | Quotient | Fraction | int) -> Math:
     """A polynomial, a quotient or a number."""
+    if isinstance(value, Fraction):
+        value = Quotient(Quasi.constant(value))
     if isinstance(value, int):
         return Math(str(value), str(value))
     return Math(neat_text(value), neat_latex(value))

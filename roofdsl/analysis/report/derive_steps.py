@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import count
 
-from roofdsl.analysis.derived import Derivation, Quantity, Ratio
-from roofdsl.analysis.formulas import quotient
+from roofdsl.analysis.derived import Derivation, Quantity, Ratio, combined
 from roofdsl.analysis.report.blocks import (
     Block,
     Code,
@@ -165,7 +164,7 @@ class _Argument(Writer):
         alpha = work.fma_fraction.value
         known = alpha if alpha is not None else (limit.constant() if limit is not None else None)
         if known is not None:
-            share = math_fraction((1 + known) / 2)
+            share = math((1 + known) / 2)
             formula = Math(f"(1 + alpha)/2 = {share.text}", f"\\frac{{1 + \\alpha}}{{2}} = {share.latex}")
             tends = " for large sizes" if alpha is None and limit != _single(work.fma_fraction) else ""
             percent = show_number((1 + known) * 50)
@@ -360,18 +359,8 @@ def _single(r: Ratio) -> object:
 
 
 def _minus(a: Quantity, b: Quantity) -> Quantity | None:
-    from roofdsl.analysis.derived import combined
-
     found = combined(a, b, -1)
     return found if found.form is not None else None
-
-
-def math_fraction(value: Fraction) -> Math:
-    """A rational number."""
-    from roofdsl.polyhedral.quasi import Quasi
-
-    found = quotient(Quasi.constant(value.numerator), Quasi.constant(value.denominator))
-    return math(0) if found is None else math(found)
 
 
 def _pairs(count: int) -> str:
