@@ -203,9 +203,10 @@ class Others:
         return (user + nice + system + irq + softirq + steal) / ticks - own.user - own.system
 
     def cores(self) -> float:
-        """How many cores they kept busy."""
+        """How many cores they kept busy; the kernel counts in ticks of some 10 ms, so never more than there are."""
         taken = time.monotonic() - self.begun
-        return max(0.0, self._seconds() - self.before) / taken if taken else 0.0
+        busy = max(0.0, self._seconds() - self.before) / taken if taken else 0.0
+        return min(busy, float(os.cpu_count() or 1))
 
 
 def ceilings_beside(machine: Machine) -> tuple[str, ...]:

@@ -255,7 +255,7 @@ def _refusals(refusals: Sequence[Refusal]) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """Every run's ratio against the size of its data, one colour for each bound."""
+    """Every run's ratio against the size of its data, one colour and sign for each bound, the first of several."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -263,12 +263,15 @@ def draw(report: Report, path: Path) -> None:
 
     with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = Figure(figsize=(8.0, 4.8), dpi=100)
-        axes = figure.add_axes((0.09, 0.12, 0.88, 0.78))
-        bounds = list(dict.fromkeys(c.prediction.bound for c in report.comparisons))
-        for k, bound in enumerate(bounds):
-            some = [c for c in report.comparisons if c.prediction.bound == bound]
-            xs, ys = [c.prediction.footprint_bytes for c in some], [c.ratio for c in some]
-            axes.plot(xs, ys, "o", color=OKABE_ITO[k % 6], markersize=5, alpha=0.75, label=bound)
+        axes = figure.add_axes((0.09, 0.12, 0.76, 0.78))
+        known = ["launch", "compute", *(level.name for level in (*report.machine.caches, report.machine.main_memory))]
+        first = [next(iter(c.prediction.bounds), "nothing") for c in report.comparisons]
+        for k, bound in enumerate([*known, *dict.fromkeys(b for b in first if b not in known)]):
+            some = [c for c, own in zip(report.comparisons, first, strict=True) if own == bound]
+            if some:
+                xs, ys = [c.prediction.footprint_bytes for c in some], [c.ratio for c in some]
+                color, sign = OKABE_ITO[k % len(OKABE_ITO)], "os^Dv"[k % 5]
+                axes.plot(xs, ys, sign, color=color, markersize=5, alpha=0.75, label=bound)
         axes.axhline(1, color=INK, linewidth=1.2)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -285,7 +288,7 @@ def draw(report: Report, path: Path) -> None:
         axes.set_xlabel("Data touched")
         axes.set_ylabel("Measured / predicted performance")
         axes.set_title(f"{report.machine.title}: every run", loc="left", color=INK)
-        axes.legend(title="bound", frameon=False, fontsize=8.5)
+        axes.legend(title="bound", frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.01, 1))
         axes.grid(True, color="#E4E4E4", linewidth=0.7)
         _save(figure, path)
 

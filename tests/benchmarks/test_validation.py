@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,7 +117,11 @@ def test_sizes_reach_from_the_first_cache_to_memory() -> None:
     assert targets(MACHINE) == [16 << 10, 512 << 10, 16 << 20, 256 << 20]
 
 
-def test_other_programs_are_seen() -> None:
-    others = Others()
-    sum(range(200_000))
-    assert 0 <= others.cores() <= (os.cpu_count() or 1) + 1
+@pytest.mark.parametrize(
+    ("busy_s", "cores"), [((10.0, 12.5), 0.625), ((10.0, 9.0), 0.0), ((10.0, 1e6), float(os.cpu_count() or 1))]
+)
+def test_other_programs_are_seen(monkeypatch: pytest.MonkeyPatch, busy_s: tuple[float, float], cores: float) -> None:
+    readings, clock = iter(busy_s), iter((100.0, 104.0))
+    monkeypatch.setattr(Others, "_seconds", staticmethod(lambda: next(readings)))
+    monkeypatch.setattr("benchmarks.validation.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert Others().cores() == cores
