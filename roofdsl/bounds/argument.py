@@ -13,14 +13,17 @@ from roofdsl.analysis.expressions import expression
 from roofdsl.bounds.bottleneck import Bottleneck, Part
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.flow import Flow
+from roofdsl.bounds.intervals import FINISHED
 from roofdsl.bounds.partition import Allowed, Partition
 from roofdsl.bounds.pieces import Slot
+from roofdsl.bounds.staggered import Staggered
 from roofdsl.bounds.stencil import Stencil
 
 SOURCES = {
     "partition": "Hong, Kung 1981; Irony, Toledo, Tiskin 2004; Smith et al. 2019; Christ et al. 2013",
     "halves": "Beaumont, Eyraud-Dubois, Verite, Langou, SPAA 2022",
     "stencil": "isoperimetry as in Wang, Wang 1977, and Brunn-Minkowski; compare Elango et al. 2015",
+    "staggered": "isoperimetry as in Wang, Wang 1977; compare Kwasniewski et al. 2021",
     "bottleneck": "Elango et al. 2014; Olivry et al. 2020, 2024",
 }
 
@@ -35,7 +38,10 @@ def argument(b: Bound) -> Iterator[str]:
         yield from _partition(b.partition, b.flow, b.size)
     if b.stencil is not None:
         yield ""
-        yield from _stencil(b.stencil, b.size, b.registers)
+        if isinstance(b.stencil, Staggered):
+            yield from _staggered(b.stencil, b.flow, b.size, b.registers)
+        else:
+            yield from _stencil(b.stencil, b.size, b.registers)
     for title, found in (("Bottleneck", b.bottleneck), ("Sweep", b.sweep)):
         if found is not None and b.flow is not None:
             yield ""
@@ -97,6 +103,11 @@ def _allowed(a: Allowed, flow: Flow, step: int) -> Iterator[str]:
     made = [text for m in piece.made if (text := short(expression(m))) != "0"]
     if made:
         yield f"     Made on chip, at most: {' + '.join(made)}."
+    if piece.finished is not None:
+        yield "     Operands and result are elements (i, k), (k, j), (i, j) of one array, i < k < j. That one may serve"
+        yield "     on either side does not help (docs/proofs.md), but for those that are finished in the stretch."
+        yield f"     These, {short(expression(piece.finished))} in all, count as {FINISHED} arrivals each."
+        yield f"     A cut may fall among the arrivals of one: X + {FINISHED - 1} objects."
 
 
 def _along(slot: Slot, loops: tuple[str, ...]) -> str:
@@ -123,6 +134,25 @@ def _stencil(s: Stencil, size: Any, registers: int) -> Iterator[str]:
     yield f"     reads at the edge, taken as free: {short(s.edge)}."
     stretch = short(s.dimensions * (size + registers))
     yield f"     With T = {stretch}, the best: loads >= T*(executions/H(X) - 1) - free reads"
+    yield f"       = {s.value}"
+    yield f"     The leading term is {short(s.leading)}."
+
+
+def _staggered(s: Staggered, flow: Flow | None, size: Any, registers: int) -> Iterator[str]:
+    yield f"Stencil, a staggered grid ({SOURCES['staggered']})"
+    if flow is not None:
+        yield f"  1. `{_text(flow, s.vertex)}`"
+        yield "     makes the vertices of a grid, of themselves a step before and of the edges that touch them;"
+        yield f"     `{_text(flow, s.edges[0])}`"
+        yield f"     `{_text(flow, s.edges[1])}`"
+        yield "     its edges, of themselves a step before and of their ends."
+    yield "  2. Of a vertices that are made at one time sqrt(8*a) neighbours at least are not: each needs a value,"
+    yield "     its own or that of an edge. Whatever begins to be made needs its own value from before."
+    yield f"  3. So X = {size} + {registers} + T values, of T loads, allow at most"
+    yield "     H(X) = X**(3/2)/3 + 4*X executions (docs/proofs.md)."
+    yield f"  4. There are {short(s.executions)} executions;"
+    yield f"     reads at the edge, taken as free: {short(s.free)}."
+    yield f"     With T = {short(2 * (size + registers))}: loads >= T*(executions/H(X) - 1) - free reads"
     yield f"       = {s.value}"
     yield f"     The leading term is {short(s.leading)}."
 

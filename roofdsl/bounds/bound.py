@@ -13,6 +13,7 @@ from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep
 from roofdsl.bounds.counting import count, far, top_terms
 from roofdsl.bounds.flow import Flow, NotExact, flow
 from roofdsl.bounds.partition import Partition, partition
+from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
 from roofdsl.bounds.untile import untiled
 from roofdsl.loops.model import Kernel
@@ -50,7 +51,7 @@ class Bound:
     size: Any
     compulsory: Compulsory
     partition: Partition | None
-    stencil: Stencil | None
+    stencil: Stencil | Staggered | None
     bottleneck: Bottleneck | None
     sweep: Bottleneck | None
     registers: int
@@ -106,7 +107,7 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     counted = _guarded("the count of what is read", lambda: _compulsory(found), notes)
     once = counted if counted is not None else Compulsory(sympy.Integer(0), (), sympy.Integer(0))
     partitioned = _guarded("the partition argument", lambda: partition(found, size), notes)
-    waves = _guarded("the stencil argument", lambda: stencil(found, size), notes)
+    waves = _guarded("the stencil argument", lambda: staggered(found, size) or stencil(found, size), notes)
     narrow = swept = None
     if waves is None:
         narrow = _guarded("the bottleneck argument", lambda: bottleneck(found, size), notes, FEW_OPERATIONS)

@@ -147,6 +147,15 @@ def sets(union: Any) -> list[Any]:
     return found
 
 
+def computed(values: Any) -> Any:
+    """Those of a union of values that statements make."""
+    found = isl.UnionSet("{ }")
+    for part in sets(values):
+        if not part.get_tuple_name().startswith("IN_"):
+            found = found.union(isl.UnionSet.from_set(part))
+    return found
+
+
 class _Part:
     """One assignment on its way to a Statement; or a `let`, which has no target."""
 

@@ -24,6 +24,7 @@ from roofdsl.analysis.expressions import expression, polynomial
 from roofdsl.bounds.counting import far, top_terms
 from roofdsl.bounds.exponents import averages, exponents
 from roofdsl.bounds.flow import Flow
+from roofdsl.bounds.intervals import FINISHED, interval_product
 from roofdsl.bounds.pieces import Piece, pieces, together
 
 
@@ -83,7 +84,8 @@ def allowed(piece: Piece) -> Allowed | None:
 def partition(flow: Flow, size: Any) -> Partition | None:
     """The best partition bound that is found; `size` is the symbol of S. None where no piece has one."""
     single = pieces(flow)
-    every = list(single)
+    by_name = {s.name: s for s in flow.statements}
+    every = [*single, *(q for p in single if (q := interval_product(flow, by_name[p.names[0]], p)) is not None)]
     for k, first in enumerate(single):
         for second in single[k:]:
             every += together(flow, first, second)
@@ -129,9 +131,10 @@ def _bound(flow: Flow, chosen: Sequence[Allowed], size: Any) -> Partition:
     stretch = room / (power - 1)
     if not (1 / (power - 1)).is_integer:
         stretch = sympy.ceiling(stretch)
-    held = room + stretch
+    finished = [a.piece.finished for a in chosen if a.piece.finished is not None]
+    held = room + stretch + (FINISHED - 1 if finished else 0)  # a cut may fall between the arrivals of one value
     stretches = sum(expression(a.piece.size) / (a.constant * held**power) for a in chosen)
-    made = sum(expression(m) for a in chosen for m in a.piece.made)
+    made = sum(expression(m) for a in chosen for m in a.piece.made) + FINISHED * sum(map(expression, finished))
     main = sum(polynomial(far(flow, a.piece.size)) / a.constant for a in chosen)
     top = top_terms(main) * (size / (power - 1)) / (size * power / (power - 1)) ** power
     return Partition(tuple(chosen), flow.registers, stretch, stretch * (stretches - 1) - made, sympy.powsimp(top))

@@ -19,7 +19,7 @@ import islpy as isl
 
 from roofdsl.bounds.counting import count, degree
 from roofdsl.bounds.exponents import Space, echelon, kernel
-from roofdsl.bounds.flow import Flow, Read, Statement, sets
+from roofdsl.bounds.flow import Flow, Read, Statement, computed, sets
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr
 from roofdsl.polyhedral.cases import Cases
@@ -54,6 +54,7 @@ class Piece:
     objects: isl.UnionSet of the values each class stands for, by class; made: objects made on chip, at most.
     chains: isl.UnionMaps from executions to the running values they update, of a piece of one statement.
     halves: the executions are counted twice by the inequality (a set and its mirror image).
+    finished: of an interval product, its values made on chip, which count more than others (`intervals`).
     """
 
     names: tuple[str, ...]
@@ -65,6 +66,7 @@ class Piece:
     made: tuple[Cases, ...]
     chains: tuple[Any, ...]
     halves: bool = False
+    finished: Cases | None = None
 
 
 def pieces(flow: Flow) -> list[Piece]:
@@ -90,7 +92,9 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
     if top < n:
         return None  # executions on a face: nothing of the full order to bound
     candidates = [c for read in statement.reads if (c := _candidate(statement, read)) is not None]
-    candidates = [c for c in candidates if c.running or degree(flow, count(flow, _made(c.read.values.range()))) < top]
+    candidates = [
+        c for c in candidates if c.running or degree(flow, count(flow, computed(c.read.values.range()))) < top
+    ]
     domain, classes = _classes(flow, candidates, whole, top)
     slots: list[Slot] = []
     for candidate, group in zip(candidates, classes, strict=True):
@@ -103,7 +107,7 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
     for candidate, group in zip(candidates, classes, strict=True):
         values = candidate.read.values.intersect_domain(inside).range()
         objects[group] = objects[group].union(values) if group in objects else values
-        born = _made(values.subtract(inside) if candidate.running else values)
+        born = computed(values.subtract(inside) if candidate.running else values)
         made.append(count(flow, born.coalesce()))
     plain = domain.reset_tuple_id()
     size = count(flow, plain)
@@ -111,13 +115,9 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
     return Piece((statement.name,), statement.loops, plain, size, tuple(slots), objects, tuple(made), chains)
 
 
-def _made(values: Any) -> Any:
-    """Those of a union of values that statements make."""
-    found = isl.UnionSet("{ }")
-    for part in sets(values):
-        if not part.get_tuple_name().startswith("IN_"):
-            found = found.union(isl.UnionSet.from_set(part))
-    return found
+def _few(flow: Flow, values: Any, top: int) -> bool:
+    """Whether there are fewer values than executions, by their degree."""
+    return degree(flow, count(flow, values)) < top
 
 
 def _candidate(statement: Statement, read: Read) -> _Candidate | None:

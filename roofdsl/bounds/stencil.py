@@ -29,11 +29,10 @@ import islpy as isl
 import sympy
 
 from roofdsl.analysis.expressions import expression, polynomial
-from roofdsl.bounds.counting import count, degree, far, top_terms
+from roofdsl.bounds.counting import count, far, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.growth import Point, growth
-from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import Const
+from roofdsl.bounds.steps import distance, initial, of_one_loop, origin
 from roofdsl.polyhedral.cases import Cases
 
 Links = dict[tuple[int, Point], Any]
@@ -74,13 +73,7 @@ def stencil(flow: Flow, size: Any) -> Stencil | None:
 
 def _groups(flow: Flow) -> Iterator[list[Statement]]:
     """Statements of one outer loop and of full depth: all of them as phases of a step, and each on its own."""
-    by_loop: dict[int, list[Statement]] = {}
-    for s in flow.statements:
-        loops = s.placed.loops
-        if len(loops) >= 2 and loops[0].step == Const(1) and degree(flow, count(flow, s.domain)) == len(loops):
-            by_loop.setdefault(id(loops[0]), []).append(s)
-    for group in by_loop.values():
-        deepest = [s for s in group if len(s.loops) == max(len(g.loops) for g in group)]
+    for deepest in of_one_loop(flow):
         if len(deepest) > 1:
             yield deepest
         for s in deepest:
@@ -108,7 +101,7 @@ def _direct(statement: Statement, phases: list[Statement]) -> Links | None:
             source = relation.get_tuple_name(isl.dim_type.out)
             if source not in place:
                 continue
-            point = _distance(relation)
+            point = distance(relation)
             if point is None:
                 return None
             back = len(phases) * point[0] + place[statement.name] - place[source]
@@ -116,60 +109,16 @@ def _direct(statement: Statement, phases: list[Statement]) -> Links | None:
             _add(links, (back, offset), relation.domain())
             if back == 1:
                 before.append((read, offset))
-    if statement is phases[0] and len({_origin(statement, read, offset) for read, offset in before} - {None}) == 1:
+    if statement is phases[0] and len({origin(statement, read, offset) for read, offset in before} - {None}) == 1:
         for read, offset in before:
-            if _origin(statement, read, offset) is not None:
-                _add(links, (1, offset), _initial(statement, read))
+            if origin(statement, read, offset) is not None:
+                _add(links, (1, offset), initial(statement, read))
     return links
-
-
-def _origin(statement: Statement, read: Read, offset: Point) -> tuple[object, ...] | None:
-    """Where the step before the first one lies in the array read: the same for reads that agree on it.
-
-    None where different points would not read different elements.
-    """
-    places: list[tuple[object, ...]] = []
-    loops: list[str] = []
-    for subscript, o in zip(read.subscripts, offset, strict=False):
-        form = affine(subscript)
-        by = [(v, c) for v, c in form.coefficients().items() if v in statement.loops]
-        if form.hidden() & set(statement.loops) or len(by) != 1 or by[0][1] != 1:
-            return None
-        loops.append(by[0][0])
-        rest = tuple(sorted((str(t), c) for t, c in form.terms if str(t) != by[0][0]))
-        places.append((form.constant - o, rest))
-    if tuple(loops) != statement.loops[1:] or len(read.subscripts) != len(offset):
-        return None
-    return (read.array.name, *places)
-
-
-def _initial(statement: Statement, read: Read) -> Any:
-    """The executions of the first step that read what was there before."""
-    space = statement.domain.reset_tuple_id()
-    n = space.dim(isl.dim_type.set)
-    names = ", ".join(f"x{i}" for i in range(n))
-    later = isl.Map(f"{{ [{names}] -> [{names.replace('x', 'y')}] : y0 > x0 }}")
-    first = space.subtract(space.apply(later))
-    found = isl.Set.empty(space.get_space())
-    for relation in sets(read.values):
-        if relation.get_tuple_name(isl.dim_type.out).startswith("IN_"):
-            found = found.union(relation.domain().reset_tuple_id().intersect(first))
-    return found
 
 
 def _add(links: Links, key: tuple[int, Point], where: Any) -> None:
     where = where.reset_tuple_id()
     links[key] = links[key].union(where) if key in links else where
-
-
-def _distance(relation: Any) -> Point | None:
-    """Reader minus maker, where that is one vector."""
-    plain = relation.reverse().reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
-    if plain.dim(isl.dim_type.in_) != plain.dim(isl.dim_type.out):
-        return None
-    apart = plain.deltas()
-    values = [apart.plain_get_val_if_fixed(isl.dim_type.set, i) for i in range(apart.dim(isl.dim_type.set))]
-    return None if any(v.is_nan() for v in values) else tuple(v.to_python() for v in values)
 
 
 def _through(flow: Flow, statement: Statement, direct: Links) -> tuple[list[Links], int] | None:
@@ -192,7 +141,7 @@ def _through(flow: Flow, statement: Statement, direct: Links) -> tuple[list[Link
                         continue
                     own += 1
                     chain = first.apply_range(second)
-                    point = None if chain.is_empty() else _distance(chain)
+                    point = None if chain.is_empty() else distance(chain)
                     if point is not None:
                         _add(links, (point[0], tuple(-x for x in point[1:])), chain.domain())
             shared = max(shared, own)

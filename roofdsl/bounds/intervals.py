@@ -1,0 +1,111 @@
+"""Interval products: results (i, j) made of results (i, k) and (k, j) of the same array, i < k < j.
+
+Both operands are final values of one array, so that one value may serve on the left for some executions and on the
+right for others, and the inequality of Loomis and Whitney, |E|^2 <= |left| |right| |running|, does not see that its
+first two sets may be the same. They may, but it does not pay:
+
+Theorem. Let E be a finite set of triples i < k < j, F the pairs (i, k) and (k, j), R the pairs (i, j) of its triples,
+x the pairs that are in R and on the left of a triple. Then |E| <= ((|F| + |R| + 5 x) / 3)^(3/2). Without such pairs
+|E| <= |F| sqrt(|R|) / 2, which is what three different sets would allow.
+
+Proof, with p(t) = t log t and t_z the triples that have z in F (as an operand) or in R (as result). First
+
+    p(|E|) + loss >= sum over F of p(t_z) + sum over R of p(t_z).                                              (*)
+
+Add the points v from the largest to the smallest, each with its e triples (v, a, b). The pairs (v, a) and (v, b) are
+new; their share of the right side is p(e) at most (entropy of the pair (a, b) and of its parts), and the e pairs
+(a, b) grow by one each. A triple (a, b, c) from before has both of its operands among these only where b is both an a
+and a b of v, so that (v, b) is one of the x. But for those, the t of the e pairs add up to the triples from before, T,
+and as p(t + 1) - p(t) is increasing and concave they grow by e (p(T/e + 1) - p(T/e)) = p(T + e) - p(T) - p(e) at most.
+The left side grows by p(T + e) - p(T). The triples with b in the middle are as many as R has pairs by then, or fewer,
+and so cost e (pairs in R) / T for each of the x: |F| / l altogether, where every pair of R has l triples or more.
+
+With sum over F of t = 2 |E|, sum over R of t = |E| and convexity, (*) says 4 |E|^2 <= |F|^2 |R| exp(x |F| / (l |E|)).
+Let Y = |F| + |R| + 5 x. A pair of R with l = sqrt((Y - 1) / 12) triples or fewer may be left out (induction: l is not
+more than what (Y / 3)^(3/2) loses). Else, were |E| > (Y / 3)^(3/2), half of the exponent would be at most
+9 x |F| / (sqrt(Y - 1) Y^(3/2)): a contradiction from Y = 4 on (docs/proofs.md). Below 4 there is one triple.
+
+A pair of the x is finished and used in the same stretch, and each is finished once: each counts as FINISHED arrivals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.bounds.counting import count
+from roofdsl.bounds.flow import Flow, Read, Statement, computed
+from roofdsl.bounds.pieces import Piece
+from roofdsl.loops.affine import Affine, affine
+from roofdsl.loops.integers import Sym
+
+FINISHED = 6
+"""Arrivals that a value made on chip counts as: itself, and the 5 of the theorem."""
+
+
+def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | None:
+    """The piece with its two operands apart; None where it is no interval product, or they are apart already."""
+    running = [s for s in piece.slots if s.running]
+    operands = [s for s in piece.slots if not s.running]
+    if len(piece.loops) != 3 or len(running) != 1 or len(operands) != 2:
+        return None
+    if operands[0].group != operands[1].group or operands[0].group == running[0].group:
+        return None
+    place, *reads = (next(r for r in statement.reads if r.text == s.text) for s in (*running, *operands))
+    executions = piece.executions.set_tuple_name(statement.name)
+    if not any(_between(executions, statement, left, right) for left, right in (reads, reads[::-1])):
+        return None
+    inside = isl.UnionSet.from_set(executions)
+    finals = computed(reads[0].values.union(reads[1].values).intersect_domain(inside).range())
+    begun = computed(place.values.intersect_domain(inside).range().subtract(inside))
+    right = max(piece.objects) + 1
+    slots = tuple(replace(s, group=right) if s is operands[1] else s for s in piece.slots)
+    objects = piece.objects | {right: piece.objects[operands[1].group]}
+    return replace(
+        piece, slots=slots, objects=objects, made=(count(flow, begun.coalesce()),),
+        finished=count(flow, finals.coalesce()),
+    )  # fmt: skip
+
+
+def _between(executions: Any, statement: Statement, left: Read, right: Read) -> bool:
+    """Whether left is (i, k), right (k, j) and the target (i, j), places of one array, k always between i and j.
+
+    An element (x, y) is the pair of points x and y + c, where left has k - c and right has k.
+    """
+    if any(r.array.name != statement.array.name or len(r.subscripts) != 2 for r in (left, right)):
+        return False
+    i, j = map(affine, statement.target)
+    here, before = map(affine, left.subscripts)
+    k, there = map(affine, right.subscripts)
+    if not (_same(i, here) and _same(j, there) and _same(k, before, but_for_a_number=True)):
+        return False
+    side = _side(executions, statement, k, i)
+    return side != 0 and side == _side(executions, statement, j, before)
+
+
+def _same(a: Affine, b: Affine, but_for_a_number: bool = False) -> bool:
+    return dict(a.terms) == dict(b.terms) and (but_for_a_number or a.constant == b.constant)
+
+
+def _side(executions: Any, statement: Statement, a: Affine, b: Affine) -> int:
+    """1 where a > b in all executions, -1 where a < b in all; 0 otherwise."""
+    space = isl.LocalSpace.from_space(executions.get_space())
+    difference = isl.Aff.zero_on_domain(space).add_constant_val(isl.Val(a.constant - b.constant))
+    for form, sign in ((a, 1), (b, -1)):
+        for term, factor in form.terms:
+            if not isinstance(term, Sym):
+                return 0
+            if term.name in statement.loops:
+                kind, at = isl.dim_type.in_, statement.loops.index(term.name)
+            else:
+                kind, at = isl.dim_type.param, space.find_dim_by_name(isl.dim_type.param, f"p_{term.name}")
+            if at < 0:
+                return 0
+            value = difference.get_coefficient_val(kind, at).add(isl.Val(sign * factor))
+            difference = difference.set_coefficient_val(kind, at, value)
+    zero = isl.Aff.zero_on_domain(space)
+    if executions.intersect(difference.le_set(zero)).is_empty():
+        return 1
+    return -1 if executions.intersect(difference.ge_set(zero)).is_empty() else 0

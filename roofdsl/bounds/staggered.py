@@ -1,0 +1,153 @@
+"""Lower bounds for staggered grids in a time loop: one field on the vertices of a plane's grid, others on its edges.
+
+That is Yee's scheme in the plane (fdtd-2d): a vertex q at time t is made of itself a step before and of the four edges
+that touch it; an edge of itself a step before and of its two ends. Any set of N executions in a stretch of the run
+needs at least X values that it does not make, and
+
+    N <= X^(3/2) / 3 + 4 X.
+
+The proof is in docs/proofs.md. In short, with A the vertices made at time t and a = |A|, c = sqrt(8): for each of the
+c sqrt(a) vertices beside A at least (Wang, Wang 1977) one value is needed, its own or that of an edge to A; each
+vertex and each edge that begins to be made needs its value from before; one value may serve as both only for an edge
+that begins where its vertex is reached. Where u is the largest a, X >= c (sum of a) / sqrt(u) + 3/2 u - 2 c sqrt(u).
+
+The largest sets that are known, prisms over diamonds that grow before and shrink after, have X^(3/2) / sqrt(10) for
+large X: no argument of this kind proves a leading term more than sqrt(10) / 3 times as large. Kwasniewski et al.,
+SPAA 2021, give the same leading term for boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import islpy as isl
+import sympy
+
+from roofdsl.analysis.expressions import expression, polynomial
+from roofdsl.bounds.counting import count, far, top_terms
+from roofdsl.bounds.flow import Flow, Read, Statement, sets
+from roofdsl.bounds.growth import Point
+from roofdsl.bounds.steps import distance, initial, of_one_loop, origin
+
+
+@dataclass(frozen=True)
+class Staggered:
+    """loads >= value (sympy, in the parameters and S).
+
+    vertex, edges: names of the statements; executions: of all of them; free: reads that count as free, at the edges of
+    the loops.
+    """
+
+    vertex: str
+    edges: tuple[str, str]
+    executions: Any
+    free: Any
+    value: Any
+    leading: Any
+
+
+@dataclass
+class _Link:
+    """What a statement reads of a field, at one distance: where, and through which reads."""
+
+    where: Any
+    reads: list[Read]
+
+
+_Links = Mapping[tuple[str, str, Point], _Link]
+"""(reader, maker, distance) -> link."""
+
+
+def most_executions(needed: Any) -> Any:
+    """N of the theorem, for X = `needed` values (sympy)."""
+    return needed ** sympy.Rational(3, 2) / 3 + 4 * needed
+
+
+def staggered(flow: Flow, size: Any) -> Staggered | None:
+    """The bound of the first three statements that make such a grid; `size` is the symbol of S."""
+    for group in of_one_loop(flow):
+        if any(len(s.loops) != 3 for s in group):
+            continue
+        for vertex in group:
+            for first, second in combinations([s for s in group if s is not vertex], 2):
+                links = _grid(vertex, (first, second))
+                if links is not None:
+                    return _bound(flow, vertex, (first, second), links, size)
+    return None
+
+
+def _grid(vertex: Statement, edges: tuple[Statement, Statement]) -> _Links | None:
+    """The links of the three, where they are those of a grid; other reads only add to what is needed."""
+    found = _links((vertex, *edges))
+    itself: Point = (1, 0, 0)
+    kept = {(s.name, s.name, itself) for s in (vertex, *edges)}
+    if not kept <= found.keys():
+        return None
+    sides = []
+    for edge in edges:
+        to_edge = {d for reader, maker, d in found if (reader, maker) == (vertex.name, edge.name)}
+        to_end = {d for reader, maker, d in found if (reader, maker) == (edge.name, vertex.name)}
+        if len(to_edge) != 2 or {(1 - t, -i, -j) for t, i, j in to_end} != to_edge or len({d[0] for d in to_edge}) != 1:
+            return None
+        (_, i, j), (_, k, m) = sorted(to_edge)
+        sides.append((k - i, m - j))
+        kept |= {(vertex.name, edge.name, d) for d in to_edge} | {(edge.name, vertex.name, d) for d in to_end}
+    if sides[0][0] * sides[1][1] == sides[0][1] * sides[1][0]:
+        return None
+    return {key: found[key] for key in kept}
+
+
+def _links(statements: tuple[Statement, ...]) -> dict[tuple[str, str, Point], _Link]:
+    """All links between the statements that have one distance wherever they are."""
+    names = {s.name for s in statements}
+    found: dict[tuple[str, str, Point], _Link] = {}
+    for statement in statements:
+        for read in statement.reads:
+            for relation in sets(read.values):
+                maker = relation.get_tuple_name(isl.dim_type.out)
+                apart = distance(relation) if maker in names else None
+                if apart is None:
+                    continue
+                where = relation.domain().reset_tuple_id()
+                link = found.setdefault((statement.name, maker, apart), _Link(where, []))
+                link.where = link.where.union(where)
+                link.reads.append(read)
+    return found
+
+
+def _bound(flow: Flow, vertex: Statement, edges: tuple[Statement, Statement], links: _Links, size: Any) -> Staggered:
+    """Stretches of T = 2 S arrivals, reads at the edges among them."""
+    statements = {s.name: s for s in (vertex, *edges)}
+    counts = [count(flow, s.domain) for s in statements.values()]
+    free = sum(_free(flow, statements, links), sympy.Integer(0))
+    total = sum((expression(c) for c in counts), sympy.Integer(0))
+    room = size + flow.registers
+    value = 2 * room * (total / most_executions(3 * room) - 1) - free
+    main = sum((polynomial(far(flow, c)) for c in counts), sympy.Integer(0))
+    leading = top_terms(main) * 2 * size / ((3 * size) ** sympy.Rational(3, 2) / 3)
+    return Staggered(vertex.name, (edges[0].name, edges[1].name), total, free, value, sympy.powsimp(leading))
+
+
+def _free(flow: Flow, statements: Mapping[str, Statement], links: _Links) -> Iterator[Any]:
+    """How many (execution, link) read what is neither made by the statements nor there before the first step.
+
+    What is there before counts as one value for each place of a field where all that read it find it at one place of
+    an array, each field in an array of its own.
+    """
+    places: dict[str, set[Any]] = {name: set() for name in statements}
+    for (reader, maker, (back, i, j)), link in links.items():
+        if back == 1:
+            places[maker] |= {origin(statements[reader], read, (-i, -j)) for read in link.reads}
+    arrays = [place[0] for found in places.values() for place in found if place is not None]
+    own = {n for n, found in places.items() if len(found) == 1 and None not in found}
+    own = {n for n in own if all(arrays.count(place[0]) == 1 for place in places[n])}
+    for (reader, maker, (back, _, _)), link in links.items():
+        statement = statements[reader]
+        covered = link.where
+        if back == 1 and maker in own:
+            for read in link.reads:
+                covered = covered.union(initial(statement, read))
+        yield expression(count(flow, statement.domain.reset_tuple_id().subtract(covered).coalesce()))
