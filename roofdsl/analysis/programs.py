@@ -16,6 +16,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import check_names
 from roofdsl.loops.programs import Exchange, Launch, LoweredProgram, program
 from roofdsl.polyhedral.cases import Case, Cases, Constraint, constant
 from roofdsl.polyhedral.quasi import Quasi
@@ -98,12 +99,8 @@ def derive_program(
     argument less than 1, and what `derive` raises for one of the kernels.
     """
     given = dict(values or {})
-    tree = checked.programs[name].tree
-    known = [p.name.text for p in tree.parameters]
-    unknown = sorted(given.keys() - set(known))
-    if unknown:
-        have = f"its parameters are {', '.join(known)}" if known else "it has none"
-        raise CommandError(f"program {name} has no parameter `{unknown[0]}`", have)
+    names = checked.programs[name].names
+    check_names(f"program {name}", given, names)
     lowered = program(checked, name, given)
     if not lowered.launches:
         raise CommandError(f"program {name} launches nothing")
@@ -119,7 +116,7 @@ def derive_program(
     works = [(times, d.work) for _, times, d in groups]
     return ProgramDerivation(
         name,
-        tuple(known),
+        names,
         given,
         sums.settled,
         conventions.pop() if len(conventions) == 1 else None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import check_complete, check_names
 
 
 def numbers(kernel: Kernel, params: Mapping[str, int], *, complete: bool = True) -> dict[str, int]:
@@ -15,27 +16,19 @@ def numbers(kernel: Kernel, params: Mapping[str, int], *, complete: bool = True)
     sizes that break an assumption of the kernel.
     """
     names = [p.name for p in kernel.parameters]
-    fixed = {name for name, _ in kernel.constants}
+    whose = f"kernel {kernel.name}"
+    check_names(whose, params, [*names, *(name for name, _ in kernel.constants)])
     for name, value in params.items():
-        if name not in names and name not in fixed:
-            raise CommandError(
-                f"kernel {kernel.name} has no parameter {name}", f"it has {', '.join(names)}" if names else ""
-            )
         if value < 1:
             raise CommandError(f"parameter {name} of kernel {kernel.name} is {value}", "parameters are positive")
     values = {n: params[n] for n in names if n in params}
     if complete:
         values |= {p.name: p.default for p in kernel.parameters if p.name not in values and p.default is not None}
-        missing = [n for n in names if n not in values]
-        if missing:
-            raise CommandError(
-                f"kernel {kernel.name} needs a number for {', '.join(missing)}",
-                f"give it with --set {','.join(f'{n}=...' for n in missing)}",
-            )
+        check_complete(whose, names, values)
     for condition in kernel.assumptions:
         if condition.symbols() <= values.keys() and not condition.holds(values):
             given = ", ".join(f"{n} = {values[n]}" for n in names if n in condition.symbols())
-            raise CommandError(f"kernel {kernel.name} assumes {condition}, and {given} breaks it")
+            raise CommandError(f"{whose} assumes {condition}, and {given} breaks it")
     return values
 
 

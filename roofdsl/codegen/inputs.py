@@ -28,6 +28,7 @@ from roofdsl.loops.model import (
     Select,
     Unary,
 )
+from roofdsl.loops.numbers import check_complete
 
 _POSITIVE = frozenset(("sqrt", "rsqrt", "rcp", "log"))
 
@@ -36,9 +37,7 @@ def all_parameters(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
     """A number for every parameter. Raises CommandError for a missing one, or where an assumption does not hold."""
     values = {p.name: params.get(p.name, p.default) for p in kernel.parameters}
     known = {name: value for name, value in values.items() if value is not None}
-    missing = [name for name in values if name not in known]
-    if missing:
-        raise CommandError(f"kernel {kernel.name} needs a number for {', '.join(missing)}")
+    check_complete(f"kernel {kernel.name}", values, known)
     for condition in kernel.assumptions:
         if not condition.holds(known):
             raise CommandError(f"kernel {kernel.name} assumes {condition}, which does not hold at {known}")

@@ -25,6 +25,11 @@ class CheckedProgram(Record):
     tree: Program
     source: Source
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its parameters in their order, `const` ones too."""
+        return tuple(p.name.text for p in self.tree.parameters)
+
 
 class CheckedFile(Record):
     """Names to definitions, those of used files included; `own` are the names this file defines itself, in order."""

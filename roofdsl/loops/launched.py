@@ -12,6 +12,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import check_complete, check_names
 from roofdsl.loops.programs import Exchange, LoweredProgram, Repeated, Step, program
 
 
@@ -150,19 +151,12 @@ def program_sizes(
     checked: CheckedFile, lowered: LoweredProgram, settings: Mapping[str, int], free: str | None = None
 ) -> dict[str, int]:
     """Numbers of all parameters but `free`. Raises CommandError for one that is missing or that there is not."""
-    known = {p.name.text for p in checked.programs[lowered.name].tree.parameters}
-    unknown = sorted({*settings, *([free] if free is not None else [])} - known)
-    if unknown:
-        have = f"its parameters are {', '.join(sorted(known))}" if known else "it has none"
-        raise CommandError(f"program {lowered.name} has no parameter `{unknown[0]}`", have)
+    whose = f"program {lowered.name}"
+    check_names(whose, [*settings, *([free] if free is not None else [])], checked.programs[lowered.name].names)
     values = {p.name: settings.get(p.name, p.default) for p in lowered.parameters if p.name != free}
-    missing = [n for n, v in values.items() if v is None]
-    if missing:
-        give = ",".join(f"{n}=..." for n in missing)
-        raise CommandError(
-            f"program {lowered.name} needs a number for {', '.join(missing)}", f"give it with --set {give}"
-        )
-    return {n: v for n, v in values.items() if v is not None}
+    known = {n: v for n, v in values.items() if v is not None}
+    check_complete(whose, values, known)
+    return known
 
 
 def _programs(checked: CheckedFile, name: str) -> list[str]:

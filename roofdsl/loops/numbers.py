@@ -1,10 +1,11 @@
-"""Numbers in place of some parameters of a kernel."""
+"""Numbers for the parameters of kernels and programs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
@@ -33,3 +34,19 @@ def _changed(part: Any, numbers: Mapping[str, IntExpr]) -> Any:
         fields = {n: getattr(part, n) for n in part.__match_args__ if n != "span"}
         return replace(part, **{n: _changed(value, numbers) for n, value in fields.items()})
     return part
+
+
+def check_names(whose: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raises CommandError for the first of `given` that is no parameter of `whose` (as in "kernel gemv")."""
+    unknown = sorted(set(given).difference(known))
+    if unknown:
+        have = f"its parameters are {', '.join(known)}" if known else "it has none"
+        raise CommandError(f"{whose} has no parameter `{unknown[0]}`", have)
+
+
+def check_complete(whose: str, names: Iterable[str], values: Mapping[str, int]) -> None:
+    """Raises CommandError where some of the parameters `names` have no value."""
+    missing = [n for n in names if n not in values]
+    if missing:
+        give = ",".join(f"{n}=..." for n in missing)
+        raise CommandError(f"{whose} needs a number for {', '.join(missing)}", f"give it with --set {give}")

@@ -6,7 +6,7 @@ closed form for all sizes, Q(Z) has several.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm
 
@@ -153,10 +153,12 @@ def kernel_terms(
     options: Options = DEFAULTS,
 ) -> tuple[Values, tuple[Terms, ...]]:
     """The parameters of a kernel of a file, and the terms of one launch in them. Raises what `terms_of` raises."""
+    from roofdsl.analysis.setting import numbers
     from roofdsl.loops.load import kernel
 
     found = kernel(checked, name, settings)
-    return _values(name, found.parameters, settings, dict(found.constants)), (terms_of(found, machine, options),)
+    numbers(found, settings, complete=False)  # raises where they are none of its parameters
+    return _values(found.parameters, settings), (terms_of(found, machine, options),)
 
 
 def program_terms(
@@ -173,9 +175,11 @@ def program_terms(
     `options.unit` holds for the launches that can take it, as in `predict_launches`. `over`: a parameter that the forms
     are to have as a symbol; one that a kernel takes as `const` is refused. Raises what `terms_of` raises.
     """
+    from roofdsl.loops.numbers import check_names
     from roofdsl.loops.programs import program
     from roofdsl.predict.program import Units
 
+    check_names(f"program {name}", settings, checked.programs[name].names)
     lowered = program(checked, name, settings)
     if over is not None:
         check_free(checked, name, settings, over)
@@ -193,8 +197,7 @@ def program_terms(
         compute, moved = (form.substitute(values) * times for form in (one.compute_s, one.memory_bytes))
         terms = Terms(label, compute, moved, frozenset(q.substitute(values) for q in one.within), times)
         found[label] = replace(summed([terms, found[label]]), label=label) if label in found else terms
-    constants = {p.name.text for p in checked.programs[name].tree.parameters if p.const}
-    return _values(name, lowered.parameters, settings, constants), tuple(found.values())
+    return _values(lowered.parameters, settings), tuple(found.values())
 
 
 ANY = 5040
@@ -213,14 +216,8 @@ def check_free(checked: CheckedFile, name: str, given: Mapping[str, int], over: 
                 raise CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
 
 
-def _values(
-    name: str, parameters: Sequence[Parameter], settings: Mapping[str, int], constants: Iterable[str]
-) -> Values:
-    known = {p.name: settings.get(p.name, p.default) for p in parameters}
-    unknown = sorted(settings.keys() - known.keys() - set(constants))
-    if unknown:
-        raise CommandError(f"{name} has no parameter `{unknown[0]}`", f"it has {', '.join(known)}")
-    return known
+def _values(parameters: Sequence[Parameter], settings: Mapping[str, int]) -> Values:
+    return {p.name: settings.get(p.name, p.default) for p in parameters}
 
 
 def quasi(e: IntExpr) -> Quasi:

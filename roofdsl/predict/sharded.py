@@ -18,6 +18,7 @@ from roofdsl.lang.report import did_you_mean
 from roofdsl.loops.accesses import accesses, operands, statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Array, Assign, Count, Kernel
+from roofdsl.loops.numbers import check_names
 from roofdsl.machine.model import Machine
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.break_even import BreakEven, break_even
@@ -163,10 +164,7 @@ def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result:
 
 
 def _check_parameter(kernel: Kernel, name: str) -> None:
-    names = [p.name for p in kernel.parameters]
-    if name not in names:
-        help = did_you_mean(name, names, f"its parameters are {', '.join(names)}")
-        raise CommandError(f"kernel {kernel.name} has no parameter `{name}`", help)
+    check_names(f"kernel {kernel.name}", [name], [p.name for p in kernel.parameters])
 
 
 def _check_loops(kernel: Kernel, parameter: str) -> None:

@@ -18,6 +18,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, IntExpr, Sym
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import check_complete, check_names
 from roofdsl.machine.model import Machine
 from roofdsl.polyhedral.cases import Cases
 from roofdsl.predict.compute import check_unit
@@ -80,18 +81,14 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
     from roofdsl.analysis.setting import numbers
 
     over = question.over
-    names = [p.name for p in kernel.parameters]
-    if over not in names:
-        raise _no_parameter(f"kernel {kernel.name}", over, names, [n for n, _ in kernel.constants])
+    names, whose = [p.name for p in kernel.parameters], f"kernel {kernel.name}"
+    if over in dict(kernel.constants):
+        raise _const(whose, over)
+    check_names(whose, [over], names)
     require_legal(kernel)
     given = {p.name: p.default for p in kernel.parameters if p.default is not None} | dict(settings)
     given.pop(over, None)
-    missing = [n for n in names if n not in given and n != over]
-    if missing:
-        give = ",".join(f"{n}=..." for n in missing)
-        raise CommandError(
-            f"kernel {kernel.name} needs a number for {', '.join(missing)}", f"give it with --set {give}"
-        )
+    check_complete(whose, [n for n in names if n != over], given)
     values = numbers(kernel, given, complete=False)
     unit = question.options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
@@ -115,7 +112,7 @@ def program_bounds(
     lowered = program(checked, name, {**given, question.over: ANY})
     sizes = program_sizes(checked, lowered, given, question.over)
     if question.over not in {p.name for p in lowered.parameters}:
-        raise _no_parameter(f"program {name}", question.over, [], [question.over])
+        raise _const(f"program {name}", question.over)
     check_free(checked, name, given, question.over)
     numbers: dict[str, IntExpr] = {n: Const(v) for n, v in sizes.items()}
     units = Units(machine, question.options.unit)
@@ -139,12 +136,9 @@ def program_bounds(
     return whole, tuple(replace(part, label=label) for part, label in zip(parts, labels, strict=True))
 
 
-def _no_parameter(whose: str, over: str, names: Sequence[str], constants: Sequence[str]) -> CommandError:
-    if over in constants:
-        what = f"`{over}` is a `const` parameter of {whose}, so that each value of it is another kernel"
-        return CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
-    have = f"its parameters are {', '.join(names)}" if names else "it has none"
-    return CommandError(f"{whose} has no parameter `{over}`", have)
+def _const(whose: str, over: str) -> CommandError:
+    what = f"`{over}` is a `const` parameter of {whose}, so that each value of it is another kernel"
+    return CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
 
 
 def _bounds(grown: Grown, machine: Machine, question: Question, name: str, admissible: Callable[[int], bool]) -> Bounds:

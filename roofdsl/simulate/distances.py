@@ -127,9 +127,6 @@ def miss_curve(
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
 
     program = compile_kernel(kernel, params, line_bytes)
-    for condition in kernel.assumptions:
-        if not condition.holds(params):
-            raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
     layouts, lines = program.layouts, program.lines
     unit = gcd(*(a.line_bytes for a in layouts)) or 1
     weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)

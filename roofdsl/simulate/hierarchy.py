@@ -103,9 +103,6 @@ def simulate(
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
 
     check_levels(levels, kernel)
-    for condition in kernel.assumptions:
-        if not condition.holds(params):
-            raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
     block = levels[0].sector
     program = compile_kernel(kernel, params, block)
     if warp and _is_list(levels, program, memory_bytes):

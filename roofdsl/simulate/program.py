@@ -35,6 +35,7 @@ from roofdsl.loops.integers import (
     mul,
 )
 from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node
+from roofdsl.loops.numbers import check_complete
 
 # numba keeps the compiled loops on disk with these numbers in them, and looks at the date of walk.py only: after a
 # change here, touch that file and those that call it.
@@ -89,13 +90,15 @@ class Program:
 def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> Program:
     """The program of a kernel whose directives are applied, with lines of `line_bytes` (None: one element each).
 
-    Raises CommandError where a line is no multiple of an element, a parameter has no value, or a number is too large.
+    Raises CommandError where a line is no multiple of an element, a parameter has no value, an assumption is broken,
+    or a number is too large.
     """
     if kernel.directives:
         raise CommandError(f"kernel {kernel.name} has directives that were not applied")
-    missing = [p.name for p in kernel.parameters if p.name not in params]
-    if missing:
-        raise CommandError(f"kernel {kernel.name} needs a value for {', '.join(missing)}")
+    check_complete(f"kernel {kernel.name}", [p.name for p in kernel.parameters], params)
+    for condition in kernel.assumptions:
+        if not condition.holds(params):
+            raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
     compiler = _Compiler(params, _layouts(kernel, params, line_bytes))
     compiler.block(kernel.body, {})
     compiler.emit(HALT)

@@ -110,7 +110,7 @@ REFUSED = [
     (CpuOptions("library", "cc"), {"n": 5}, "compiles nothing"),
     (CpuOptions("library"), {"n": 5}, "no product that a library has"),
     (CpuOptions(), {}, "needs a number for n"),
-    (CpuOptions(), {"n": 5, "q": 1}, "no parameter q"),
+    (CpuOptions(), {"n": 5, "q": 1}, "no parameter `q`"),
 ]
 
 

@@ -170,7 +170,7 @@ def test_what_cannot_be_done_is_said_without_a_traceback(shell: Shell, capsys: p
     capsys.readouterr()
     for cell, message in (
         ("predict(axpy, lap)", "needs a number for n\nhelp: give it with n=..."),
-        ("predict(axpy, lap, m=3)", "no parameter m"),
+        ("predict(axpy, lap, m=3)", "no parameter `m`"),
         ("predict('nothing', lap)", "no file and no shipped kernel `nothing`"),
         ("predict(axpy, 'v1000')", "v1000"),
         ("predict('conv2d_passes', lap)", "nothing"),

@@ -104,7 +104,7 @@ def test_times_are_given_anew() -> None:
 
 def test_errors() -> None:
     gemv = kernel_of(next(f.text for f in families() if f.name == "gemv"))
-    with pytest.raises(CommandError, match="needs a value for n"):
+    with pytest.raises(CommandError, match="needs a number for n"):
         miss_curve(gemv, {})
     with pytest.raises(CommandError, match="stack distances of kernel gemv"):
         miss_curve(gemv, {"n": 10**6})

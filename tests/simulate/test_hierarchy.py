@@ -233,7 +233,7 @@ def test_levels_that_cannot_be(levels: list[CacheLevel], message: str) -> None:
 
 def test_other_errors() -> None:
     level = CacheLevel("L1", 4096, 64, 4)
-    with pytest.raises(CommandError, match="needs a value for n"):
+    with pytest.raises(CommandError, match="needs a number for n"):
         simulate(kernel_of(GEMV), {}, [level])
     with pytest.raises(CommandError, match="too large"):
         simulate(kernel_of(GEMV), {"n": 2**40}, [level])
@@ -242,6 +242,10 @@ def test_other_errors() -> None:
     outside = "kernel k(n):\n    out y: f64[n]\n    for i in range(n):\n        y[i + n] = 0.0\n"
     with pytest.raises(CommandError, match="outside array y"):
         simulate(kernel_of(outside), {"n": 3}, [level])
+    assumed = outside.replace("(n):", "(n):\n    assume n > 2", 1)
+    for sizes, message in (({}, "needs a number for n"), ({"n": 2}, "assumes n > 2")):
+        with pytest.raises(CommandError, match=message):
+            simulate(kernel_of(assumed), sizes, [level])
 
 
 def test_it_can_be_stopped() -> None:

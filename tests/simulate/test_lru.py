@@ -74,7 +74,7 @@ def test_limits_and_errors() -> None:
     with pytest.raises(TooManyAccesses, match="more than 100 accesses"):
         simulate_lru(gemv, {"n": 10}, None, max_accesses=100)
     assert simulate_lru(gemv, {"n": 5}, None, max_accesses=100).accesses == 100
-    with pytest.raises(CommandError, match="needs a value for n"):
+    with pytest.raises(CommandError, match="needs a number for n"):
         simulate_lru(gemv, {}, None)
     with pytest.raises(CommandError, match="no multiple"):
         simulate_lru(gemv, {"n": 4}, None, 12)

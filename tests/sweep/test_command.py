@@ -88,7 +88,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
     ("arguments", "message"),
     [
         ((*GEMV, "--set", "n=8..4"), "ends before it begins"),
-        ((*GEMV, "--set", "m=8"), "no parameter m"),
+        ((*GEMV, "--set", "m=8"), "no parameter `m`"),
         ((*GEMV, "--set", "n=8", "--ceiling", "fast"), "no ceiling named"),
         ((*GEMV, "--set", "n=8", "--cache", "1MiB"), "has no cache"),
         ((*GEMV, "--set", "n=8", "--cache", "1"), "a size has a unit"),

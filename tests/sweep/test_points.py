@@ -37,7 +37,7 @@ def test_cores_say_what_one_process_says() -> None:
 def test_what_the_analyses_refuse_is_said_and_not_tried_again() -> None:
     wrong = Task(0, model("gemv"), (("m", 4),), machine("bare"), Options())
     (outcome,) = on_cores(2)([wrong])
-    assert outcome.row is None and outcome.final and "no parameter m" in outcome.failure
+    assert outcome.row is None and outcome.final and "no parameter `m`" in outcome.failure
 
 
 def _dying(task: Task, folder: Path, times: int) -> Outcome:
