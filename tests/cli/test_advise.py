@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
-
-GOLDEN = Path(__file__).parent / "golden"
+from tests.cli.conftest import Run, Said
 
 PRINTED = {
     "advise_triad": "triad --machine skylake_gold_6148 --set n=10000000",
@@ -22,10 +19,8 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    result = roofdsl("advise", *PRINTED[name].split(" "))
-    assert (result.returncode, result.stderr) == (0, "")
-    golden(GOLDEN / f"{name}.txt", result.stdout)
+def test_what_is_printed(name: str, prints: Said) -> None:
+    prints(name, "advise " + PRINTED[name])
 
 
 FAILS = {
@@ -37,11 +32,8 @@ FAILS = {
 
 
 @pytest.mark.parametrize("name", FAILS)
-def test_what_goes_wrong(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    result = roofdsl("advise", *FAILS[name].split(" "))
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "Traceback" not in result.stderr
-    golden(GOLDEN / f"error_{name}.txt", result.stderr)
+def test_what_goes_wrong(name: str, fails: Said) -> None:
+    fails(name, "advise " + FAILS[name])
 
 
 def test_what_is_applied_is_predicted(roofdsl: Run, tmp_path: Path) -> None:

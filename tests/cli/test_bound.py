@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import sympy
 
-from tests.cli.conftest import Run
-
-GOLDEN = Path(__file__).parent / "golden"
+from tests.cli.conftest import Run, Said
 
 PRINTED = {
     "bound_matmul": "bound matmul --set n=240 --cache 8KiB --steps",
@@ -26,10 +22,8 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    result = roofdsl(*PRINTED[name].split(" "))
-    assert (result.returncode, result.stderr) == (0, "")
-    golden(GOLDEN / f"{name}.txt", result.stdout)
+def test_what_is_printed(name: str, prints: Said) -> None:
+    prints(name, PRINTED[name])
 
 
 def test_json_keeps_the_contract(roofdsl: Run) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import sympy
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Said
 
-GOLDEN = Path(__file__).parent / "golden"
 PRINTED = {
     "derive_lstm": "derive lstm_forward",
     "derive_lstm_at": "derive lstm_forward --set batch=16,sequence=16,features=32,hidden=16 --cache 32KiB",
@@ -31,18 +28,13 @@ PAGE = "tests/lang/good/language_page.roof"
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    result = roofdsl(*PRINTED[name].split())
-    assert (result.returncode, result.stderr) == (0, "")
-    golden(GOLDEN / f"{name}.txt", result.stdout)
+def test_what_is_printed(name: str, prints: Said) -> None:
+    prints(name, PRINTED[name])
 
 
 @pytest.mark.parametrize("name", FAILS)
-def test_what_goes_wrong(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    line, status = FAILS[name]
-    result = roofdsl(*line.split())
-    assert (result.returncode, result.stdout) == (status, "")
-    golden(GOLDEN / f"error_{name}.txt", result.stderr)
+def test_what_goes_wrong(name: str, fails: Said) -> None:
+    fails(name, *FAILS[name])
 
 
 def test_a_file_with_nothing_picked_is_all_it_defines(roofdsl: Run) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from tests.cli.conftest import Run
-
-GOLDEN = Path(__file__).parent / "golden"
+from tests.cli.conftest import Said
 
 PRINTED = {
     "help": "--help",
@@ -32,10 +27,8 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    result = roofdsl(*(word.replace("\u00a0", " ") for word in PRINTED[name].split(" ")))
-    assert (result.returncode, result.stderr) == (0, "")
-    golden(GOLDEN / f"{name}.txt", result.stdout)
+def test_what_is_printed(name: str, prints: Said) -> None:
+    prints(name, PRINTED[name])
 
 
 FAILS = {
@@ -61,9 +54,5 @@ FAILS = {
 
 
 @pytest.mark.parametrize("name", FAILS)
-def test_what_goes_wrong(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    line, status = FAILS[name]
-    result = roofdsl(*line.split(" "))
-    assert (result.returncode, result.stdout) == (status, "")
-    assert "Traceback" not in result.stderr
-    golden(GOLDEN / f"error_{name}.txt", result.stderr)
+def test_what_goes_wrong(name: str, fails: Said) -> None:
+    fails(name, *FAILS[name])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Said
 
-GOLDEN = Path(__file__).parent / "golden"
 TPU = "--machine tpu_v5e --unit tensor"
 
 PRINTED = {
@@ -26,10 +24,8 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    result = roofdsl(*PRINTED[name].split(" "))
-    assert (result.returncode, result.stderr) == (0, "")
-    golden(GOLDEN / f"{name}.txt", result.stdout)
+def test_what_is_printed(name: str, prints: Said) -> None:
+    prints(name, PRINTED[name])
 
 
 FAILS = {
@@ -52,11 +48,8 @@ FAILS = {
 
 
 @pytest.mark.parametrize("name", FAILS)
-def test_what_goes_wrong(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    result = roofdsl(*FAILS[name].split(" "))
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "Traceback" not in result.stderr
-    golden(GOLDEN / f"error_{name}.txt", result.stderr)
+def test_what_goes_wrong(name: str, fails: Said) -> None:
+    fails(name, FAILS[name])
 
 
 def test_json(roofdsl: Run) -> None:

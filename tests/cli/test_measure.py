@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from roofdsl.measure.results import load
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Said
 
-GOLDEN = Path(__file__).parent / "golden"
 BRIEF = ("--repeats", "3", "--budget", "0.05")
 
 
@@ -55,9 +53,7 @@ FAILS = {
 
 
 @pytest.mark.parametrize("name", FAILS)
-def test_what_goes_wrong(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
+def test_what_goes_wrong(name: str, fails: Said) -> None:
     if name == "no_gpu" and find_spec("cupy") is not None:
         pytest.skip("cupy is installed")
-    done = roofdsl(*FAILS[name].split())
-    assert (done.returncode, done.stdout) == (2, "") and "Traceback" not in done.stderr
-    golden(GOLDEN / f"error_{name}.txt", done.stderr)
+    fails(name, FAILS[name])

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Said
 
-GOLDEN = Path(__file__).parent / "golden"
 PRINTED = {
     "program_lstm": "predict lstm_forward --machine v100_time_paper",
     "threshold_lstm": "threshold lstm_forward --machine v100_time_paper --over batch",
@@ -30,19 +27,13 @@ FAILS = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    result = roofdsl(*PRINTED[name].split())
-    assert (result.returncode, result.stderr) == (0, "")
-    golden(GOLDEN / f"{name}.txt", result.stdout)
+def test_what_is_printed(name: str, prints: Said) -> None:
+    prints(name, PRINTED[name])
 
 
 @pytest.mark.parametrize("name", FAILS)
-def test_what_goes_wrong(name: str, roofdsl: Run, golden: Callable[[Path, str], None]) -> None:
-    line, status = FAILS[name]
-    result = roofdsl(*line.split())
-    assert (result.returncode, result.stdout) == (status, "")
-    assert "Traceback" not in result.stderr
-    golden(GOLDEN / f"error_{name}.txt", result.stderr)
+def test_what_goes_wrong(name: str, fails: Said) -> None:
+    fails(name, *FAILS[name])
 
 
 def test_kernels_of_a_program_in_json(roofdsl: Run) -> None:
