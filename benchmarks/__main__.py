@@ -20,6 +20,7 @@ from benchmarks import (
     startup,
     sweeping,
 )
+from roofdsl.lang.diagnostics import CommandError, InputError
 
 PARTS = ("derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading")
 APART = ("validation", "trust", "misses")
@@ -42,7 +43,11 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=inf, help="validation, trust, misses: begin no more kernels after it"
     )
-    parser.add_argument("--keep", type=Path, help="misses: results go to this file at once; those in it are taken up")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        help="misses: results go to this file at once, validation: to this folder; those in it are taken up",
+    )
     parser.add_argument("--random-kernels", type=int, default=1000, help="trust: compared with brute force")
     parser.add_argument("--seed", type=int, default=100_000, help="trust: of the first of them")
     parser.add_argument("--imports", action="store_true", help="with startup: the dearest imports of predict")
@@ -82,7 +87,11 @@ def main() -> None:
     if "peers" in parts:
         sections.append(compare.section(peers.ask_all(), options.repeats))
     if "validation" in parts:
-        print(f"wrote {report.write_validation(options.kernel or (), options.seconds, (before, os.getloadavg()[0]))}")
+        try:
+            path = report.write_validation(options.kernel or (), options.seconds, before, options.keep)
+        except (CommandError, InputError) as error:
+            parser.exit(2 if isinstance(error, CommandError) else 1, f"{error}\n")
+        print(f"wrote {path}")
     if "trust" in parts:
         from benchmarks import trust
 

@@ -73,13 +73,19 @@ def write(sections: list[str], load: tuple[float, float], folder: Path = REPORTS
     return path
 
 
-def write_validation(names: Sequence[str], seconds: float, load: tuple[float, float], folder: Path = REPORTS) -> Path:
-    """Runs the validation and writes `folder`/validation-YYYY-MM-DD/: report, figure, machine and all results."""
+def write_validation(
+    names: Sequence[str], seconds: float, before: float, keep: Path | None = None, folder: Path = REPORTS
+) -> Path:
+    """Runs the validation and writes `folder`/validation-YYYY-MM-DD/: report, figure, machine and all results.
+
+    before: the load average before it. keep: a folder to write instead; an interrupted run in it goes on.
+    """
     from benchmarks import validation, validation_report
 
     today = date.today().isoformat()
-    own = folder / f"validation-{today}"
-    found = validation.run_all(own, names, tell=True, seconds=seconds)
+    own = keep or folder / f"validation-{today}"
+    found = validation.run_all(own, names, tell=True, seconds=seconds, resume=keep is not None)
+    load = (before, os.getloadavg()[0])
     validation_report.draw(found, own / "ratios.svg")
     picture = "![Ratio of measured to predicted performance against the size of the data](ratios.svg)"
     parts = [f"# Validation, {today}", machine(load), picture, validation_report.section(found)]

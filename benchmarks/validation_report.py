@@ -53,7 +53,9 @@ class Beside:
 class Report:
     """All comparisons of one session, and what was refused.
 
-    beside: for runs with data in memory. others: cores that other programs kept busy meanwhile.
+    beside: for runs with data in memory. others: cores that other programs kept busy meanwhile. repeats: of runs above
+    the roof, which are no comparisons of their own, but have `beside` and `others` as these do. taken_up: how many
+    comparisons are of an earlier, interrupted process; `seconds` are of the last one.
     """
 
     machine: Machine
@@ -62,12 +64,17 @@ class Report:
     seconds: float
     beside: tuple[tuple[Comparison, Beside], ...] = ()
     others: tuple[tuple[Comparison, float], ...] = ()
+    repeats: tuple[tuple[Comparison, tuple[Comparison, ...]], ...] = ()
+    taken_up: int = 0
 
     def others_of(self, comparison: Comparison) -> float | None:
         return next((cores for run, cores in self.others if run is comparison), None)
 
     def beside_of(self, comparison: Comparison) -> Beside | None:
         return next((found for run, found in self.beside if run is comparison), None)
+
+    def repeats_of(self, comparison: Comparison) -> tuple[Comparison, ...]:
+        return next((found for run, found in self.repeats if run is comparison), ())
 
     def fair_ratio(self, comparison: Comparison) -> float:
         """By the memory beside the run where that was measured."""
@@ -88,7 +95,11 @@ class Report:
     @property
     def above(self) -> tuple[Comparison, ...]:
         """The runs above the roof, by the memory beside them where that was measured."""
-        return tuple(c for c in self.comparisons if self.fair_ratio(c) > 1 + DEFAULTS.margin)
+        return tuple(c for c in self.comparisons if is_above(self.fair_ratio(c)))
+
+
+def is_above(ratio: float) -> bool:
+    return DEFAULTS.verdict(ratio) == "above the roof"
 
 
 def level_of(comparison: Comparison, machine: Machine) -> str:
@@ -105,8 +116,10 @@ def section(report: Report, what: str = "one core") -> str:
         f"## Predicted and measured on {what}",
         f"{machine.title}: f64 {show_rate(float(machine.peak('f64').per_s))} fused, memory {beta}; "
         f"{len(report.comparisons)} runs, {len(report.refusals)} refusals"
-        f"{f', in {report.seconds:.0f} s' if report.seconds else ''}. "
-        "Ratio: measured over predicted performance.",
+        f"{f', in {report.seconds:.0f} s' if report.seconds else ''}"
+        f"{f', {report.taken_up} of the runs taken up from before an interruption' if report.taken_up else ''}. "
+        "Ratio: measured over predicted performance"
+        f"{'; in figure, words and distributions by the memory beside runs with data there' if report.beside else ''}.",
         " ".join(in_words(report)),
     ]
     if report.streams:
@@ -129,6 +142,7 @@ def in_words(report: Report) -> list[str]:
         f"{1 - DEFAULTS.tolerance:.2f} to {1 + DEFAULTS.margin:.2f}{by_memory}), "
         f"{verdicts.count('slower than predicted')} slower, {verdicts.count('above the roof')} above the roof."
     ]
+    found += _repeated(report)
     streams = [(c, ratios[id(c)]) for c in report.streams]
     if streams:
         inside = [c for c, ratio in streams if EXPECTED[0] <= ratio <= EXPECTED[1]]
@@ -138,9 +152,9 @@ def in_words(report: Report) -> list[str]:
         )
         found += [_outside(report, c, ratio) for c, ratio in streams if not EXPECTED[0] <= ratio <= EXPECTED[1]]
     if report.others:
-        busy = [cores for _, cores in report.others]
-        text = f"Other programs kept {median(busy):.0%} of a core busy meanwhile in the median"
-        disturbed = [c.prediction.kernel for c, cores in report.others if cores > DISTURBED]
+        busy = [(c, cores) for c in report.comparisons if (cores := report.others_of(c)) is not None]
+        text = f"Other programs kept {median([n for _, n in busy]):.0%} of a core busy meanwhile in the median"
+        disturbed = [c.prediction.kernel for c, cores in busy if cores > DISTURBED]
         names = ", ".join(f"`{n}`" for n in dict.fromkeys(disturbed))
         found.append(
             text + (f", and more than {DISTURBED:.0%} in {len(disturbed)} runs (of {names})." if names else ".")
@@ -150,6 +164,24 @@ def in_words(report: Report) -> list[str]:
         names = " and ".join(f"{c.name} ({show_bandwidth(float(c.beside_bytes_per_s or 0))})" for c in turns)
         found.append(f"Levels that take turns with those behind them, as characterized: {names}.")
     return found
+
+
+def _repeated(report: Report) -> list[str]:
+    """How many of the runs above the roof stay there when they are made again."""
+    medians = [
+        median([report.fair_ratio(again) for again in repeats])
+        for c in report.above
+        if (repeats := report.repeats_of(c))
+    ]
+    if not medians:
+        return []
+    stay = sum(is_above(ratio) for ratio in medians)
+    what = "The run above the roof was" if len(medians) == 1 else f"The {len(medians)} runs above the roof were"
+    times = " or ".join(str(n) for n in sorted({len(repeats) for _, repeats in report.repeats}))
+    return [
+        f"{what} made again at once, {times} times: {stay} of {len(medians)} stay above it (by the "
+        f"median of the repeats), {len(medians) - stay} do not."
+    ]
 
 
 def _outside(report: Report, c: Comparison, ratio: float) -> str:
@@ -180,47 +212,64 @@ def _streams(report: Report) -> str:
 
 
 def _above(report: Report) -> str:
-    """Every run above the roof with what may explain it."""
-    rows = []
+    """Every run above the roof and all its repeats, then what may explain the run."""
+    rows, lines = [], []
     for c in report.above:
         sizes = ", ".join(f"{n}={v}" for n, v in c.prediction.parameters)
-        causes = c.causes or ("by the memory beside it only: that memory was slower than while it ran",)
-        beside = report.beside_of(c)
-        if beside is not None and beside.per_s is not None:
-            before, after = (show_bandwidth(rate) for rate in beside.per_s)
-            causes = (
-                f"the memory did {before} before it and {after} after it, and what while it ran is not known",
-                *causes,
-            )
-        rows.append((c.prediction.kernel, sizes, c.prediction.bound, f"{report.fair_ratio(c):.2f}", "; ".join(causes)))
-    return markdown(("kernel", "size", "bound", "ratio", "likely causes"), rows)
+        for k, run in enumerate((c, *report.repeats_of(c))):
+            beside = report.beside_of(run)
+            rates = ("", "") if beside is None or beside.per_s is None else map(show_bandwidth, beside.per_s)
+            fair = "" if beside is None else f"{beside.by_memory.ratio:.2f}"
+            name = (c.prediction.kernel, sizes, c.prediction.bound) if k == 0 else ("", "", "")
+            rows.append((*name, "the run" if k == 0 else f"repeat {k}", f"{run.ratio:.2f}", fair, *rates))
+        causes = c.causes or ("by the memory beside it only, which was slower than while it ran",)
+        lines.append(f"- `{c.prediction.kernel}`{_again(report, c)}. Likely causes: {'; '.join(causes)}.")
+    head = ("kernel", "size", "bound", "", "ratio", "by the memory beside it", "memory before", "after")
+    return markdown(head, rows) + "\n\n" + "\n".join(lines)
+
+
+def _again(report: Report, c: Comparison) -> str:
+    """What became of one run when it was made again."""
+    ratios = [report.fair_ratio(again) for again in report.repeats_of(c)]
+    if not ratios:
+        return ""
+    what = "stays above the roof" if is_above(median(ratios)) else "does not stay above the roof"
+    return f" {what}: {median(ratios):.2f} in the median of {len(ratios)} repeats"
 
 
 def _distributions(report: Report) -> str:
-    """Quartiles by what bounds a run and where its data are."""
+    """Quartiles by where the data are and by the first bound, by the memory beside a run where that was measured."""
     groups: dict[str, list[float]] = {}
+    fair = report.fair_ratio
     levels = [*(c.name for c in report.machine.caches), report.machine.main_memory.name]
     for c in report.comparisons:
-        groups.setdefault("all runs", []).append(c.ratio)
+        groups.setdefault("all runs", []).append(fair(c))
     for name in levels:
-        groups[f"data in {name}"] = [c.ratio for c in report.comparisons if level_of(c, report.machine) == name]
-    groups["streams out of cache"] = [c.ratio for c in report.streams]
-    groups["streams out of cache, by the memory beside them"] = [
-        beside.by_memory.ratio for c in report.streams if (beside := report.beside_of(c)) is not None
-    ]
-    for c in sorted(report.comparisons, key=lambda c: c.prediction.bound):
-        groups.setdefault(f"bound by {c.prediction.bound}", []).append(c.ratio)
+        groups[f"data in {name}"] = [fair(c) for c in report.comparisons if level_of(c, report.machine) == name]
+    groups["streams out of cache"] = [fair(c) for c in report.streams]
+    for bound, runs in by_first_bound(report):
+        groups[f"bound by {bound}"] = [fair(c) for c in runs]
     rows = []
     for name, ratios in groups.items():
         if not ratios:
             continue
         d = distribution(ratios)
         inside = sum(DEFAULTS.verdict(r) == "as predicted" for r in ratios)
-        above = sum(DEFAULTS.verdict(r) == "above the roof" for r in ratios)
+        above = sum(map(is_above, ratios))
         numbers = (d.least, d.quarter, d.median, d.three_quarters, d.greatest)
         rows.append((name, str(d.count), *(f"{x:.2f}" for x in numbers), str(inside), str(above)))
     head = ("", "runs", "least", "1/4", "median", "3/4", "greatest", "as predicted", "above the roof")
-    return markdown(head, rows)
+    text = "A run is under its first bound where several are within a tenth of each other."
+    return f"{text}\n\n{markdown(head, rows)}"
+
+
+def by_first_bound(report: Report) -> list[tuple[str, list[Comparison]]]:
+    """All runs by what takes longest: launch, compute, levels from the nearest to memory, then what else there is."""
+    levels = [*(c.name for c in report.machine.caches), report.machine.main_memory.name]
+    groups: dict[str, list[Comparison]] = {name: [] for name in ("launch", "compute", *levels)}
+    for c in report.comparisons:
+        groups.setdefault(next(iter(c.prediction.bounds), "nothing"), []).append(c)
+    return list(groups.items())
 
 
 def _runs(report: Report) -> str:
@@ -255,40 +304,41 @@ def _refusals(refusals: Sequence[Refusal]) -> str:
 
 
 def draw(report: Report, path: Path) -> None:
-    """Every run's ratio against the size of its data, one colour and sign for each bound, the first of several."""
+    """Every run's `fair_ratio` against the size of its data, one colour and sign for each first bound."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     from roofdsl.plot.roofline import INK, OKABE_ITO
 
     with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
-        figure = Figure(figsize=(8.0, 4.8), dpi=100)
-        axes = figure.add_axes((0.09, 0.12, 0.76, 0.78))
-        known = ["launch", "compute", *(level.name for level in (*report.machine.caches, report.machine.main_memory))]
-        first = [next(iter(c.prediction.bounds), "nothing") for c in report.comparisons]
-        for k, bound in enumerate([*known, *dict.fromkeys(b for b in first if b not in known)]):
-            some = [c for c, own in zip(report.comparisons, first, strict=True) if own == bound]
+        figure = Figure(figsize=(8.8, 4.8), dpi=100)
+        axes = figure.add_axes((0.08, 0.12, 0.71, 0.78))
+        axes.axhspan(1 - DEFAULTS.tolerance, 1 + DEFAULTS.margin, color="#EFEFEF", zorder=0, label="as predicted")
+        for k, (bound, some) in enumerate(by_first_bound(report)):
             if some:
-                xs, ys = [c.prediction.footprint_bytes for c in some], [c.ratio for c in some]
+                xs, ys = [c.prediction.footprint_bytes or 0 for c in some], [report.fair_ratio(c) for c in some]
                 color, sign = OKABE_ITO[k % len(OKABE_ITO)], "os^Dv"[k % 5]
-                axes.plot(xs, ys, sign, color=color, markersize=5, alpha=0.75, label=bound)
+                label = f"bound by {bound}"
+                axes.plot(xs, ys, sign, color=color, markersize=6, alpha=0.85, mec="white", mew=0.5, label=label)
         axes.axhline(1, color=INK, linewidth=1.2)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         for cache in report.machine.caches:
             axes.axvline(cache.size_bytes, color="#999999", linewidth=0.9, linestyle=(0, (3, 2)))
             axes.annotate(
-                cache.name, (cache.size_bytes, 0.99), xycoords=("data", "axes fraction"), ha="right", va="top"
-            )
+                cache.name, (cache.size_bytes, 1), xycoords=("data", "axes fraction"), xytext=(-4, -4),
+                textcoords="offset points", ha="right", va="top", color="#666666",
+            )  # fmt: skip
         ticks = [float(t) for t in axes.get_xticks()]
         low, high = axes.get_xlim()
         axes.set_xticks([t for t in ticks if low <= t <= high], [_size(t) for t in ticks if low <= t <= high])
         axes.set_xlim(low, high)
+        axes.set_ylim(top=max(1.6, 1.2 * axes.get_ylim()[1]))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.set_xlabel("Data touched")
         axes.set_ylabel("Measured / predicted performance")
         axes.set_title(f"{report.machine.title}: every run", loc="left", color=INK)
-        axes.legend(title="bound", frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.01, 1))
+        axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.01, 1))
         axes.grid(True, color="#E4E4E4", linewidth=0.7)
         _save(figure, path)
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 
 import pytest
 
+from benchmarks import validation, validation_kept
 from benchmarks.kernels import fresh, shipped
-from benchmarks.validation import Others, ceilings_beside, targets, with_memory
+from benchmarks.validation import REPEATS, Others, ceilings_beside, memory_counts, run_all, targets, with_memory
 from benchmarks.validation_report import Beside, Refusal, Report, draw, in_words, section
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
+from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.machine_file import to_machine
+from roofdsl.measure.results import Measurement, load
+from roofdsl.measure.sweep import Counts
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import Comparison, compare
+from roofdsl.validate.run import How, Run
 from tests.measure.examples import EXAMPLE
 from tests.measure.made_up import characterized
 
@@ -86,20 +93,54 @@ def test_a_stream_below_is_set_beside_the_ceilings(report: Report) -> None:
     assert f"it reaches {capped.ratio:.2f}." in text
 
 
+def table(text: str, title: str) -> list[str]:
+    """The rows under a title of the report."""
+    own = text.partition(f"### {title}\n\n")[2].partition("\n### ")[0]
+    return [line for line in own.split("\n") if line.startswith("|")][2:]
+
+
 def test_the_tables_have_every_run(report: Report) -> None:
     text = section(report)
-    streams, above, ratios, every, refused = (
-        text.split(f"### {title}\n\n")[1].split("\n\n")[0].split("\n")[2:]
-        for title in ("Streams out of cache", "Above the roof", "Ratios", "Every run", "Not run")
-    )
-    assert [row.split(" | ")[0] for row in streams] == ["| copy", "| gemv"]
-    assert len(above) == 1 and "| copy | n=8000000 | DRAM | 1.20 | " in above[0]
-    assert len(every) == 3
-    by_name = {row.split(" | ")[0][2:]: row for row in ratios}
-    assert by_name["all runs"].startswith("| all runs | 3 | 0.70 |")
+    assert [row.split(" | ")[0] for row in table(text, "Streams out of cache")] == ["| copy", "| gemv"]
+    above = table(text, "Above the roof")
+    assert len(above) == 1 and above[0].startswith("| copy | n=8000000 | DRAM | the run | 1.20 | 1.20 |")
+    assert "\n- `copy`. Likely causes: " in text, "it was not made again"
+    assert len(table(text, "Every run")) == 3
+    by_name = {row.split(" | ")[0][2:]: row for row in table(text, "Ratios")}
+    assert by_name["all runs"].startswith("| all runs | 3 | 0.8"), "gemv, by the memory beside it"
     assert by_name["data in L2"].startswith("| data in L2 | 1 | 0.90 |")
     assert "data in L1" not in by_name
-    assert refused == ["| lu | n=1408; n=4096 | too long |", "| fft_rows, gpp |  | the time given was over |"]
+    refused = ["| lu | n=1408; n=4096 | too long |", "| fft_rows, gpp |  | the time given was over |"]
+    assert table(text, "Not run") == refused
+
+
+def test_runs_are_grouped_by_the_first_of_several_bounds() -> None:
+    gemv, copy = run("gemv", 3968, 0.7), run("copy", 8_000_000, 0.8)
+    assert gemv.prediction.bounds == ("DRAM", "L2")
+    ratios = table(section(Report(MACHINE, (gemv, copy), (), 0.0)), "Ratios")
+    assert [row.split(" | ")[:2] for row in ratios if "bound" in row] == [["| bound by DRAM", "2"]]
+
+
+@pytest.mark.parametrize(("again", "stay"), [((1.2, 0.7, 1.1, 1.3), 1), ((0.7, 0.72, 1.3, 0.8), 0)])
+def test_a_run_above_the_roof_is_shown_with_all_its_repeats(again: tuple[float, ...], stay: int) -> None:
+    first, triad = run("copy", 8_000_000, 1.2), run("triad", 20_000, 0.9)
+    repeats = tuple(run("copy", 8_000_000, ratio) for ratio in again)
+    pairs = tuple((c, Beside(c, None, (30e9, 31e9 + k * 1e9))) for k, c in enumerate((first, *repeats)))
+    busy = tuple((c, 0.0) for c in (first, triad, *repeats))
+    found = Report(MACHINE, (first, triad), (), 1.0, pairs, busy, ((first, repeats),))
+    text = section(found)
+    assert "Of 2 runs 1 are as predicted" in text and "1 above the roof. The run above the roof was made again" in text
+    assert (
+        f"again at once, 4 times: {stay} of 1 stay above it (by the median of the repeats), {1 - stay} do not." in text
+    )
+    rows = table(text, "Above the roof")
+    assert rows[0] == "| copy | n=8000000 | DRAM | the run | 1.20 | 1.20 | 30 GB/s | 31 GB/s |"
+    for k, (row, ratio) in enumerate(zip(rows[1:], again, strict=True), 1):
+        assert row == f"|  |  |  | repeat {k} | {ratio:.2f} | {ratio:.2f} | 30 GB/s | {31 + k} GB/s |"
+    what = "stays above the roof" if stay else "does not stay above the roof"
+    assert f"- `copy` {what}: {median(again):.2f} in the median of 4 repeats. Likely causes: " in text
+    assert len(table(text, "Every run")) == 2, "repeats are no runs of their own"
+    assert table(text, "Ratios")[0].startswith("| all runs | 2 | 0.90 |")
 
 
 def test_without_a_run_above_the_roof_none_is_listed(report: Report) -> None:
@@ -125,3 +166,134 @@ def test_other_programs_are_seen(monkeypatch: pytest.MonkeyPatch, busy_s: tuple[
     monkeypatch.setattr(Others, "_seconds", staticmethod(lambda: next(readings)))
     monkeypatch.setattr("benchmarks.validation.time", SimpleNamespace(monotonic=lambda: next(clock)))
     assert Others().cores() == cores
+
+
+# ---- a whole session, with made-up times ----
+
+
+class Session:
+    """What `run_all` measures with: every run of a kernel takes as long as `seconds` says, one after the other."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds: list[float] = []
+        self.measured: list[str] = []
+        self.commit = "commit 1234567"
+        monkeypatch.setattr(validation, "characterize_cpu", lambda quick, cores, tell: characterized(cores=1))
+        monkeypatch.setattr(validation, "targets", lambda machine: [512 << 10])
+        monkeypatch.setattr(validation, "measure_runs", self.measure)
+        monkeypatch.setattr(validation, "MemoryStreams", lambda machine: None)
+        monkeypatch.setattr(Others, "cores", lambda self: 0.0)
+        monkeypatch.setattr(validation_kept, "engine", lambda: self.commit)
+
+    def measure(self, runs: list[Run], how: How) -> list[Measurement]:
+        kernel, sizes = runs[0].kernel, runs[0].sizes
+        self.measured.append(kernel.name)
+        if not self.seconds:
+            raise KeyboardInterrupt
+        made_up = replace(
+            EXAMPLE, kernel=kernel.name, parameters=tuple(sizes.items()), device=describe_cpu().to_json(),
+            software=software(), times_s=(self.seconds.pop(0),) * 5, details={},
+        )  # fmt: skip
+        return [made_up]
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Session:
+    return Session(monkeypatch)
+
+
+NAMES = ("triad", "copy", "scale")
+
+
+def interrupted(session: Session, folder: Path) -> None:
+    """A run in which the triad is above the roof at first, and which ends while `scale` is measured."""
+    session.seconds = [1e-9, *[1e-3] * REPEATS, 1e-3]
+    with pytest.raises(KeyboardInterrupt):
+        run_all(folder, NAMES, resume=True)
+    assert session.measured == ["triad"] * (1 + REPEATS) + ["copy", "scale"]
+    session.measured.clear()
+
+
+def test_an_interrupted_run_goes_on(session: Session, tmp_path: Path) -> None:
+    interrupted(session, tmp_path)
+    kept = load(tmp_path / "results.json")
+    assert [m.kernel for m in kept] == ["triad"] * (1 + REPEATS) + ["copy"], "repeats are kept as well"
+    assert [validation_kept.noted(m).repeat for m in kept] == [*range(1 + REPEATS), 0]
+    session.seconds = [1e-3]
+    found = run_all(tmp_path, ("scale",), resume=True)
+    assert session.measured == ["scale"]
+    assert [c.prediction.kernel for c in found.comparisons] == ["triad", "copy", "scale"] and found.taken_up == 2
+    (above,) = found.above
+    assert len(found.repeats_of(above)) == REPEATS and above.measured_s == 1e-9
+    assert "0 of 1 stay above it" in section(found) and "2 of the runs taken up" in section(found)
+    assert load(tmp_path / "results.json")[:-1] == kept
+
+
+def test_without_keeping_a_run_begins_anew(session: Session, tmp_path: Path) -> None:
+    interrupted(session, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run_all(tmp_path, NAMES)
+    assert session.measured == ["triad"]
+    assert not (tmp_path / "results.json").exists(), "the results of another run do not stay beside a new machine"
+
+
+def test_an_interrupted_run_goes_on_only_where_it_began(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(session, tmp_path)
+    machine, results = tmp_path / "machine.roof", tmp_path / "results.json"
+    text, document = machine.read_text(encoding="utf-8"), results.read_text(encoding="utf-8")
+
+    def refused(kind: type[Exception], words: str) -> None:
+        with pytest.raises(kind, match=words):
+            run_all(tmp_path, NAMES, resume=True)
+        assert session.measured == []
+
+    machine.write_text(text + "# another\n", encoding="utf-8")
+    refused(CommandError, "is of another machine file")
+    machine.unlink()
+    refused(CommandError, "machine.roof` cannot be read")
+    machine.write_text(text[: len(text) // 2], encoding="utf-8")
+    refused(InputError, "machine.roof")
+    machine.write_text(text, encoding="utf-8")
+    results.write_text(document[: len(document) // 2], encoding="utf-8")
+    refused(InputError, "this is no whole result file")
+    results.write_text(document.replace('"others_cores": 0.0', '"others_cores": "few"'), encoding="utf-8")
+    refused(CommandError, "`triad` has no notes of a validation, or they are damaged")
+    results.write_text(document, encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(validation_kept, "describe_cpu", lambda: replace(describe_cpu(), cores=977))
+        refused(CommandError, r"`triad` in .* is of another processor: cores was \d+, and is 977")
+    with monkeypatch.context() as patch:
+        patch.setattr(validation_kept, "software", lambda: {**software(), "numba": "0.1"})
+        refused(CommandError, "is of other software: numba was .*, and is 0.1")
+    session.commit = "commit 7654321"
+    refused(CommandError, "is of other code: commit 1234567, and here is commit 7654321")
+    session.commit = "commit 1234567, with changes not committed in roofdsl/x.py"
+    refused(CommandError, "cannot go on")
+
+
+@pytest.mark.parametrize("notes", [None, (30e9, 31e9)])
+def test_notes_are_read_as_they_were_written(notes: tuple[float, float] | None) -> None:
+    origin = validation_kept.Origin("commit 1", "2" * 64)
+    written = validation_kept.with_notes(EXAMPLE, origin, 0.25, notes, 3)
+    assert validation_kept.noted(written) == (origin, 0.25, notes, 3)
+    assert written.details["block"] == [1, 2], "what the back end told stays"
+
+
+@pytest.mark.parametrize(
+    ("memory", "cache", "counts"),
+    [
+        ("duplex", "", "duplex"),
+        ("", "write_allocate", "write_allocate"),
+        ("", "no_write_allocate", "no_write_allocate"),
+    ],
+)
+def test_memory_counts_as_its_file_says(memory: str, cache: str, counts: Counts) -> None:
+    last = replace(MACHINE.caches[-1], write_allocate=cache == "write_allocate")
+    main = replace(MACHINE.main_memory, duplex=memory == "duplex")
+    assert memory_counts(replace(MACHINE, caches=(last,), memories=(main,))) == counts
+
+
+def test_the_characterization_and_its_file_count_alike() -> None:
+    assert memory_counts(MACHINE) == characterized(cores=1).levels[-1].one_core.counts
