@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.break_even_text import answer, break_even_rows
 from roofdsl.cli.options import (
     choose,
     json_option,
@@ -23,6 +22,7 @@ from roofdsl.cli.options import (
 )
 from roofdsl.cli.predict_text import terms_rows
 from roofdsl.cli.text import bold, columns
+from roofdsl.cli.threshold_text import answer, threshold_rows
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
@@ -147,7 +147,7 @@ def describe(found: ShardedPrediction) -> str:
     lines += ["", *(f"  {line}" for line in columns(outcome))]
     if found.break_evens:
         lines += ["", "  compute takes as long as"]
-        sizes = [row for b in found.break_evens for row in break_even_rows(b, values)]
+        sizes = [row for b in found.break_evens for row in threshold_rows(b, values)]
         lines += [f"    {line}" for line in columns(sizes)]
     return "\n".join(lines)
 

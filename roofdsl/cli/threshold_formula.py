@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from roofdsl.cli.break_even_text import answer, break_even_rows
 from roofdsl.cli.options import Chosen
 from roofdsl.cli.text import bold, columns
+from roofdsl.cli.threshold_text import answer, threshold_rows
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_number
@@ -78,7 +78,7 @@ Found = tuple[Terms, BreakEven]
 
 def _lines(found: list[Found], total: Found | None, values: Mapping[str, int]) -> list[str]:
     if total is None:
-        return [f"  {line}" for line in columns(break_even_rows(found[0][1], values))]
+        return [f"  {line}" for line in columns(threshold_rows(found[0][1], values))]
     rows = [(t.label, answer(c, values), _limit(c)) for t, c in found]
     head = [("", "", "all else large")] if any(limit for _, _, limit in rows) else []
     return [f"  {line}" for line in columns([*head, *rows, ("all together", answer(total[1], values), "")])]

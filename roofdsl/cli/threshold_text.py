@@ -1,4 +1,4 @@
-"""Break-even sizes as text: from which size on compute takes as long as something else."""
+"""Thresholds as text: from which size on one term of the time takes as long as another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = 90
 """Characters up to which a form is shown; longer ones are in the JSON."""
 
 
-def break_even_rows(found: BreakEven, values: Mapping[str, int]) -> list[tuple[str, str]]:
+def threshold_rows(found: BreakEven, values: Mapping[str, int]) -> list[tuple[str, str]]:
     """(term, what is known of it), first the value, then the form and its limit."""
     rows = [(found.term, answer(found, values))]
     constant = None if found.form is None else found.form.constant()
