@@ -26,6 +26,9 @@ MOST_GROUPS = 256
 WORTH_IT, WORTH_OWN = 32, 4
 """Points from which a closed form of Q(Z) is looked for, and from which forms of one tile size are."""
 
+LARGE = 100_000_000
+"""Operations of a point from which it alone is worth looking for that form."""
+
 
 class Variant(Record):
     """One kernel or program of a sweep; several where numbers are swept that shape it, which are its `constants`."""
@@ -78,7 +81,7 @@ class Block:
 
         everything = range(self.count)
         if self.plan.may_be_known(try_cache=False):
-            beyond = self._beyond() >= WORTH_IT and self.plan.may_be_known(try_cache=True)
+            beyond = self._worth_cache() and self.plan.may_be_known(try_cache=True)
             self._fill(self.plan, everything, try_cache=beyond)
         elif isinstance(self.plan, Plan):
             self._evaluate_tiles()
@@ -93,15 +96,19 @@ class Block:
                 f"({show_size(memory.size_bytes)}); the times there are as if it did"
             )
 
-    def _beyond(self) -> int:
-        """How many points are known only if Q(Z) has a form, which takes time to find; counted up to WORTH_IT."""
+    def _worth_cache(self) -> bool:
+        """Whether so many points are known only if Q(Z) has a form, or so large ones, that it is worth the time."""
         found = 0
         for start in range(0, self.count if self.plan.has_caches else 0, CHUNK):
             own = {n: c[start : start + CHUNK] for n, c in self.columns.items()}
-            found += int((~self.plan.held(own, min(CHUNK, self.count - start))).sum())
+            count = min(CHUNK, self.count - start)
+            beyond = ~self.plan.held(own, count)
+            found += int(beyond.sum())
             if found >= WORTH_IT:
-                break
-        return found
+                return True
+            if isinstance(self.plan, Plan) and bool((beyond & (self.plan.operations(own, count) >= LARGE)).any()):
+                return True
+        return False
 
     def _evaluate_tiles(self) -> None:
         """With forms of each tile size, where they are few."""

@@ -6,13 +6,14 @@ only if it is the same in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import gcd
 from typing import Any, Literal, TypeVar
 
 from roofdsl.analysis.at import scalar_bytes
-from roofdsl.analysis.closed import ClosedForms, NoClosedForm
+from roofdsl.analysis.closed import CACHE, ClosedForms, NoClosedForm
+from roofdsl.analysis.derive import FOR_TERMS
 from roofdsl.analysis.operations import StatementOperations
 from roofdsl.analysis.traffic import Bytes, TermBytes
 from roofdsl.loops.accesses import Access, accesses, statements
@@ -22,26 +23,52 @@ from roofdsl.polyhedral.cases import Cases
 from roofdsl.polyhedral.library import TooHard
 from roofdsl.polyhedral.sizes import NotAffine
 from roofdsl.polyhedral.terms import Terms
+from roofdsl.store.memo import recall
 from roofdsl.sweep.assumed import ALIGNED, Assumed, NotUnderstood
 from roofdsl.sweep.numeric import Form, Points, combined, full
-from roofdsl.sweep.sums import SumForm
+from roofdsl.sweep.sums import MOST_STEPS, SumForm
 
 T = TypeVar("T")
 Part = Literal["total", "loads", "stores"]
 
-WORK, QUICK = 2_000_000, 500_000
-"""Integer-set operations for one form, and for one of Q(Z): what takes longer is counted point by point."""
+WORK = 2_000_000
+OPERATIONS: dict[object, int] = {"compulsory": WORK, "cache": 500_000, "terms": FOR_TERMS}
+"""Integer-set operations for one form by what it is of: what takes longer is counted point by point."""
 
 
 class Known:
-    """A form, times an integer, and where it holds."""
+    """A form, times an integer, and where it holds; `cache_bytes`: the number that Z stands for in it."""
 
-    def __init__(self, form: Form | SumForm, assumed: Assumed, factor: int = 1) -> None:
-        self.form, self.assumed, self.factor = form, assumed, factor
+    def __init__(
+        self, form: Form | SumForm, assumed: Assumed, factor: int = 1, *, cache_bytes: int | None = None
+    ) -> None:
+        self.form, self.assumed, self.factor, self.cache_bytes = form, assumed, factor, cache_bytes
 
     def values(self, points: Points) -> Any:
         """The integers at the points. Raises TooLarge."""
-        return combined([(self.form.values(points), self.factor)], points)
+        return combined([(self.form.values(self._with_cache(points)), self.factor)], points)
+
+    def mask(self, points: Points, columns: Mapping[str, Any]) -> Any:
+        """Where the form holds and does not take long: an array, or True where that is everywhere. Raises TooLarge."""
+        points = self._with_cache(points)
+        found = self.assumed.mask(points, columns)
+        if isinstance(self.form, SumForm) and self.form.summed:
+            found = found & (self.form.steps(points) <= MOST_STEPS).astype(bool)
+        return found
+
+    def values_at(self, points: Points, where: Any) -> Any:
+        """As `values`, but only where the mask is set, if each point takes time. Raises TooLarge."""
+        import numpy as np
+
+        if not (isinstance(self.form, SumForm) and self.form.summed):
+            return self.values(points)
+        places = np.flatnonzero(np.broadcast_to(where, points.count))
+        found = full(0, points)
+        found[places] = self.values(points.only(places, len(places)))
+        return found
+
+    def _with_cache(self, points: Points) -> Points:
+        return points if self.cache_bytes is None else points.adding(CACHE, self.cache_bytes)
 
 
 class KernelForms:
@@ -102,13 +129,21 @@ class KernelForms:
     def at_cache(
         self, cache_bytes: int, line_bytes: int | None, convention: Traffic, part: Part = "total"
     ) -> Known | None:
-        """Q(Z). Raises CommandError for a cache smaller than a line."""
+        """Q of that cache, by cases. Raises CommandError for a cache smaller than a line."""
         key = ("cache", cache_bytes, convention)
-        by_cases = self._part(key, line_bytes, part, lambda f: f.at_cache(cache_bytes, convention))
-        if by_cases is not None:
-            return by_cases
-        key = ("cache, terms", cache_bytes, convention)
-        return self._part(key, line_bytes, part, lambda f: f.at_every_cache(convention, cache_bytes))
+        return self._part(key, line_bytes, part, lambda f: f.at_cache(cache_bytes, convention))
+
+    def at_every_cache(
+        self, cache_bytes: int, line_bytes: int | None, convention: Traffic, part: Part = "total"
+    ) -> Known | None:
+        """Q of that cache from Q(Z) as a sum of terms, which is found once for all caches, and kept on disk."""
+
+        def find(forms: ClosedForms) -> TermBytes:
+            asked = self.given, line_bytes, convention, FOR_TERMS
+            return recall("every_cache", self.kernel, asked, lambda: forms.at_every_cache(convention))
+
+        found = self._part(("terms", convention), line_bytes, part, find)
+        return None if found is None else Known(found.form, found.assumed, cache_bytes=cache_bytes)
 
     def scalar_stores(self) -> int:
         """Bytes of scalars stored, which `compulsory` in the convention `once` has in it and no cache holds."""
@@ -139,7 +174,7 @@ class KernelForms:
     ) -> Known | None:
         where = (*key, line_bytes)
         if where not in self._bytes:
-            operations = WORK if key[0] == "compulsory" else QUICK
+            operations = OPERATIONS[key[0]]
             self._bytes[where] = self._tried(line_bytes, find, operations)
         if (*where, part) not in self._known:
             found = self._bytes[where]
@@ -209,7 +244,7 @@ class LevelForms:
 
     def may_be_known(self, *, try_cache: bool) -> bool:
         """Whether there can be points at which the bytes are known."""
-        return self.least is not None or (try_cache and self._through() is not None)
+        return self.least is not None or (try_cache and any(True for _ in self._through()))
 
     def values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> tuple[Any, Any]:
         """(bytes, where they are known). Raises TooLarge."""
@@ -217,19 +252,25 @@ class LevelForms:
 
         known = self.held(points, columns)
         found: Any = full(0, points) if self.least is None or known is False else self.least.values(points)
-        if try_cache and not np.all(known) and (through := self._through()) is not None:
-            more = through.assumed.mask(points, columns)
+        for through in self._through() if try_cache and not np.all(known) else ():
+            more = through.mask(points, columns)
             if known is False:
-                found = through.values(points)
+                found = through.values_at(points, more)
             elif np.any(more):
-                found = np.where(known, found, through.values(points))
+                found = np.where(known, found, through.values_at(points, more & ~known))
             known = more | known
+            if np.all(known):
+                break
         return found, known
 
-    def _through(self) -> Known | None:
+    def _through(self) -> Iterator[Known]:
+        """The forms of Q(Z), each looked for when it is asked for: by cases, often at large sizes only, and a sum."""
         if self.cache_bytes is None or self.reordered or self.moved_bytes != self.line_bytes:
-            return None
-        return self.forms.at_cache(self.cache_bytes, self.line_bytes, self.convention, self.part)
+            return
+        for find in (self.forms.at_cache, self.forms.at_every_cache):
+            found = find(self.cache_bytes, self.line_bytes, self.convention, self.part)
+            if found is not None:
+                yield found
 
     def held(self, points: Points, columns: Mapping[str, Any]) -> Any:
         """Where the compulsory traffic is known, and all lines fit: an array, True or False. Raises TooLarge."""

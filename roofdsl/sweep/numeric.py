@@ -7,7 +7,7 @@ the same code runs on arrays of Python integers (`exact=True`), which have no bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from math import lcm
 from typing import Any
 
@@ -50,7 +50,19 @@ class Points:
 
     def adding(self, name: str, column: Any) -> Points:
         """The same points with one more column, of integers. Raises TooLarge."""
-        return Points({**self.columns, name: column}, self.count, exact=self.exact)
+        found = Points({name: column}, self.count, exact=self.exact)
+        found.columns = {**self.columns, **found.columns}
+        found.largest = {**self.largest, **found.largest}
+        if name not in self.columns:  # then nothing that is known has it in it
+            found._powers, found._floors = dict(self._powers), dict(self._floors)
+        return found
+
+    def only(self, places: Any, count: int, names: Container[str] | None = None) -> Points:
+        """Those at `places` (a mask or indices), `count` of them, with the columns in `names` (None: all)."""
+        import numpy as np
+
+        own = {n: c for n, c in self.columns.items() if names is None or n in names}
+        return Points({n: c[places] if np.ndim(c) else int(c) for n, c in own.items()}, count, exact=self.exact)
 
     def power(self, atom: Atom, exponent: int) -> Any:
         """atom ** exponent for a positive exponent; computed once."""
@@ -75,7 +87,7 @@ class Points:
     def _floor(self, atom: Floor) -> Any:
         if atom not in self._floors:
             top, bottom = Polynomial(atom.of).parts(self)
-            self._floors[atom] = _floor_divide(top, bottom)
+            self._floors[atom] = floor_divide(top, bottom)
         return self._floors[atom]
 
 
@@ -90,7 +102,7 @@ def _product(values: Any) -> float:
     return total
 
 
-def _floor_divide(top: Any, bottom: Any) -> Any:
+def floor_divide(top: Any, bottom: Any) -> Any:
     """Rounding down. In float64, the quotient of two integers below 2**53 never rounds up to a whole number."""
     import numpy as np
 

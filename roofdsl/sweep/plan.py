@@ -266,6 +266,14 @@ class Plan:
         except TooLarge:
             return self._values(Points(columns, count, exact=True), columns, try_cache=try_cache)
 
+    def operations(self, columns: Mapping[str, Any], count: int) -> Any:
+        """W, which has a form."""
+        assert self.work is not None
+        try:
+            return self.work.values(Points(columns, count))
+        except TooLarge:
+            return self.work.values(Points(columns, count, exact=True))
+
     def touched(self, columns: Mapping[str, Any], count: int) -> Any:
         """Bytes of distinct elements touched."""
         assert self.footprint is not None
