@@ -179,8 +179,8 @@ def _repeated(report: Report) -> list[str]:
     what = "The run above the roof was" if len(medians) == 1 else f"The {len(medians)} runs above the roof were"
     times = " or ".join(str(n) for n in sorted({len(repeats) for _, repeats in report.repeats}))
     return [
-        f"{what} made again at once, {times} times: {stay} of {len(medians)} stay above it (by the "
-        f"median of the repeats), {len(medians) - stay} do not."
+        f"{what} made again at once, {times} times; by the median of the repeats, above it again: {stay}, "
+        f"no longer: {len(medians) - stay}."
     ]
 
 

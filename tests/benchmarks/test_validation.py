@@ -130,9 +130,7 @@ def test_a_run_above_the_roof_is_shown_with_all_its_repeats(again: tuple[float, 
     found = Report(MACHINE, (first, triad), (), 1.0, pairs, busy, ((first, repeats),))
     text = section(found)
     assert "Of 2 runs 1 are as predicted" in text and "1 above the roof. The run above the roof was made again" in text
-    assert (
-        f"again at once, 4 times: {stay} of 1 stay above it (by the median of the repeats), {1 - stay} do not." in text
-    )
+    assert f"at once, 4 times; by the median of the repeats, above it again: {stay}, no longer: {1 - stay}." in text
     rows = table(text, "Above the roof")
     assert rows[0] == "| copy | n=8000000 | DRAM | the run | 1.20 | 1.20 | 30 GB/s | 31 GB/s |"
     for k, (row, ratio) in enumerate(zip(rows[1:], again, strict=True), 1):
@@ -225,7 +223,7 @@ def test_an_interrupted_run_goes_on(session: Session, tmp_path: Path) -> None:
     assert [c.prediction.kernel for c in found.comparisons] == ["triad", "copy", "scale"] and found.taken_up == 2
     (above,) = found.above
     assert len(found.repeats_of(above)) == REPEATS and above.measured_s == 1e-9
-    assert "0 of 1 stay above it" in section(found) and "2 of the runs taken up" in section(found)
+    assert "above it again: 0, no longer: 1." in section(found) and "2 of the runs taken up" in section(found)
     assert load(tmp_path / "results.json")[:-1] == kept
 
 
