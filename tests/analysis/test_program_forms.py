@@ -10,6 +10,7 @@ import pytest
 
 from roofdsl.analysis.at import traffic_at, work_at
 from roofdsl.analysis.programs import derive_program
+from roofdsl.analysis.report.program import to_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
@@ -152,3 +153,10 @@ def test_what_is_wrong(name: str, sizes: dict[str, int], message: str) -> None:
     checked = load_file(Source("<test>", TEXT)) if f"program {name}(" in TEXT else load_file(find_model(name).path)
     with pytest.raises(CommandError, match=message.replace("`", ".")):
         derive_program(checked, name, sizes)
+
+
+def test_one_class_of_operations_is_said_as_for_a_kernel() -> None:
+    """A program that only adds says so, instead of giving the same form twice under another name."""
+    one = load_file(Source("<test>", TEXT + "\nprogram adds(n):\n    repeat 3:\n        run every(n, 1)\n"))
+    lines = to_text(derive_program(one, "adds", {"n": 5})).splitlines()
+    assert "  W         = 3*n = 15 FLOP (f32)" in lines and "    all add = 3*n = 15" in lines

@@ -29,6 +29,7 @@ from roofdsl.analysis.report.loops import range_text, sums
 from roofdsl.analysis.report.terms import terms_blocks, traffic_blocks
 from roofdsl.analysis.report.words import (
     CONVENTIONS,
+    cache_title,
     has_work,
     is_zero,
     once_differs,
@@ -300,8 +301,7 @@ class _Argument(Writer):
         d = self.d
         if d.cache_bytes is None:
             return
-        line = "" if d.line_bytes is None else f" in lines of {show_size(d.line_bytes)}"
-        yield self.heading(f"Traffic through a cache of {show_size(d.cache_bytes)}{line}")
+        yield self.heading(cache_title(d.cache_bytes, d.line_bytes))
         yield Paragraph(("Every access whose distance is larger misses; counted exactly, lower orders included:",))
         t = d.at_cache
         if t.bytes.terms is not None:

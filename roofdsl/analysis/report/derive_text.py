@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from roofdsl.analysis.closed import CACHE
-from roofdsl.analysis.derived import Derivation, Quantity, Ratio, Traffics
+from roofdsl.analysis.derived import Derivation, Quantity, Ratio
 from roofdsl.analysis.formulas import Alternatives
 from roofdsl.analysis.growth import growth_of, smallest
 from roofdsl.analysis.report.forms import (
     condition_text,
-    gives,
     limit_of,
     names_of_derivation,
     of_quantity,
@@ -18,16 +17,17 @@ from roofdsl.analysis.report.forms import (
     range_text,
 )
 from roofdsl.analysis.report.layout import Row, aligned, render
+from roofdsl.analysis.report.rows import Rows
 from roofdsl.analysis.report.terms import terms_lines
 from roofdsl.analysis.report.words import (
     CONVENTIONS,
+    cache_title,
     ceiling,
     exact_number,
     has_work,
     heading,
     is_zero,
     once_differs,
-    operation_name,
     size_order,
 )
 from roofdsl.analysis.writing import text
@@ -53,7 +53,7 @@ class _Report:
         self.names = names_of_derivation(d)
         self.said: set[str] = set()
         self.common = common_condition(d)
-        self.operation = operation_name(d.work)
+        self.rows = Rows(d.work, self.order, d.values, self.names, [p.name for p in d.kernel.parameters])
 
     def lines(self) -> Iterator[str]:
         d = self.d
@@ -66,14 +66,13 @@ class _Report:
         yield from (f"note: {n}" for n in d.notes)
         yield from self._section("Work", list(self._work()))
         yield from (f"  {text}" for text in fused_text(d, self.order))
-        arrays = [self._row(name, q, "B") for name, q in d.by_array.items()]
-        traffic = list(self._traffic(d.compulsory))
+        arrays = [self.rows.quantity(name, q, "B") for name, q in d.by_array.items()]
+        traffic = list(self.rows.traffic(d.compulsory))
         yield from self._section("Compulsory traffic", traffic, "distinct bytes touched", arrays)
         if d.cache_bytes is not None:
-            line = "" if d.line_bytes is None else f" in lines of {show_size(d.line_bytes)}"
-            title = f"Traffic through a cache of {show_size(d.cache_bytes)}{line}"
+            title = cache_title(d.cache_bytes, d.line_bytes)
             if d.at_cache.bytes.terms is None:
-                yield from self._section(title, list(self._traffic(d.at_cache)))
+                yield from self._section(title, list(self.rows.traffic(d.at_cache)))
             else:
                 yield from sum_lines(title, d.at_cache.bytes, d.at_cache.bytes.terms)
         if d.any_cache is not None:
@@ -86,43 +85,21 @@ class _Report:
     # ---- sections ----
 
     def _work(self) -> Iterator[Row]:
-        work = self.d.work
-        types = list(work.by_type)
-        yield self._row("W", work.total, f"{self.operation}{f' ({types[0]})' if len(types) == 1 else ''}")
-        if len(work.by_class) > 1:
-            for name, q in work.by_class.items():
-                yield self._row(f"  {name}", q)
-        elif work.by_class:
-            (name,) = work.by_class
-            yield self._row(f"  all {name}", work.total)
-        if len(types) > 1:
-            for name, q in work.by_type.items():
-                yield self._row(f"  in {name}", q)
-        if not is_zero(work.fused_pairs):
-            yield self._row("fused pairs", work.fused_pairs)
-        for name, q in (("comparisons", work.cmp), ("casts", work.casts)):
-            if not is_zero(q):
-                yield self._row(name, q, remark="(beside W)")
+        yield from self.rows.work()
         for name, q in self.d.counters.items():
-            yield self._row(name, q, remark="(counted by the kernel)")
-
-    def _traffic(self, t: Traffics) -> Iterator[Row]:
-        yield self._row("Q", t.bytes, "B")
-        if t.loads is not None and t.stores is not None:
-            yield self._row("  loads", t.loads, "B")
-            yield self._row("  stores", t.stores, "B")
+            yield self.rows.quantity(name, q, remark="(counted by the kernel)")
 
     def _intensity(self) -> Iterator[Row]:
         d = self.d
         if not has_work(d):
             return
         beside = once_differs(d)
-        yield self._ratio("I = W/Q", d.intensity, f"({d.convention})" if beside else "")
+        yield self.rows.ratio("I = W/Q", d.intensity, f"({d.convention})" if beside else "")
         if beside:
             what = "(each datum once)" if d.cache_bytes is None else "(each stay in the cache once)"
-            yield self._ratio("", Ratio(d.work.total, d.once, of_work=True), what)
+            yield self.rows.ratio("", Ratio(d.work.total, d.once, of_work=True), what)
         if d.cache_bytes is not None:
-            yield self._ratio("compulsory", Ratio(d.work.total, d.compulsory.bytes, of_work=True))
+            yield self.rows.ratio("compulsory", Ratio(d.work.total, d.compulsory.bytes, of_work=True))
 
     def _plateaus(self) -> Iterator[str]:
         d = self.d
@@ -132,7 +109,7 @@ class _Report:
             yield from self._missing([d.plateaus_note])
             return
         yield f"Plateaus of Q(Z), by cache size ({', '.join(['leading terms', *size_order(d, self.order)])})"
-        yield from (f"  {line}" for line in aligned(plateau_rows(d, self.order, self.operation)))
+        yield from (f"  {line}" for line in aligned(plateau_rows(d, self.order, self.rows.operation)))
 
     # ---- rows ----
 
@@ -163,24 +140,6 @@ class _Report:
         for reason in dict.fromkeys(r for r in reasons if r):
             yield "  no closed form, as above" if reason in self.said else f"  no closed form: {reason}"
             self.said.add(reason)
-
-    def _row(self, label: str, q: Quantity, unit: str = "", remark: str = "") -> Row:
-        value = "" if q.value is None else exact_number(q.value)
-        form = of_quantity(q, self.order, self.names, self.d.values)
-        here = q.value is None or gives(q, self.d.values)
-        return Row(label, form, value, unit, "", remark, q.assumes, q.note, equal=here)
-
-    def _ratio(self, label: str, r: Ratio, remark: str = "") -> Row:
-        value = "" if r.value is None else show_number(r.value)
-        form = of_ratio(r, self.order, self.names, self.d.values)
-        limit = limit_of(r, self.order)
-        tends = ""
-        if form is not None and limit is not None and limit != form.main.expr:
-            names = [p.name for p in self.d.kernel.parameters if p.name in form.main.expr.names()]
-            tends = f"-> {limit} for large {', '.join(names)}"
-        note = r.note if form is None else ""
-        here = form is None or r.value is None or gives(r, self.d.values)
-        return Row(label, form, value, f"{self.operation}/B", tends, remark, r.assumes, note, equal=here)
 
 
 # ---- pieces that other reports use too ----

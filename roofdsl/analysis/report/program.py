@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from roofdsl.analysis.derived import Quantity, Ratio, Traffics
+from roofdsl.analysis.derived import Quantity, Ratio
 from roofdsl.analysis.programs import ProgramDerivation
 from roofdsl.analysis.report.blocks import Block, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.analysis.report.blocks import to_latex as render_latex
 from roofdsl.analysis.report.derive_json import SCHEMA, entry, moved_entries, work_entries
 from roofdsl.analysis.report.derive_latex import HEAD
 from roofdsl.analysis.report.equations import assumptions, word
-from roofdsl.analysis.report.forms import gives, of_quantity, of_ratio
+from roofdsl.analysis.report.forms import of_quantity, of_ratio
 from roofdsl.analysis.report.layout import Row, aligned, render
+from roofdsl.analysis.report.rows import Rows
 from roofdsl.analysis.report.summary import cases_math
-from roofdsl.analysis.report.words import CONVENTIONS, exact_number, is_zero, operation_name
+from roofdsl.analysis.report.words import CONVENTIONS, cache_title, exact_number, is_zero, operation_name
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.polyhedral.plateaus import Growth
 
@@ -36,18 +37,19 @@ def _lines(d: ProgramDerivation) -> Iterator[str]:
     yield f"{d.convention}: {CONVENTIONS[d.convention]}" if d.convention else "each kernel in its own convention"
     yield from _notes(d)
     said: set[str] = set()
-    yield from _section("Launches", [_row(d, "launches", d.launches)], said)
-    yield from _section("Work", list(_work(d)), said)
+    rows = Rows(d.work, ORDER, d.values)
+    yield from _section("Launches", [rows.quantity("launches", d.launches)], said)
+    yield from _section("Work", list(rows.work()), said)
     if is_zero(d.work.total):
         yield "  nothing is computed"
-    yield from _section("Compulsory traffic", list(_traffic(d, d.compulsory)), said)
+    yield from _section("Compulsory traffic", list(rows.traffic(d.compulsory)), said)
     if d.cache_bytes is not None:
-        yield from _section(_cache_title(d), list(_traffic(d, d.at_cache)), said)
+        yield from _section(cache_title(d.cache_bytes, d.line_bytes), list(rows.traffic(d.at_cache)), said)
     if not is_zero(d.work.total):
-        rows = [_ratio_row(d, "I = W/Q", d.intensity)]
+        ratios = [rows.ratio("I = W/Q", d.intensity)]
         if d.cache_bytes is not None:
-            rows.append(_ratio_row(d, "compulsory", Ratio(d.work.total, d.compulsory.bytes, of_work=True)))
-        yield from _section("Intensity", rows, said)
+            ratios.append(rows.ratio("compulsory", Ratio(d.work.total, d.compulsory.bytes, of_work=True)))
+        yield from _section("Intensity", ratios, said)
     yield ""
     yield "By kernel"
     yield from _table(_head(d), _cells(d))
@@ -71,47 +73,6 @@ def _heading(d: ProgramDerivation) -> str:
 def _notes(d: ProgramDerivation) -> list[str]:
     numbers = ", ".join(f"{n} = {v}" for n, v in d.settled.items())
     return [COLD, *([f"The forms are at {numbers}."] if numbers else [])]
-
-
-def _cache_title(d: ProgramDerivation) -> str:
-    line = "" if d.line_bytes is None else f" in lines of {show_size(d.line_bytes)}"
-    return f"Traffic through a cache of {show_size(d.cache_bytes or 0)}{line}"
-
-
-def _work(d: ProgramDerivation) -> Iterator[Row]:
-    types = list(d.work.by_type)
-    yield _row(d, "W", d.work.total, f"{operation_name(d.work)}{f' ({types[0]})' if len(types) == 1 else ''}")
-    for name, q in d.work.by_class.items():
-        yield _row(d, f"  {name}", q)
-    if len(types) > 1:
-        for name, q in d.work.by_type.items():
-            yield _row(d, f"  in {name}", q)
-    if not is_zero(d.work.fused_pairs):
-        yield _row(d, "fused pairs", d.work.fused_pairs)
-    for name, q in (("comparisons", d.work.cmp), ("casts", d.work.casts)):
-        if not is_zero(q):
-            yield _row(d, name, q, remark="(beside W)")
-
-
-def _traffic(d: ProgramDerivation, t: Traffics) -> Iterator[Row]:
-    yield _row(d, "Q", t.bytes, "B")
-    if t.loads is not None and t.stores is not None:
-        yield _row(d, "  loads", t.loads, "B")
-        yield _row(d, "  stores", t.stores, "B")
-
-
-def _row(d: ProgramDerivation, label: str, q: Quantity, unit: str = "", remark: str = "") -> Row:
-    value = "" if q.value is None else exact_number(q.value)
-    form = of_quantity(q, ORDER, at=d.values)
-    return Row(label, form, value, unit, remark=remark, assumes=q.assumes, note=q.note, equal=gives(q, d.values))
-
-
-def _ratio_row(d: ProgramDerivation, label: str, r: Ratio) -> Row:
-    value = "" if r.value is None else show_number(r.value)
-    form = of_ratio(r, ORDER, at=d.values)
-    return Row(
-        label, form, value, f"{operation_name(d.work)}/B", assumes=r.assumes, note=r.note, equal=gives(r, d.values)
-    )
 
 
 def _section(title: str, rows: Sequence[Row], said: set[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from roofdsl.analysis.derived import Derivation, Quantity, Work
-from roofdsl.machine.quantities import group, show_number
+from roofdsl.machine.quantities import group, show_number, show_size
 from roofdsl.polyhedral.plateaus import Growth
 
 CONVENTIONS = {
@@ -65,3 +65,9 @@ def is_zero(q: Quantity) -> bool:
 def exact_number(value: Fraction) -> str:
     """An exact count with thousands apart, or a fraction."""
     return group(int(value)) if value.denominator == 1 else show_number(value, 6)
+
+
+def cache_title(cache_bytes: int, line_bytes: int | None) -> str:
+    """The title of the section of Q at a cache."""
+    line = "" if line_bytes is None else f" in lines of {show_size(line_bytes)}"
+    return f"Traffic through a cache of {show_size(cache_bytes)}{line}"
