@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.reading import read_limited
 from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
 from roofdsl.machine.find import models_folder
@@ -156,13 +157,9 @@ def exercise(name: str, folder: Path | None = None) -> Exercise:
 @cache
 def load(path: Path) -> Exercise:
     """The exercise in a file; its id is the file's name. Raises CommandError that says what is wrong in it."""
+    data = read_limited(path, _LARGEST_FILE, "an exercise")
     try:
-        data = path.read_bytes()
-        if len(data) > _LARGEST_FILE:
-            raise CommandError(f"`{path}` is larger than an exercise can be")
         document = tomllib.loads(data.decode("utf-8"))
-    except OSError as error:
-        raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of thousands of digits
         raise CommandError(f"`{path}` is no TOML: {error}") from None
     return _Reader(path.name, document).exercise(path)

@@ -10,6 +10,7 @@ from roofdsl.lang.check import check
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
 from roofdsl.lang.parse import MAX_BYTES
+from roofdsl.lang.reading import read_limited
 from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.lower import lower
@@ -40,21 +41,22 @@ def decode(data: bytes, name: str) -> Source:
         raise InputError(source, [Diagnostic("file-encoding", message, span, "save the file as UTF-8")]) from None
 
 
+def standard_input() -> Source:
+    """What standard input holds; of more than a file may have, no more than tells so.
+
+    Raises InputError where it is no UTF-8 text, CommandError where it is closed.
+    """
+    if sys.stdin is None:
+        raise CommandError("there is no standard input", "give the name of a file")
+    return decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
+
+
 def _read(path: Path) -> bytes:
     if path.is_dir():
         raise CommandError(f"`{path}` is a directory, not a .roof file")
     if path.exists() and not path.is_file():
         raise CommandError(f"`{path}` is not a regular file")
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a null character in the path
-        raise CommandError(f"the path cannot be read: {error}") from None
-    if len(data) > MAX_BYTES:
-        raise CommandError(f"`{path}` is larger than the limit of {MAX_BYTES} bytes (1 MiB)")
-    return data
+    return read_limited(path, MAX_BYTES, "a .roof file")
 
 
 def _load_used(path: str) -> str:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.atomic import write_whole
@@ -211,15 +212,7 @@ def load(path: Path) -> tuple[Measurement, ...]:
     Raises CommandError where it cannot be read, InputError where it is no whole result file of this version: cut
     off, edited into something inconsistent, of another schema.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise CommandError(f"the path cannot be read: {error}") from None
-    if len(data) > _LARGEST_FILE:
-        raise CommandError(f"`{path}` is larger than a result file can be ({_LARGEST_FILE >> 20} MiB)")
+    data = read_limited(path, _LARGEST_FILE, "a result file")
     return parse(Source(str(path), data.decode("utf-8-sig", "replace")))
 
 
@@ -236,8 +229,10 @@ def parse(source: Source) -> tuple[Measurement, ...]:
     if isinstance(document, dict) and "kernels" in document:
         reader.schema(document)
         entries = reader.typed(document, "kernels", list)
-        return tuple(reader.measurement(entry) for entry in entries)
-    entries = document if isinstance(document, list) else [document]
+    else:
+        entries = document if isinstance(document, list) else [document]
+    if not entries:
+        raise reader.fail("this is no result file: it holds no measurement")
     return tuple(reader.measurement(entry) for entry in entries)
 
 
@@ -342,11 +337,14 @@ class _Reader:
         state = self.typed(document, "state", str)
         if state not in ("warm", "cold", "rotated"):
             raise self.fail(f"`state` is `{state[:40]}`, and should be warm, cold or rotated", "state")
+        backend = self.typed(document, "backend", str)
+        if backend not in ("cpu", "gpu"):
+            raise self.fail(f"`backend` is `{backend[:40]}`, and should be cpu or gpu", "backend")
         footprint = document.get("footprint_bytes")
         found = Measurement(
             kernel=self.typed(document, "kernel", str),
             parameters=self.counts(document, "parameters"),
-            backend=self.typed(document, "backend", str),
+            backend=backend,
             variant=self.typed(document, "variant", str),
             device=self.typed(document, "device", dict),
             software=self.typed(document, "software", dict),

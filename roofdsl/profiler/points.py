@@ -8,7 +8,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source, Span
 from roofdsl.measure.atomic import write_whole
 
@@ -136,13 +137,7 @@ def save_points(path: Path, points: Points) -> None:
 
 def load_points(path: Path) -> Points:
     """A document as `save_points` writes it. Raises CommandError where it cannot be read, InputError if damaged."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
-    if len(data) > _LARGEST_FILE:
-        raise CommandError(f"`{path}` is larger than a document of points can be ({_LARGEST_FILE >> 20} MiB)")
+    data = read_limited(path, _LARGEST_FILE, "a document of points")
     return parse_points(Source(str(path), data.decode("utf-8-sig", "replace")))
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source, Span
 
 _LARGEST_FILE = 256 << 20
@@ -51,13 +52,7 @@ def read(path: Path) -> tuple[Launches, ...]:
 
     Raises CommandError where the file cannot be read, InputError where it is no such report or is damaged.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise CommandError(f"`{path}` cannot be read: {error.strerror or error}") from None
-    if len(data) > _LARGEST_FILE:
-        raise CommandError(f"`{path}` is larger than a report can be ({_LARGEST_FILE >> 20} MiB)")
+    data = read_limited(path, _LARGEST_FILE, "a report")
     try:
         text = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")  # of PowerShell
     except UnicodeDecodeError:
