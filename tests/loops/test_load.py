@@ -37,7 +37,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         load_file(tmp_path / "none.roof")
     with pytest.raises(CommandError, match="is a directory"):
         load_file(tmp_path)
-    with pytest.raises(CommandError, match="larger than a .roof file can be"):
+    with pytest.raises(CommandError, match=r"larger than a \.roof file can be"):
         load_file(write(tmp_path / "big.roof", "#" * (1 << 21)))
     os.mkfifo(tmp_path / "pipe.roof")
     with pytest.raises(CommandError, match="not a regular file"):
