@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose_all, kernels_of, no_programs, set_option, traffic_option, warn
+from roofdsl.cli.options import choose_all, kernels_of, no_programs, set_option, traffic_option, type_option, warn
 from roofdsl.lang.report import plural
-from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 
@@ -20,7 +19,7 @@ from roofdsl.machine.find import load_machine
 @set_option
 @traffic_option
 @click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Begin on matrix units.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Types to offer; by default the machines'.")
+@type_option("Types to offer; by default the machines'.")
 @click.option("--results", "result_files", multiple=True, metavar="RESULT.json", help="Measured points, of `measure`.")
 @click.option("--title", help="By default the kernels' names.")
 def explore(
@@ -44,9 +43,6 @@ def explore(
     from roofdsl.measure.atomic import check_writable, write_whole
     from roofdsl.measure.results import load
 
-    unknown = next((t for t in types if t not in TYPES), None)
-    if unknown is not None:
-        raise click.BadParameter(f"there is no type `{unknown}`; the types are {', '.join(TYPES)}", param_hint="--type")
     path = Path(output)
     if path.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter(f"`{output}` does not end in .html", param_hint="-o")

@@ -11,6 +11,7 @@ import click
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
+from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_size, parse_time
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import checked_file, find_model
@@ -65,6 +66,19 @@ def unit_option(function: F) -> F:
     """`--unit tensor|tensor_sparse`; the function gets `unit` or None."""
     units = click.Choice(["tensor", "tensor_sparse"])
     return click.option("--unit", type=units, help="Run contractions on matrix units.")(function)
+
+
+def type_option(about: str = "Roofs of these types; by default the kernels'.") -> Callable[[F], F]:
+    """`--type TYPE`, repeatable; the function gets `types`, all of which there are."""
+    return click.option("--type", "types", multiple=True, metavar="TYPE", callback=_types, help=about)
+
+
+def _types(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Types of the language. Raises click.BadParameter for one that there is not."""
+    unknown = next((t for t in value if t not in TYPES), None)
+    if unknown is not None:
+        raise click.BadParameter(f"there is no type `{unknown}`; the types are {', '.join(TYPES)}", ctx, param)
+    return value
 
 
 def network_options(function: F) -> F:

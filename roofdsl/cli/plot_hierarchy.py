@@ -13,10 +13,11 @@ from roofdsl.cli.options import (
     set_option,
     size_option,
     traffic_option,
+    type_option,
+    unit_option,
     warn,
 )
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
@@ -40,8 +41,8 @@ from roofdsl.profiler.cited import points_named
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One kernel per size (repeatable).")
 @traffic_option
-@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
+@unit_option
+@type_option()
 @click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of a block, for the latency ceilings.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
@@ -67,7 +68,6 @@ def hierarchy(
 ) -> None:
     """Draw kernels with a symbol for every memory level, under the bandwidths of all levels of a machine."""
     check_format(Path(output))
-    check_types(types)
     machine = load_machine(machine_name)
     if threads is None and (registers or shared or in_flight):
         raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
@@ -90,13 +90,6 @@ def hierarchy(
             )
         kernels += [kernel for kernel in measured if kernel.intensities]
     save_hierarchy(Path(output), level_roofs(machine, shown, units, tuple(latency)), kernels, title)
-
-
-def check_types(types: tuple[str, ...]) -> None:
-    """Raises click.BadParameter for a type that there is not."""
-    unknown = next((t for t in types if t not in TYPES), None)
-    if unknown is not None:
-        raise click.BadParameter(f"there is no type `{unknown}`; the types are {', '.join(TYPES)}", param_hint="--type")
 
 
 def predicted(

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from roofdsl.cli.options import choose_all, machine_option, set_option, traffic_option, warn
-from roofdsl.cli.plot_hierarchy import check_types, predicted
+from roofdsl.cli.options import choose_all, machine_option, set_option, traffic_option, type_option, unit_option, warn
+from roofdsl.cli.plot_hierarchy import predicted
 from roofdsl.cli.subjects import subjects_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
@@ -38,10 +38,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`."
     ),
     traffic_option,
-    click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units."),
-    click.option(
-        "--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'."
-    ),
+    unit_option,
+    type_option(),
     click.option("--title", help="By default the machine's title."),
 )
 
@@ -63,7 +61,6 @@ def _command(kind: Kind, about: str) -> click.Command:
         title: str | None,
     ) -> None:
         check_format(Path(output))
-        check_types(types)
         machine = load_machine(machine_name)
         at = level or machine.main_memory.name
         options = Options(traffic, unit)

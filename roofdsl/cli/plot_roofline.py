@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose_all, kernels_of, set_option, traffic_option, warn
-from roofdsl.lang.types import TYPES
+from roofdsl.cli.options import choose_all, kernels_of, set_option, traffic_option, type_option, unit_option, warn
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
@@ -32,8 +31,8 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One point per size (repeatable).")
 @traffic_option
-@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
+@unit_option
+@type_option()
 @click.option("--measured", multiple=True, metavar="LABEL=I@RATE", help='A measured point, "mine=0.25@200 GFLOP/s".')
 @click.option("--measured-file", "measured_files", multiple=True, metavar="POINTS.json", help="From `import ncu`.")
 @click.option("--level", default=None, metavar="NAME", help="Level whose bytes place these points; else the memory.")
@@ -58,9 +57,6 @@ def roofline(
     title: str | None,
 ) -> None:
     """Draw kernels (FILEs, FILE:KERNELs, shipped names) under the roofs of machines."""
-    unknown = next((t for t in types if t not in TYPES), None)
-    if unknown is not None:
-        raise click.BadParameter(f"there is no type `{unknown}`; the types are {', '.join(TYPES)}", param_hint="--type")
     machines = [load_machine(name) for name in machine_names]
     options = Options(traffic, unit)
     predictions: list[Prediction] = []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose_all, kernels_of, machine_option, set_option, traffic_option, warn
+from roofdsl.cli.options import choose_all, kernels_of, machine_option, set_option, traffic_option, unit_option, warn
 from roofdsl.cli.plot_planes import measured
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
@@ -28,7 +28,7 @@ from roofdsl.predict.time import Prediction
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One bar per size, in this order.")
 @click.option("--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`.")
 @traffic_option
-@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
+@unit_option
 @click.option("--title", help="By default the machine's title.")
 def runtime(
     *,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import machine_option, set_option, traffic_option
-from roofdsl.cli.plot_hierarchy import check_types, predicted
+from roofdsl.cli.options import machine_option, set_option, traffic_option, type_option, unit_option
+from roofdsl.cli.plot_hierarchy import predicted
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Traffic
@@ -31,8 +31,8 @@ from roofdsl.profiler.cited import points_named
 @click.option("--level", "levels", multiple=True, metavar="NAME", help="Intensities at these levels; the memory's.")
 @click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation.")
 @traffic_option
-@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Roofs of these types; by default the kernels'.")
+@unit_option
+@type_option()
 @click.option("--title", help="By default the machine's title.")
 def trajectory(
     *,
@@ -50,7 +50,6 @@ def trajectory(
 ) -> None:
     """Draw a kernel over sizes (--at), or several versions of a code, one after another, joined by arrows."""
     check_format(Path(output))
-    check_types(types)
     machine = load_machine(machine_name)
     documents = {name: points_named(name) for name in points}
     cited = [measured_trajectory(document, Path(name).stem) for name, document in documents.items()]

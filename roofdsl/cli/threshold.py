@@ -14,6 +14,7 @@ from roofdsl.cli.options import (
     set_option,
     show_json,
     traffic_option,
+    unit_option,
 )
 from roofdsl.cli.text import bold, columns
 from roofdsl.loops.model import Traffic
@@ -34,7 +35,7 @@ LONGEST_FORM = 48
 @set_option
 @click.option("--between", "terms", metavar="TERM,TERM", help="Compare these terms only, as in launch,compute.")
 @traffic_option
-@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
+@unit_option
 @click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
 @click.option(
     "--up-to",
