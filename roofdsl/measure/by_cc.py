@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from roofdsl.codegen.generated import Argument
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.by_numba import by_value, generate_for
-from roofdsl.measure.runner import Call, Runner
+from roofdsl.measure.by_numba import by_value, generate_for, runner_of
+from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import usable_cores
 
 # What numba is told too: sums may be regrouped and products fused, zeros have no sign; nothing else is relaxed.
@@ -47,15 +47,8 @@ def c_runner(kernel: Kernel, variant: str) -> Runner:
     function.restype = None
     function.argtypes = [_type_of(a) for a in generated.arguments]
 
-    def bind(arrays: dict[str, NDArray[Any]], params: Mapping[str, int]) -> Call:
-        values = [_value(a, arrays, params) for a in generated.arguments]
-        return lambda: function(*values)
-
-    details: dict[str, Any] = {"notes": list(generated.notes)} if generated.notes else {}
-    if generated.parallel:
-        details["parallel_loops"] = list(generated.parallel)
     threads = len(usable_cores()) if variant == "parallel" else 1
-    return Runner(variant, f"{_version(compiler)}, {' '.join(flags)}", threads, generated.source, bind, details)
+    return runner_of(generated, function, _value, f"{_version(compiler)}, {' '.join(flags)}", threads)
 
 
 def _build(compiler: str, flags: Sequence[str], text: str, function: str) -> Any:

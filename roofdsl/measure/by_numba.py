@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,9 @@ from roofdsl.loops.model import Kernel
 from roofdsl.measure.device import software
 from roofdsl.measure.runner import Call, Runner
 
+Value = Callable[[Argument, Mapping[str, NDArray[Any]], Mapping[str, int]], Any]
+"""What is passed for an argument, of the arrays and sizes."""
+
 
 def numba_runner(kernel: Kernel, variant: str) -> Runner:
     """The variants `loops` and `parallel`. Raises CommandError where the kernel has no parallel loop."""
@@ -23,14 +26,20 @@ def numba_runner(kernel: Kernel, variant: str) -> Runner:
     flags = re.findall(r"^@njit\((.*)\)$", generated.source, re.MULTILINE)[-1]
     threads = _threads() if variant == "parallel" else 1
 
+    return runner_of(generated, function, _value, f"numba {software()['numba']}, {flags}", threads)
+
+
+def runner_of(generated: Generated, function: Any, value: Value, compiler: str, threads: int) -> Runner:
+    """A compiled function that is called with the `value` of each argument."""
+
     def bind(arrays: dict[str, NDArray[Any]], params: Mapping[str, int]) -> Call:
-        values = [_value(a, arrays, params) for a in generated.arguments]
+        values = [value(a, arrays, params) for a in generated.arguments]
         return lambda: function(*values)
 
     details: dict[str, Any] = {"notes": list(generated.notes)} if generated.notes else {}
     if generated.parallel:
         details["parallel_loops"] = list(generated.parallel)
-    return Runner(variant, f"numba {software()['numba']}, {flags}", threads, generated.source, bind, details)
+    return Runner(generated.variant, compiler, threads, generated.source, bind, details)
 
 
 def generate_for(kernel: Kernel, target: Any, variant: str) -> Generated:

@@ -141,6 +141,11 @@ def draw_axes(axes: Any, window: Window, title: str, integer: bool) -> None:
     operation = "OP" if integer else "FLOP"
     axes.set_xlabel(f"Arithmetic intensity I ({operation}/byte)", fontsize=NORMAL + 1)
     axes.set_ylabel(f"Performance P ({operation}/s)", fontsize=NORMAL + 1)
+    frame(axes, title)
+
+
+def frame(axes: Any, title: str) -> None:
+    """The title and the grid that plots have, and no lines above and on the right."""
     axes.set_title(title, fontsize=NORMAL + 2, loc="left", color=INK)
     axes.grid(True, which="major", color="#E4E4E4", linewidth=0.7)
     axes.set_axisbelow(True)

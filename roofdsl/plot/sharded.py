@@ -9,7 +9,19 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
-from roofdsl.plot.board import DPI, INK, NORMAL, OKABE_ITO, PAPER, SIZE_IN, SMALL, check_format, darker, save_figure
+from roofdsl.plot.board import (
+    DPI,
+    INK,
+    NORMAL,
+    OKABE_ITO,
+    PAPER,
+    SIZE_IN,
+    SMALL,
+    check_format,
+    darker,
+    frame,
+    save_figure,
+)
 from roofdsl.predict.sharded import ShardedPrediction
 
 
@@ -72,12 +84,7 @@ def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None) -
     axes.set_ylabel("time of one device", fontsize=NORMAL + 1)
     sizes = ", ".join(f"{n} = {v}" for n, v in found[0].parameters.items())
     named = f"{s.kernel.name}, {sizes}, on {found[0].device.machine}"
-    axes.set_title(title or named, fontsize=NORMAL + 2, loc="left", color=INK)
-    axes.grid(True, which="major", color="#E4E4E4", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=NORMAL)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    frame(axes, title or named)
     axes.legend(frameon=False, fontsize=SMALL, loc="upper right")
     return figure
 

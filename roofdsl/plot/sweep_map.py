@@ -9,7 +9,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_number, show_size
-from roofdsl.plot.board import INK, NORMAL, OKABE_ITO, PAPER, SMALL, check_format, prefixed, save_figure
+from roofdsl.plot.board import INK, NORMAL, OKABE_ITO, PAPER, SMALL, check_format, frame, prefixed, save_figure
 from roofdsl.sweep.table import Table
 
 MOST_CURVES, MOST_MAPS = 12, 6
@@ -167,19 +167,10 @@ def draw_curves(content: Curves, title: str) -> Any:
     _integer_ticks(axes.xaxis, content.x, sorted({x for _, xs, _ in content.curves for x in xs}))
     axes.set_xlabel(_name(content.x), fontsize=NORMAL + 1)
     axes.set_ylabel(_label(content.value), fontsize=NORMAL + 1)
-    _frame(axes, title)
+    frame(axes, title)
     if len(content.curves) > 1:
         axes.legend(frameon=False, fontsize=SMALL)
     return figure
-
-
-def _frame(axes: Any, title: str) -> None:
-    axes.set_title(title, fontsize=NORMAL + 2, loc="left", color=INK)
-    axes.grid(True, which="major", color="#E4E4E4", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=NORMAL)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
 
 
 def _decade_ticks(axis: Any) -> None:
