@@ -101,8 +101,7 @@ def _meant(unit: str, kind: Kind) -> str:
 def _split(text: str, kind: Kind) -> Fraction:
     match = _QUANTITY.fullmatch(text) if len(text) < 100 else None
     if match is None:
-        examples = {"size": "32 KiB", "bandwidth": "900 GB/s", "time": "4 us", "frequency": "1.4 GHz"}
-        example = examples.get(kind, "7 TFLOP/s")
+        example = {"size": "32 KiB", "time": "4 us"}.get(kind, "7 TFLOP/s")
         raise UnitError("number", f"`{text[:40]}` is not {WORDS[kind]}", f"write it like `{example}`")
     return convert(match[1], re.sub(r"\s", "", match[2]), kind)
 
@@ -110,11 +109,6 @@ def _split(text: str, kind: Kind) -> Fraction:
 def parse_size(text: str) -> int:
     """Bytes of `32KiB`, `6 MiB`, `64 B`. Raises UnitError (a ValueError) that says what is wrong."""
     return int(_split(text, "size"))
-
-
-def parse_bandwidth(text: str) -> Fraction:
-    """Bytes per second of `900 GB/s`. Raises UnitError (a ValueError)."""
-    return _split(text, "bandwidth")
 
 
 def parse_time(text: str) -> Fraction:
@@ -126,8 +120,3 @@ def parse_rate(text: str) -> Fraction:
     """Operations per second of `7 TFLOP/s` or `3 TOP/s`. Raises UnitError (a ValueError)."""
     integer = re.search(r"(?<!FL)OP\s*/\s*s\s*$", text) is not None
     return _split(text, "op_rate" if integer else "flop_rate")
-
-
-def parse_frequency(text: str) -> Fraction:
-    """Hertz of `1.4 GHz`. Raises UnitError (a ValueError)."""
-    return _split(text, "frequency")

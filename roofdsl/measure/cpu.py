@@ -14,7 +14,6 @@ from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
 
 VARIANTS = ("loops", "parallel", "library")
-COMPILERS = ("numba", "cc")
 
 
 @dataclass(frozen=True)

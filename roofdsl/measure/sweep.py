@@ -104,18 +104,15 @@ class Beside:
 class Bandwidth:
     """A level's bandwidth, and how it counts.
 
-    bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place; `slowest` of them stands
-    beside it. update_bytes_per_s: an update in place by the same count, None where none was measured.
+    bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place.
     beside: what it delivers beside farther levels, None where that is as much as alone.
     """
 
     bytes_per_s: float
     fastest: str
-    slowest_bytes_per_s: float
     slowest: str
     counts: Counts
     by_pattern: tuple[tuple[str, float], ...]
-    update_bytes_per_s: float | None
     beside: Beside | None = None
 
 
@@ -133,16 +130,7 @@ def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_update
         p.pattern.name: p.rate(counts) for p in points if p.pattern in STREAMS or with_updates or counts == "duplex"
     }
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
-    updates = [p.rate(counts) for p in points if p.pattern == UPDATE]
-    return Bandwidth(
-        rates[fastest],
-        fastest,
-        rates[slowest],
-        slowest,
-        counts,
-        tuple(rates.items()),
-        max(updates, default=None),
-    )
+    return Bandwidth(rates[fastest], fastest, slowest, counts, tuple(rates.items()))
 
 
 def counts_of(points: Sequence[Point]) -> Counts:

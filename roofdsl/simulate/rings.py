@@ -42,7 +42,6 @@ MOST_SCANNED = 32  # ways up to which a set is a row
 TAG, DIRTY = 16, 8  # shifts of a word's parts; its valid sectors are the lowest byte
 GOLDEN = -7046029254386353131  # 2**64 / golden ratio
 
-State = tuple[Any, ...]
 # (levels, words, tree, newest of each ring, newer, older, chain, buckets, lowest slot that may be empty)
 Sets = tuple[Any, ...]
 
