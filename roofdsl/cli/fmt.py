@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from roofdsl.lang.format import format_source
-from roofdsl.loops.load import decode, read_source
+from roofdsl.loops.load import read_source, standard_input
 from roofdsl.measure.atomic import write_whole
 
 
@@ -19,7 +18,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
     """Rewrite FILEs in canonical layout; `-` reads standard input and writes standard output."""
     changed = False
     for file in files:
-        source = decode(sys.stdin.buffer.read(), "<stdin>") if file == "-" else read_source(file)
+        source = standard_input() if file == "-" else read_source(file)
         text = format_source(source)
         if only_check:
             if text != source.text:

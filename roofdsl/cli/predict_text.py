@@ -38,7 +38,7 @@ def _counts(p: Prediction) -> list[tuple[str, str]]:
     if p.line_bytes is not None:
         where += f", lines of {show_size(p.line_bytes)}"
     rows = [
-        ("work W", f"{group(p.work)} {p.operation}" + (f" in {p.type}" if p.type else "")),
+        ("work W", f"{group(p.work)} {p.operation}" + _types(p)),
         ("traffic Q", f"{group(p.memory.bytes)} B ({p.traffic}, {where})"),
     ]
     if p.intensity is not None:
@@ -54,6 +54,14 @@ def _counts(p: Prediction) -> list[tuple[str, str]]:
     for found in p.latency:
         rows.append(("in flight", _in_flight(found)))
     return rows
+
+
+def _types(p: Prediction) -> str:
+    """` in f32 and f64`: the types of the operations, the one that dominates the time first."""
+    if not p.type:
+        return ""
+    *others, last = dict.fromkeys([p.type, *(part.type for part in p.parts)])
+    return f" in {', '.join(others)} and {last}" if others else f" in {last}"
 
 
 def _in_flight(found: LatencyCeiling) -> str:

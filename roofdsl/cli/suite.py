@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose, json_option, machine_option, set_option, show_json, traffic_option
+from roofdsl.cli.options import choose_kernels, json_option, machine_option, set_option, show_json, traffic_option
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.suite_text import describe, describe_forms, forms_to_json, to_csv, to_json
 from roofdsl.cli.text import terminal_width
@@ -103,7 +103,7 @@ def _subjects(file: str, size: str | None, settings: dict[str, int]) -> list[Sub
 def _of(
     file: str, standard: dict[str, dict[str, dict[str, int]]], size: str | None, settings: dict[str, int]
 ) -> list[Subject]:
-    chosen = choose(file)
+    chosen = choose_kernels(file, "a suite compares kernels")
     found = []
     for name in chosen.kernels:
         given = (standard[name][size] if size is not None and name in standard else {}) | settings

@@ -98,10 +98,11 @@ def describe_forms(found: Sequence[Forms]) -> str:
     """W, compulsory traffic and lower bound as formulas, kernel by kernel."""
     lines: list[str] = []
     for one in found:
+        bound = f"{one.lower_bound} elements (leading terms)" if one.lower_bound is not None else "-"
         table = [
-            ("W", one.work or "-"),
-            ("compulsory Q", f"{one.compulsory} B" if one.compulsory is not None else "-"),
-            ("lower bound", f"{one.lower_bound} elements (leading terms)" if one.lower_bound is not None else "-"),
+            *_cases("W", one.shown_work),
+            *_cases("compulsory Q (B)", one.shown_compulsory),
+            ("lower bound", bound),
         ]
         lines += [
             bold(one.name),
@@ -110,6 +111,10 @@ def describe_forms(found: Sequence[Forms]) -> str:
         ]
         lines.append("")
     return "\n".join(lines[:-1])
+
+
+def _cases(name: str, shown: Sequence[str]) -> list[tuple[str, str]]:
+    return [(name if k == 0 else "", text) for k, text in enumerate(shown or ("-",))]
 
 
 def to_json(rows: Sequence[Row], machine: Machine) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import click
 
 def bold(text: str) -> str:
     """`text` emphasized on a terminal; as it is in a pipe, or where NO_COLOR is set."""
-    return click.style(text, bold=True) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+    terminal = sys.stdout is not None and sys.stdout.isatty()  # None: nobody wants the output (>&-)
+    return click.style(text, bold=True) if terminal and not os.environ.get("NO_COLOR") else text
 
 
 def terminal_width() -> int:

@@ -31,7 +31,7 @@ from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.points import compare_points, points_held
-from roofdsl.validate.run import Backend, How, Run, Subject, compare_all, measure_runs, stale
+from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_runs, stale
 
 VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
 
@@ -141,6 +141,7 @@ def validate(
             wanted = settings | at if results else at
             some = compare_all(kernels, found, machine, sizes=wanted, options=options, limits=limits, accesses=accesses)
             compared += [c for c in some if c not in compared]
+    check_work(kernels, compared)
     if as_json:
         show_json(to_json(compared, checks))
     else:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from functools import cache
 from pathlib import Path
 
 import roofdsl
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.parse import MAX_BYTES
 from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
-from roofdsl.loops.load import decode, load_file
+from roofdsl.loops.load import load_file, standard_input
 from roofdsl.machine.lower import lower
 from roofdsl.machine.model import Machine
 
@@ -175,7 +173,7 @@ def checked_file(path: str) -> CheckedFile:
     """
     if path != "-":
         return load_file(path)
-    return load_file(decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>"))
+    return load_file(standard_input())
 
 
 def _has(names: tuple[str, ...]) -> str:

@@ -16,6 +16,8 @@ from roofdsl.plot.labels import folded
 OTHERS = "others"
 WIDTH_IN = 8.0
 LONGEST_LINE = 34
+RIGHT = 0.955
+"""Where the axis ends, of the width: half of the last tick's label stands beyond it."""
 PALETTE = (*OKABE_ITO, "#004C77", "#8A3C00", "#00664A", "#7E4A68")
 """Colours of kernels, the one that takes longest first: those of other figures, and darker ones of four of them."""
 
@@ -90,7 +92,7 @@ def draw_runtime(bars: Sequence[Bar], title: str) -> Any:
     height = below + above + row * len(shown) + 0.1
     figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI, facecolor=PAPER)
     left = min(0.42, 0.03 + 0.0098 * max(len(line) for label in labels for line in label.split("\n")))
-    axes = figure.add_axes((left, below / height, 0.98 - left, 1 - (below + above) / height))
+    axes = figure.add_axes((left, below / height, RIGHT - left, 1 - (below + above) / height))
     colors = _colors(names)
     longest = max(max(bar.total_s, *(bar.measured_s or (0.0,))) for bar in shown)
     most = longest * (1.5 if any(bar.measured_s for bar in shown) else 1.22)  # room for what is written at the bars

@@ -72,9 +72,10 @@ def network(e: Exchanged, machine: Machine) -> Network:
     try:
         found = network_of(machine, e.devices, topology=topology, link=None if step.link is None else step.link.text)
     except CommandError as error:
-        span = step.span if step.topology is None else step.topology.span
-        help = error.help if step.topology is None else f"leave `by {step.topology.text}` out: a ring needs no more"
-        raise _wrong(e, error.message, span, help) from None
+        if step.topology is None or not names:  # without links no topology helps
+            raise _wrong(e, error.message, step.span, error.help) from None
+        help = f"leave `by {step.topology.text}` out: a ring needs no more"
+        raise _wrong(e, error.message, step.topology.span, help) from None
     link = next(link for link in machine.links if link.name == found.link)
     memory = machine.main_memory.name
     if memory not in (link.start, link.end):

@@ -11,6 +11,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
+from roofdsl.polyhedral.cases import Cases
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 
@@ -57,11 +58,16 @@ class Row(Record):
 
 
 class Forms(Record):
-    """Closed forms of one kernel as text, in bytes and operations: None where there is none, `notes` say why."""
+    """Closed forms of one kernel as text, in bytes and operations: None where there is none, `notes` say why.
+
+    `shown_work` and `shown_compulsory`: as people read them, case by case where there are several.
+    """
 
     name: str
     work: str | None = None
     compulsory: str | None = None
+    shown_work: tuple[str, ...] = ()
+    shown_compulsory: tuple[str, ...] = ()
     lower_bound: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -130,7 +136,8 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
         loads, argument = found.at(values, cache.size_bytes // min(sizes))
     except (CommandError, InputError) as error:
         message = error.message if isinstance(error, CommandError) else error.diagnostics[0].message
-        return replace(row, notes=(*row.notes, f"no lower bound: {message}"))
+        told = message in row.notes  # of the prediction: it says enough
+        return row if told else replace(row, notes=(*row.notes, f"no lower bound: {message}"))
     if not loads:
         return replace(row, notes=(*row.notes, *(f"no lower bound: {n}" for n in found.notes)))
     return replace(row, lower_bound_bytes=loads * min(sizes), lower_bound_by=argument)
@@ -166,16 +173,32 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
     try:
         closed = ClosedForms(subject.kernel, {})
         convention = memory_boundary(subject.kernel, machine).convention
-        form = replace(form, work=str(expression(closed.work)))
-        form = replace(form, compulsory=str(expression(closed.compulsory(convention).total)))
+        form = replace(form, work=str(expression(closed.work)), shown_work=_shown(closed.work))
+        total = closed.compulsory(convention).total
+        form = replace(form, compulsory=str(expression(total)), shown_compulsory=_shown(total))
     except (NoClosedForm, CommandError) as error:
         form = replace(form, notes=(*form.notes, str(error).split("\n", maxsplit=1)[0]))
     tell((form, False))
     try:
         found = bound(subject.kernel)
-        leading = list(dict.fromkeys(str(part) for part in found.leading() if part != 0))
+        leading = [str(part) for part in largest(found.leading())]
         text = f"max({', '.join(leading)})" if len(leading) > 1 else (leading or ["0"])[0]
         form = replace(form, lower_bound=text, notes=(*form.notes, *found.notes))
     except (CommandError, InputError) as error:
         form = replace(form, notes=(*form.notes, f"no lower bound: {error}"))
     tell((form, True))
+
+
+def _shown(form: Cases) -> tuple[str, ...]:
+    """`4*c*n  if c <= 3` for each case; 0 where none holds."""
+    from roofdsl.analysis.report.forms import condition_text
+    from roofdsl.analysis.writing import text
+
+    conditions = [f"  if {condition_text(c.alternatives)}" if c.alternatives else "" for c in form.cases]
+    return tuple(text(c.value) + where for c, where in zip(form.cases, conditions, strict=True)) or ("0",)
+
+
+def largest(terms: Sequence[Any]) -> list[Any]:
+    """Of sympy expressions in positive symbols those that are not 0, once each, and below no other at every size."""
+    found = list(dict.fromkeys(term for term in terms if term != 0))
+    return [term for term in found if not any((other - term).is_positive for other in found)]

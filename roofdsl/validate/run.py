@@ -11,6 +11,7 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import group
 from roofdsl.measure.results import Measurement
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at
@@ -141,6 +142,23 @@ def stale(kernels: Sequence[Subject], measurements: Sequence[Measurement]) -> li
         for m in measurements
         if m.kernel in by_name and _is_stale(by_name[m.kernel], m)
     ]
+
+
+def check_work(kernels: Sequence[Subject], comparisons: Sequence[Comparison]) -> None:
+    """That each measurement's rate is of the operations that its kernel does; other texts are for `stale` to tell.
+
+    Raises CommandError where a result says another W.
+    """
+    by_name = {k.name: k for k in kernels}
+    for c in comparisons:
+        m, work = c.measurement, c.prediction.work
+        if m.work != work and not _is_stale(by_name[m.kernel], m):
+            at = ", ".join(f"{n} = {v}" for n, v in m.parameters)
+            raise CommandError(
+                f"the result of {m.kernel}{f' at {at}' if at else ''} says {group(m.work)} operations, and it does "
+                f"{group(work)}",
+                "measure it again; result files are not edited by hand",
+            )
 
 
 def _is_stale(subject: Subject, m: Measurement) -> bool:

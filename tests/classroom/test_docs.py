@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from roofdsl.classroom.data import KINDS, Exercise, Part, course, load
@@ -10,6 +11,9 @@ from roofdsl.classroom.engine import _ASKS
 from roofdsl.classroom.kernels import COUNTS
 from roofdsl.classroom.settle import MEASURED
 from tests.classroom.spellings import one, right_answers, versions, wrong_answers
+from tests.cli.conftest import Run, roofdsl
+
+__all__ = ["roofdsl"]
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "exercises.md").read_text(encoding="utf-8")
 
@@ -24,6 +28,13 @@ def test_the_example_is_an_exercise(tmp_path: Path) -> None:
             assert all(one(version, part, text).correct for text in right_answers(part, version))
             for text, told in wrong_answers(part, version):
                 assert one(version, part, text).message.endswith(told[0])
+
+
+def test_the_session_is_as_shown(roofdsl: Run) -> None:
+    """What the guide's first check answers, it does answer."""
+    example = re.search(r"^\$ roofdsl (exercise check gemv .*)\n((?:.*\n)*?)\.\.\.\n", GUIDE, re.MULTILINE)
+    assert example is not None
+    assert roofdsl(*shlex.split(example[1])).stdout.startswith(example[2])
 
 
 def test_everything_is_described() -> None:

@@ -202,6 +202,20 @@ def test_a_reader_that_stops_is_no_error() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("line", "status", "says"),
+    [
+        ("machines show v100 >&-", 0, ""),
+        ("check - <&-", 2, "error: there is no standard input\nhelp: give the name of a file\n"),
+        ("fmt - <&-", 2, "error: there is no standard input\nhelp: give the name of a file\n"),
+    ],
+)
+def test_closed_input_and_output(line: str, status: int, says: str) -> None:
+    command = ["bash", "-c", f"exec {sys.executable} -m roofdsl {line}"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (result.returncode, result.stderr) == (status, says)
+
+
 def test_an_interrupt_is_quiet() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "roofdsl", "check", "-"],

@@ -68,6 +68,18 @@ def test_stale_results_are_said_to_be_stale(roofdsl: Run, files: Path) -> None:
     assert "its text is another now" in later.stderr
 
 
+def test_a_rate_of_other_work_is_refused(roofdsl: Run, files: Path) -> None:
+    """Work and rate were changed together, and the text is the one that was measured."""
+    add, slow, results = (str(files / name) for name in ("add.roof", "slow.roof", "r.json"))
+    roofdsl("validate", add, "--machine", slow, *QUICK, "-o", results)
+    document = json.loads(Path(results).read_text(encoding="utf-8"))
+    changed = document | {"work_flops": 10 * document["work_flops"], "flops_per_s": 10 * document["flops_per_s"]}
+    Path(results).write_text(json.dumps(changed), encoding="utf-8")
+    result = roofdsl("validate", add, "--machine", slow, "--results", results)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "the result of add at n = 2000 says 20,000 operations, and it does 2,000" in result.stderr
+
+
 def test_bad_input(roofdsl: Run, files: Path) -> None:
     add, slow = str(files / "add.roof"), str(files / "slow.roof")
     (files / "half.json").write_text('{"schema": "roofdsl.measurement/1", "kern', encoding="utf-8")

@@ -59,6 +59,7 @@ WRONG = {
     "hash": (change(source_sha256="abc"), "no SHA-256"),
     "date": (change(when="yesterday"), "no date and time"),
     "state": (change(state="lukewarm"), "warm, cold or rotated"),
+    "backend": (change(backend="tpu"), "should be cpu or gpu"),
     "not verified": (lambda d: d["verified"].update(of_allowed=1.5), "not verified"),
     "bool": (change(threads=True), "not of the kind"),
     "negative": (change(work_flops=-1), "at least 0"),
@@ -76,7 +77,21 @@ def test_wrong_documents_are_refused(name: str) -> None:
     assert "result-damaged" in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "null", "{", '{"schema": NaN}', "[" * 100_000, '"text"', "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1]",
+        "[]",
+        '{"schema": "roofdsl.measurement/1", "kernels": []}',
+        "null",
+        "{",
+        '{"schema": NaN}',
+        "[" * 100_000,
+        '"text"',
+        "\x00",
+    ],
+)
 def test_what_is_no_document_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"r\.json:1:"):
         parse(Source("r.json", text))

@@ -270,6 +270,15 @@ def test_bars_are_as_long_as_their_parts() -> None:
     assert axes.get_xlim()[1] > 7e-6
 
 
+def test_the_last_tick_is_whole() -> None:
+    """One at the very end of the axis: half of its label stands beyond it."""
+    figure = draw_runtime([Bar("a", (("x", 164e-6),))], "title")
+    figure.canvas.draw()
+    last = figure.axes[0].get_xticklabels()[-1]
+    assert last.get_text() == "200 us"
+    assert last.get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_more_kernels_than_colours() -> None:
     parts = tuple((f"k{i}", 1.0 + i) for i in range(len(PALETTE) + 3))
     (bar,), names = gathered([Bar("p", parts)])

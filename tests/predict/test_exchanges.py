@@ -99,6 +99,7 @@ def test_steps_have_a_latency_where_one_is_given() -> None:
     ("", "several", "machine several has 3 links: ring, far, there", "collective all_reduce y: f32[n] among 4"),
     ("over ring", "lone", "machine lone has no link `ring`", "ring"),
     ("", "lone", "machine lone has no links to other devices", "collective all_reduce y: f32[n] among 4"),
+    ("by ring", "lone", "lone has no links to other devices", "collective all_reduce y: f32[n] among 4 by ring"),
 ])  # fmt: skip
 def test_links_that_lead_nowhere_are_underlined(link: str, machine: str, message: str, marked: str) -> None:
     with pytest.raises(InputError) as caught:

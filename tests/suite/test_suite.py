@@ -8,12 +8,13 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from sympy import Symbol, sympify
 
 from roofdsl.cli.suite_text import describe, to_csv
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, standard_sizes
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.suite.rows import Row, Subject, forms, rows
+from roofdsl.suite.rows import Row, Subject, forms, largest, rows
 from tests.cli.conftest import Run, roofdsl
 
 __all__ = ["roofdsl"]
@@ -104,6 +105,41 @@ def test_closed_forms() -> None:
     found = forms(subjects()[:1], load_machine("skylake_gold_6148"), 60.0, lambda part, step: None)
     assert found[0].work is not None and "3*ni*nj*nk" in found[0].work.replace(" ", "")
     assert found[0].lower_bound is not None and "sqrt(S)" in found[0].lower_bound
+
+
+PARTS = """
+kernel halves(n, c):
+    in u: f32[n, c]
+    inout v: f32[n, c]
+    for i in range(n), k in range(c):
+        if i % 2 == 0 or k < 3:
+            v[i, k] += u[i, k]
+
+program twice(n = 4, c = 4):
+    run halves(n, c)
+"""
+
+
+def test_cases_are_written_for_people(roofdsl: Run, tmp_path: Path) -> None:
+    """In a file with a program too: a suite is of its kernels."""
+    (tmp_path / "p.roof").write_text(PARTS, encoding="utf-8")
+    line = ("suite", str(tmp_path / "p.roof"), "--machine", "v100_textbook")
+    shown = roofdsl(*line, "--symbolic").stdout
+    assert "  if c " in shown and "Piecewise" not in shown
+    document = json.loads(roofdsl(*line, "--symbolic", "--json").stdout)
+    assert [k["kernel"] for k in document["kernels"]] == ["halves"]
+    work = sympify(document["kernels"][0]["work"], {"n": Symbol("n", positive=True), "c": Symbol("c", positive=True)})
+    for n, c in ((5, 2), (5, 7), (6, 3), (1, 1)):
+        by_hand = sum(i % 2 == 0 or k < 3 for i in range(n) for k in range(c))
+        given = json.loads(roofdsl(*line, "--set", f"n={n},c={c}", "--json").stdout)["kernels"][0]["work_flops"]
+        assert given == by_hand == work.subs({s: {"n": n, "c": c}[s.name] for s in work.free_symbols})
+    assert "`twice` is a program" in roofdsl("suite", f"{line[1]}:twice", *line[2:]).stderr
+
+
+def test_bounds_below_another_are_left_out() -> None:
+    m, n, s = (Symbol(name, positive=True) for name in "mns")
+    assert largest([4 * m * n, sympify(0), 5 * m * n, 5 * m * n]) == [5 * m * n]
+    assert largest([m * n, m * n**2 / s]) == [m * n, m * n**2 / s]
 
 
 def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
