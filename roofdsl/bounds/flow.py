@@ -62,7 +62,10 @@ class Read:
 
 @dataclass(frozen=True)
 class Statement:
-    """An assignment: its executions (isl.Set of S<k>), and the distinct places it reads."""
+    """An assignment: its executions (isl.Set of S<k>), and the distinct places it reads.
+
+    element: isl.Map from executions to what they write, as `E_<array>[subscripts]`.
+    """
 
     name: str
     placed: PlacedStatement
@@ -70,6 +73,7 @@ class Statement:
     reads: tuple[Read, ...]
     array: Array
     target: tuple[IntExpr, ...]
+    element: Any
 
     @property
     def loops(self) -> tuple[str, ...]:
@@ -192,7 +196,10 @@ class _Part:
     def statement(self, written: Mapping[str, Any], schedule: Any) -> Statement:
         assert self.target is not None
         reads = self.reads(written, schedule)
-        return Statement(self.name, self.placed, self.domain, reads, self.target.array, self.target.subscripts)
+        target = self.target
+        return Statement(
+            self.name, self.placed, self.domain, reads, target.array, target.subscripts, self.place(target)
+        )  # fmt: skip
 
     def reads(self, written: Mapping[str, Any], schedule: Any) -> tuple[Read, ...]:
         """Its reads with their values."""

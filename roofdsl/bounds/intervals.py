@@ -36,7 +36,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.bounds.counting import count
-from roofdsl.bounds.flow import Flow, Read, Statement, computed
+from roofdsl.bounds.flow import Flow, Read, Statement, computed, sets
 from roofdsl.bounds.pieces import Piece
 from roofdsl.loops.affine import Affine, affine
 from roofdsl.loops.integers import Sym
@@ -58,7 +58,10 @@ def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | 
     if not any(_between(executions, statement, left, right) for left, right in (reads, reads[::-1])):
         return None
     inside = isl.UnionSet.from_set(executions)
-    finals = computed(reads[0].values.union(reads[1].values).intersect_domain(inside).range())
+    operand_values = reads[0].values.union(reads[1].values).intersect_domain(inside).range()
+    if not _final(flow, statement, place, operand_values):
+        return None
+    finals = computed(operand_values)
     begun = computed(place.values.intersect_domain(inside).range().subtract(inside))
     right = max(piece.objects) + 1
     slots = tuple(replace(s, group=right) if s is operands[1] else s for s in piece.slots)
@@ -67,6 +70,31 @@ def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | 
         piece, slots=slots, objects=objects, made=(count(flow, begun.coalesce()),),
         finished=count(flow, finals.coalesce()),
     )  # fmt: skip
+
+
+def _final(flow: Flow, statement: Statement, place: Read, values: Any) -> bool:
+    """Whether each of the values is its element's last of one chain of updates by the statement, or of an element that
+    the statement never updates.
+
+    A stretch that updates an element and uses its value as an operand then makes that value itself, as all updates come
+    before it.
+    """
+    own = isl.UnionSet.from_set(statement.domain)
+    follow = place.values.intersect_range(own)
+    begin = own.subtract(follow.domain())
+    chains = isl.UnionMap.from_map(statement.element).intersect_domain(begin)
+    if not chains.is_injective() or not values.intersect(own).is_disjoint(follow.range()):
+        return False
+    updated = statement.element.range()
+    makers = {s.name: s.element for s in flow.statements}
+    for part in sets(values):
+        name = part.get_tuple_name()
+        if name == statement.name:
+            continue
+        elements = part.apply(makers[name]) if name in makers else part.set_tuple_name(updated.get_tuple_name())
+        if not elements.is_disjoint(updated):
+            return False
+    return True
 
 
 def _between(executions: Any, statement: Statement, left: Read, right: Read) -> bool:

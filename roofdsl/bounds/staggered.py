@@ -134,8 +134,8 @@ def _bound(flow: Flow, vertex: Statement, edges: tuple[Statement, Statement], li
 def _free(flow: Flow, statements: Mapping[str, Statement], links: _Links) -> Iterator[Any]:
     """How many (execution, link) read what is neither made by the statements nor there before the first step.
 
-    What is there before counts as one value for each place of a field where all that read it find it at one place of
-    an array, each field in an array of its own.
+    What is there before the first of their steps counts as one value for each place of a field where all that read it
+    find it at one place of an array, each field in an array of its own.
     """
     places: dict[str, set[Any]] = {name: set() for name in statements}
     for (reader, maker, (back, i, j)), link in links.items():
@@ -149,5 +149,5 @@ def _free(flow: Flow, statements: Mapping[str, Statement], links: _Links) -> Ite
         covered = link.where
         if back == 1 and maker in own:
             for read in link.reads:
-                covered = covered.union(initial(statement, read))
+                covered = covered.union(initial(statement, read, tuple(statements.values())))
         yield expression(count(flow, statement.domain.reset_tuple_id().subtract(covered).coalesce()))

@@ -5,7 +5,7 @@ Distances are vectors (time, place): reader minus maker, where that is the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import islpy as isl
@@ -58,13 +58,15 @@ def origin(statement: Statement, read: Read, offset: Point) -> tuple[object, ...
     return (read.array.name, *places)
 
 
-def initial(statement: Statement, read: Read) -> Any:
-    """The executions of the first step that read what was there before."""
+def initial(statement: Statement, read: Read, group: Sequence[Statement] = ()) -> Any:
+    """The executions of the first step that read what was there before; of the first step of a group, where given."""
     space = statement.domain.reset_tuple_id()
     n = space.dim(isl.dim_type.set)
     names = ", ".join(f"x{i}" for i in range(n))
     later = isl.Map(f"{{ [{names}] -> [{names.replace('x', 'y')}] : y0 > x0 }}")
-    first = space.subtract(space.apply(later))
+    first = space
+    for other in group or (statement,):
+        first = first.subtract(other.domain.reset_tuple_id().apply(later))
     found = isl.Set.empty(space.get_space())
     for relation in sets(read.values):
         if relation.get_tuple_name(isl.dim_type.out).startswith("IN_"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from math import sqrt
 
+import numpy as np
 import pytest
 
 from roofdsl.bounds.bound import bound
@@ -84,6 +85,18 @@ def test_an_order_is_needed() -> None:
     assert 27 * len(found) ** 2 > (len(operands) + len(results)) ** 3
 
 
+def test_pairs_of_both_kinds_count() -> None:
+    """Operands up to 0.7 n apart, results from 0.25 n on: more than disjoint sets allow. So 5 x is needed."""
+    n = 160
+    apart = np.subtract.outer(np.arange(n), np.arange(n)).T
+    operand, result = (apart > 0) & (apart <= 0.7 * n), apart >= 0.25 * n
+    found = int(((operand.astype(int) @ operand.astype(int)) * result).sum())
+    f, r, x = int(operand.sum()), int(result.sum()), int((operand & result).sum())
+    assert 27 * found**2 > 1.1 * (f + r) ** 3
+    assert 4 * found**2 > 1.1 * f**2 * r
+    assert 27 * found**2 < (f + r + 5 * x) ** 3
+
+
 def test_stretches_of_nussinov() -> None:
     """What a stretch of the written order does, against the objects that it reads, final or under way."""
     n = 24
@@ -135,6 +148,46 @@ def test_no_interval_product() -> None:
     found = bound(kernel_of(text))
     assert found.partition is not None
     assert all(p.piece.finished is None for p in found.partition.parts)
+
+
+WIDEST = "for w in range(1, n), i in range(w), k in range(i + 1, n - w + i):\n        "
+NARROWEST = "for w in range(2, n), i in range(n - w):\n        "
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        WIDEST + "m[i, i + n - w] += m[i, k] * m[k, i + n - w]",
+        NARROWEST + "for k in range(i + 1, i + w):\n            m[i, i + w] += m[i, k] * m[k, i + w]\n"
+        "        m[i, i + w] = v[i, i + w]",
+        "for w in range(2, n), i in range(n - w):\n        m[i, i + w] = v[i, i + w]\n"
+        "    " + WIDEST + "m[i, i + n - w] += m[i, k] * m[k, i + n - w]",
+    ],
+    ids=["values from before", "overwritten", "initialised"],
+)
+def test_operands_that_are_not_final(body: str) -> None:
+    """An operand that does not wait for its element's updates may be used, and its element be updated, ever again.
+
+    The theorem's x has no limit then: the long ones first, of values from before, do more than it would allow.
+    """
+    kernel = kernel_of(f"kernel product(n):\n    in v: f64[n, n]\n    inout m: f64[n, n]\n    {body}\n")
+    found = bound(kernel)
+    assert found.partition is not None
+    assert all(p.piece.finished is None for p in found.partition.parts)
+
+
+def test_values_from_before_allow_more() -> None:
+    """Why the last test must hold: these executions need too few values for an interval product."""
+    n = 40
+    kernel = kernel_of(
+        f"kernel product(n):\n    inout m: f64[n, n]\n    {WIDEST}m[i, i + n - w] += m[i, k] * m[k, i + n - w]\n"
+    )
+    chosen = []
+    for task in tasks(kernel, {"n": n}):
+        i, k, j = task.at[1]["i"], task.at[1]["k"], task.at[1]["i"] + n - task.at[1]["w"]
+        if j - i >= 0.3 * n and max(k - i, j - k) <= 0.7 * n and k != i + 1:
+            chosen.append(task)
+    assert 27 * len(chosen) ** 2 > values_needed(chosen) ** 3
 
 
 # ---- staggered grids ----
@@ -275,6 +328,40 @@ def test_other_grids(first: str) -> None:
     found = bound(kernel)
     assert isinstance(found.stencil, Staggered)
     assert str(found.stencil.leading) == "2*sqrt(3)*n**2*steps/sqrt(S)"
+
+
+@pytest.mark.parametrize("late", ["H", "U", "both"])
+def test_fields_that_begin_at_different_steps(late: str) -> None:
+    """What is there before is one value for a place, however many steps find it: the others count as free."""
+    bodies = {
+        "U": "        for x in range(1, n), y in range(n):\n{}            U[x, y] = U[x, y] + H[x, y] - H[x - 1, y]\n",
+        "V": "        for x in range(n), y in range(1, n):\n{}            V[x, y] = V[x, y] + H[x, y] - H[x, y - 1]\n",
+        "H": "        for x in range(n - 1), y in range(n - 1):\n{}"
+        "            H[x, y] = H[x, y] + U[x, y] - U[x + 1, y] + V[x, y] - V[x, y + 1]\n",
+    }
+    guarded = {"H": "H", "U": "U", "both": "UV"}[late]
+    text = "".join(b.format("            if t >= 2:\n    " if f in guarded else "") for f, b in bodies.items())
+    kernel = kernel_of(
+        f"kernel grid(steps, n):\n    assume n >= 4\n    inout H, U, V: f64[n, n]\n    for t in range(steps):\n{text}"
+    )
+    found = bound(kernel).stencil
+    assert isinstance(found, Staggered)
+    params = {"steps": 4, "n": 5}
+    free = int(found.free.subs({s: params[s.name] for s in found.free.free_symbols}))
+    written = tasks(kernel, params)
+    line = dict(zip(sorted({t.at[0] for t in written}), "UVH", strict=True))
+    by_place = {(line[t.at[0]], t.at[1]["t"], t.at[1]["x"], t.at[1]["y"]): t for t in written}
+    first = min(t for _, t, _, _ in by_place)
+    reads = [(task, source) for task in by_place for source in _sources(task)]
+    assert free == sum(source not in by_place and source[1] != first - 1 for _, source in reads)
+
+
+def _sources(place: tuple[str, int, int, int]) -> list[tuple[str, int, int, int]]:
+    """What an execution would read if every place had a value at every step."""
+    field, t, x, y = place
+    if field == "H":
+        return [(field, t - 1, x, y), ("U", t, x, y), ("U", t, x + 1, y), ("V", t, x, y), ("V", t, x, y + 1)]
+    return [(field, t - 1, x, y), ("H", t - 1, x, y), ("H", t - 1, x - (field == "U"), y - (field == "V"))]
 
 
 def test_fields_on_one_line_are_no_grid_of_the_plane() -> None:
