@@ -3,6 +3,11 @@
 A simulator calls `advance`, which leaves in the cursor which references come, where each of them starts, how far each
 moves with an iteration, and how many iterations there are; it then touches them itself. No access is ever written
 down, and the walk can stop and go on after any iteration.
+
+The lines around `advance` and `stays` stand in each simulator again. As functions inlined from here (the blocks that
+references come to, going on by some iterations) they cost, by the processor's time and by which of them were shared,
+up to 38% in `caches.py`, 5% in `plain.py` and `engine.py` and nothing in `stack.py`: what the compiler makes of the
+hot loop depends on how it is put together, and the rates come first.
 """
 
 from __future__ import annotations
