@@ -30,7 +30,7 @@ def traffic(
     line: int | None,
     machine_name: str | None,
 ) -> None:
-    """Draw Q(Z) of one kernel: its plateaus in closed form, every step of it, and simulated points."""
+    """Draw Q(Z) of one kernel: exact, by its closed form where there is one, its plateaus, and simulated points."""
     from roofdsl.analysis.setting import numbers
 
     check_name(Path(output))
@@ -46,3 +46,5 @@ def traffic(
     save_traffic(Path(output), content)
     if content.note and not content.plateaus:
         warn(f"no plateaus in closed form: {content.note}")
+    if content.curve_note:
+        warn(f"the curve is not drawn: {content.curve_note}")

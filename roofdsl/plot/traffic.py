@@ -78,7 +78,7 @@ def draw_traffic(content: TrafficContent) -> Any:
         sizes, values = content.curve
         axes.plot(
             [*sizes, right], [*values, values[-1]], drawstyle="steps-post", color=_EXACT, linewidth=2.0,
-            label="Q(Z), every cache size", zorder=4,
+            label=content.curve_label, zorder=4,
         )  # fmt: skip
     for k, p in enumerate(content.plateaus):
         end = min(p.end_bytes or right, right)
@@ -112,20 +112,34 @@ def _window(content: TrafficContent) -> tuple[float, float, float, float]:
 
 
 def _name_plateaus(axes: Any, content: TrafficContent, window: tuple[float, float]) -> None:
-    """The formula above each plateau, in its middle, where it is wide enough; else to its right, below."""
+    """The formula above each plateau, in its middle, where it is wide enough; else from its left, or up to the right
+    end, unless it would lie on another.
+    """
     left, right = window
-    width = log2(right / left)
+    low, high = axes.get_ylim()
+    width, height = log2(right / left), log2(high / low)
+    wide: list[
+        tuple[str, float, float, float]
+    ] = []  # label, where it begins, ends, and its height, in parts of the axes
+    narrow: list[tuple[str, float, float, float]] = []
     for p in content.plateaus:
         start, end = max(p.start_bytes, left), min(p.end_bytes or right, right)
         if p.traffic_bytes <= 0 or end <= start or not p.label:
             continue
-        part = log2(end / start) / width
-        letters = len(re.sub(r"\\[a-z]+|[{}^$ ]", "", p.label))
-        fits = letters * 0.011 < part
+        begin, stop = log2(start / left) / width, log2(end / left) / width
+        needs = len(re.sub(r"\\[a-z]+|[{}^$ ]", "", p.label)) * 0.011
+        fits = needs < stop - begin
+        at = (begin + stop - needs) / 2 if fits else min(begin, 1 - needs)
+        (wide if fits else narrow).append((p.label, at, at + needs, log2(p.traffic_bytes / low) / height))
+    taken: list[tuple[float, float, float]] = []
+    for label, begin, stop, level in [*wide, *narrow]:
+        if any(begin < b and a < stop and abs(level - c) < 0.06 for a, b, c in taken):
+            continue
+        taken.append((begin, stop, level))
         axes.annotate(
-            p.label, ((start * end) ** 0.5 if fits else start, p.traffic_bytes), xytext=(0 if fits else 2, 6),
-            textcoords="offset points", fontsize=_SMALL, color="#444444", ha="center" if fits else "left",
-            va="bottom", zorder=6, bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
+            label, ((begin + stop) / 2, level), xycoords="axes fraction", xytext=(0, 6), textcoords="offset points",
+            fontsize=_SMALL, color="#444444", ha="center", va="bottom", zorder=6,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
         )  # fmt: skip
 
 

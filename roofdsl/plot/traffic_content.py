@@ -12,6 +12,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
+from roofdsl.plot.traffic_form import form_curve
 
 if TYPE_CHECKING:
     from roofdsl.simulate.distances import MissCurve
@@ -21,6 +22,11 @@ MOST_FOR_CURVE = 300_000_000
 
 MOST_FOR_POINTS = 2_000_000_000
 """Accesses up to which points are simulated."""
+
+POINTS_ON_CURVE, MOST_ON_CURVE = 12, 1_000_000_000
+"""Points simulated along a curve that a closed form gives, at most, and accesses of all of them together."""
+
+BY_FORM, BY_SIMULATION = "Q(Z), closed form", "Q(Z), every cache size"
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class TrafficPoint:
 class TrafficContent:
     """Everything drawn, in bytes. `curve` holds (sizes, Q from each up to the next); `bound` (sizes, least Q).
 
-    note: why there are no plateaus, where there are none.
+    curve_label: what the curve is of. note, curve_note: why there are no plateaus, or no curve, where there are none.
     """
 
     title: str
@@ -57,6 +63,8 @@ class TrafficContent:
     caches: tuple[tuple[str, int], ...]
     bound: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     note: str = ""
+    curve_label: str = BY_SIMULATION
+    curve_note: str = ""
 
 
 def traffic_content(
@@ -89,20 +97,25 @@ def traffic_content(
         raise CommandError(f"kernel {kernel.name} touches nothing at these sizes", "give larger ones by --set")
     if curve is not None and curve.line_bytes != line_bytes:
         curve = None
-    if curve is None and accesses <= MOST_FOR_CURVE:
+    steps, why = None, f"and they are too large to simulate every cache (limit {MOST_FOR_CURVE:,} accesses)"
+    if curve is None:
+        steps = form_curve(kernel, values, convention, line_bytes, _ends(kernel, values, line_bytes))
+    by_form = steps is not None
+    if steps is None and curve is None and accesses <= MOST_FOR_CURVE:
         try:
             curve = miss_curve(plain, values, line_bytes)
-        except CommandError:  # more lines than there is memory for: the plateaus and points say enough
-            curve = None
-    steps = None
+        except CommandError as error:  # more lines than there is memory for: the plateaus and points say enough
+            why = f"and it is not simulated: {error.message}"
     if curve is not None:
         sizes, moved = curve.steps(convention)
         steps = (tuple(int(s) for s in sizes), tuple(int(v) for v in moved))
+    if steps is not None:
         plateaus = tuple(_as_far_as_flat(p, steps) for p in plateaus)
     caches = tuple((c.name, c.size_bytes) for c in machine.caches) if machine is not None else ()
     points: tuple[TrafficPoint, ...] = ()
     if accesses <= MOST_FOR_POINTS:
-        points = _points(plain, values, convention, line_bytes, plateaus=plateaus, caches=caches)
+        more = _along(steps[0], plateaus, min(POINTS_ON_CURVE, MOST_ON_CURVE // accesses)) if steps and by_form else ()
+        points = _points(plain, values, convention, line_bytes, plateaus=plateaus, caches=caches, more=more)
     at = ", ".join(f"{n} = {v}" for n, v in values.items())
     lines = "lines of an element" if line_bytes is None else f"lines of {show_size(line_bytes)}"
     return TrafficContent(
@@ -114,7 +127,29 @@ def traffic_content(
         caches,
         bound_line(kernel, values, convention, line_bytes),
         note=note,
+        curve_label=BY_FORM if by_form else BY_SIMULATION,
+        curve_note="" if steps else f"no closed form of Q(Z) is found that is exact at these sizes, {why}",
     )
+
+
+def _ends(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None) -> tuple[int, int]:
+    """The caches between which Q(Z) changes: of the largest line, and of all lines touched. Raises CommandError."""
+    from roofdsl.analysis.at import traffic_at
+
+    least = line_bytes or _largest_element(kernel)
+    return least, max(least, traffic_at(kernel, values, None, line_bytes, "once").bytes)
+
+
+def _largest_element(kernel: Kernel) -> int:
+    return max((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=8)
+
+
+def _along(sizes: tuple[int, ...], plateaus: tuple[PlateauLine, ...], count: int) -> tuple[int, ...]:
+    """Of `count` of the sizes, at even distances on a logarithmic axis, those on no plateau."""
+    ratio = sizes[-1] / sizes[0]
+    wanted = [sizes[0] * ratio ** ((k + 0.5) / count) for k in range(count)]
+    found = [sizes[bisect_right(sizes, size) - 1] for size in wanted]
+    return tuple(z for z in found if not any(p.start_bytes <= z < (p.end_bytes or z + 1) for p in plateaus))
 
 
 LEVEL = 0.95
@@ -210,12 +245,13 @@ def _points(
     *,
     plateaus: tuple[PlateauLine, ...],
     caches: tuple[tuple[str, int], ...],
+    more: tuple[int, ...] = (),
 ) -> tuple[TrafficPoint, ...]:
-    """In the middle of every plateau and at every cache of the machine, the traffic simulated directly."""
+    """In the middle of every plateau, at every cache of the machine and `more`, the traffic simulated directly."""
     from roofdsl.simulate.lru import simulate_lru
 
-    least = line_bytes or max((a.type.bytes for a in plain.arrays if not a.is_scalar), default=8)
-    sizes = {size for _, size in caches if size >= least}
+    least = line_bytes or _largest_element(plain)
+    sizes = {size for _, size in caches if size >= least} | set(more)
     for p in plateaus:
         end = p.end_bytes if p.end_bytes is not None else 4 * p.start_bytes
         sizes.add(max(least, int(sqrt(p.start_bytes * end))))

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from roofdsl.analysis.at import scalar_bytes
 from roofdsl.analysis.closed import CACHE, ClosedForms, NoClosedForm
-from roofdsl.analysis.derive import FOR_TERMS
+from roofdsl.analysis.derive import FOR_CASES, FOR_TERMS
 from roofdsl.analysis.operations import StatementOperations
 from roofdsl.analysis.traffic import Bytes, TermBytes
 from roofdsl.loops.accesses import Access, accesses, statements
@@ -134,9 +134,9 @@ class KernelForms:
         return self._part(key, line_bytes, part, lambda f: f.at_cache(cache_bytes, convention))
 
     def at_every_cache(
-        self, cache_bytes: int, line_bytes: int | None, convention: Traffic, part: Part = "total"
+        self, cache_bytes: int | None, line_bytes: int | None, convention: Traffic, part: Part = "total"
     ) -> Known | None:
-        """Q of that cache from Q(Z) as a sum of terms, which is found once for all caches, and kept on disk."""
+        """Q of that cache, or for a column Z, as a sum of terms: found once for all caches, and kept on disk."""
 
         def find(forms: ClosedForms) -> TermBytes:
             asked = self.given, line_bytes, convention, FOR_TERMS
@@ -144,6 +144,22 @@ class KernelForms:
 
         found = self._part(("terms", convention), line_bytes, part, find)
         return None if found is None else Known(found.form, found.assumed, cache_bytes=cache_bytes)
+
+    def at_any_cache(self, line_bytes: int | None, convention: Traffic) -> tuple[Known, int] | None:
+        """(Q(Z) by cases for a column Z, of which whole number of bytes Z is a multiple); kept on disk."""
+
+        def find(forms: ClosedForms) -> Bytes:
+            asked = self.given, line_bytes, convention, FOR_CASES
+            return recall("any_cache", self.kernel, asked, lambda: forms.at_any_cache(convention))
+
+        found = self._tried(line_bytes, find, FOR_CASES)
+        if found is None:
+            return None
+        multiple = f"{CACHE} a multiple of "
+        units = [t.removeprefix(multiple) for t in found.total.assumes if t.startswith(multiple)]
+        others = tuple(t for t in found.total.assumes if not t.startswith(multiple))
+        known = self._ready(Cases(found.total.cases, others), line_bytes)
+        return None if known is None else (known, int(units[0]) if units else 1)
 
     def scalar_stores(self) -> int:
         """Bytes of scalars stored, which `compulsory` in the convention `once` has in it and no cache holds."""
