@@ -1,12 +1,18 @@
 """How much a finite set A of lattice points grows when a neighbourhood K is added: |A + K| >= |A| + c |A|^((m-1)/m).
 
-Four arguments, each for every finite A in Z^m; the largest c that one of them gives counts.
+Five arguments, each for every finite A in Z^m; the largest c that one of them gives counts.
 
 - Lines: where K holds l_j + 1 points in a row in each of m independent directions, |A + K| - |A| >= l_j |A along j|
   (every line that meets A gains l_j points), and the m shadows multiply to at least |A|^(m-1) (Loomis, Whitney 1949):
   c = (l_1 ... l_m)^(1/m).
 - Boxes: where K holds a box of (a_1 + 1) x ... x (a_m + 1) points, unit cubes about the points and the inequality of
   Brunn and Minkowski give c = m (a_1 ... a_m)^(1/m).
+- Two rows in the plane: where K holds l + 1 points in a row on one line and k + 1 on a parallel one, l >= k. Let a_z be
+  the sizes of A on lines that are such a step apart, u = a_p the largest. A + K has a_(z+1) + l points at least on line
+  z, and where a_z > 0 also a_z + k. For z < p take the first, from p on the larger one: that gains u + l for the lines
+  up to p, l for each of them but p, and from p on l less what a falls by, but at least k. With M lines that gain l and
+  n that gain k, |A| <= u (M + n) - (l - k) n (n - 1) / 2, and the square of u + l + l M + k n is at least
+  2 (l + k) |A|: c = sqrt(2 (l + k)), attained by large trapezoids, as Brunn and Minkowski say.
 - The cross in the plane (a point and its four neighbours): |A + K| >= |A| + sqrt(8 |A| - 4) + 2, attained by diamonds
   (Wang, Wang 1977, SIAM J. Appl. Math. 33): c = 2 sqrt(2).
 - The cross in space, from the one in the plane: layer z of A + K has at least max(a_z + 2 sqrt(2 a_z), a_(z-1),
@@ -31,21 +37,39 @@ Point = tuple[int, ...]
 
 def growth(points: frozenset[Point], dimensions: int) -> Any:
     """c, a sympy number; 0 where none of the arguments applies."""
-    return max([sympy.Integer(0), *_by_lines(points, dimensions), *_by_boxes(points, dimensions), *_by_cross(points)])
+    found = [*_by_lines(points, dimensions), *_by_boxes(points, dimensions), *_by_rows(points), *_by_cross(points)]
+    return max([sympy.Integer(0), *found])
 
 
 def _by_lines(points: frozenset[Point], m: int) -> Iterator[Any]:
     longest: dict[Point, int] = {}
+    for step, _, length in _runs(points):
+        longest[step] = max(length, longest.get(step, 0))
+    for steps in combinations(sorted(longest, key=lambda s: -longest[s])[:8], m):
+        if len(echelon(steps)) == m:
+            yield sympy.root(sympy.prod([longest[s] for s in steps]), m)
+
+
+def _runs(points: frozenset[Point]) -> Iterator[tuple[Point, Point, int]]:
+    """(step, first point, how many steps) of the points in a row from each point on."""
     for a, b in product(points, points):
         step = tuple(y - x for x, y in zip(a, b, strict=True))
         if any(step) and next(s for s in step if s) > 0:
             length, at = 1, tuple(y + s for y, s in zip(b, step, strict=True))
             while at in points:
                 length, at = length + 1, tuple(y + s for y, s in zip(at, step, strict=True))
-            longest[step] = max(length, longest.get(step, 0))
-    for steps in combinations(sorted(longest, key=lambda s: -longest[s])[:8], m):
-        if len(echelon(steps)) == m:
-            yield sympy.root(sympy.prod([longest[s] for s in steps]), m)
+            yield step, a, length
+
+
+def _by_rows(points: frozenset[Point]) -> Iterator[Any]:
+    if any(len(p) != 2 for p in points):
+        return
+    for step, start, length in _runs(points):
+        yield from (
+            sympy.sqrt(2 * (length + other))
+            for same, at, other in (*_runs(points), *((step, p, 0) for p in points))
+            if same == step and len(echelon([step, tuple(y - x for x, y in zip(start, at, strict=True))])) == 2
+        )
 
 
 def _by_boxes(points: frozenset[Point], m: int) -> Iterator[Any]:

@@ -59,7 +59,7 @@ SEIDEL = frozenset({(0, 0), (0, 1), (1, -1), (1, 0), (1, 1)})
 def test_growth_of_every_set_in_a_small_square() -> None:
     """|A + K| >= |A| + c sqrt(|A|) for all 2^12 - 1 sets in 3 x 4 points; diamonds attain c = 2 sqrt(2)."""
     cells = list(product(range(3), range(4)))
-    for offsets, expected in ((CROSS, 2 * sympy.sqrt(2)), (SQUARE, 2), (SEIDEL, 2)):
+    for offsets, expected in ((CROSS, 2 * sympy.sqrt(2)), (SQUARE, 2), (SEIDEL, sympy.sqrt(6))):
         c = growth(offsets, 2)
         assert c == expected
         for mask in range(1, 1 << len(cells)):
@@ -67,6 +67,23 @@ def test_growth_of_every_set_in_a_small_square() -> None:
             assert grown(points, offsets) >= len(points) + float(c) * len(points) ** 0.5 - 1e-9
     diamond = frozenset((a, b) for a in range(-9, 10) for b in range(-9, 10) if abs(a) + abs(b) <= 9)
     assert grown(diamond, CROSS) <= len(diamond) + 2 * (2 * len(diamond)) ** 0.5 + 2.1
+    trapezoid = frozenset((k, j) for k in range(12) for j in range(-k, 13))  # SEIDEL's hull, twelve times
+    assert grown(trapezoid, SEIDEL) <= len(trapezoid) + (6 * len(trapezoid)) ** 0.5 + 2.6
+
+
+def test_growth_of_rows_of_any_length() -> None:
+    """Two rows of points, of different lengths and apart, in random directions: c = sqrt(2 (l + k)) at least."""
+    rng = random.Random(7)
+    for _ in range(60):
+        one, two, far = rng.randint(0, 3), rng.randint(0, 3), rng.choice((1, 2))
+        (a, b), (e, f) = rng.choice((((0, 1), (1, 0)), ((1, 1), (0, -1)), ((1, 0), (2, 1)), ((1, -1), (1, 1))))
+        rows = {(a * i, b * i) for i in range(one + 1)} | {(a * i + far * e, b * i + far * f) for i in range(two + 1)}
+        c = growth(frozenset(rows), 2)
+        assert float(c) >= (2 * (one + two)) ** 0.5 - 1e-9
+        for _ in range(30):
+            side = rng.randint(1, 7)
+            points = frozenset((rng.randrange(side), rng.randrange(side)) for _ in range(rng.randint(1, side**2)))
+            assert grown(points, frozenset(rows)) >= len(points) + float(c) * len(points) ** 0.5 - 1e-9
 
 
 def test_growth_on_a_line_and_in_space() -> None:

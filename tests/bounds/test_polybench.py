@@ -39,7 +39,7 @@ LEADING = {
     "mm3": ("2*nj*(ni*nk + ni*nl + nl*nm)/sqrt(S)", "best"),
     "mvt": ("n**2", "best"),
     "nussinov": ("n**3/(3*sqrt(S))", "best"),
-    "seidel_2d": ("2*n**2*tsteps/sqrt(S)", "iolb"),
+    "seidel_2d": ("sqrt(6)*n**2*tsteps/sqrt(S)", "iolb"),
     "symm": ("sqrt(2)*m**2*n/sqrt(S)", "below"),
     "syr2k": ("sqrt(2)*m*n**2/sqrt(S)", "above"),
     "syrk": ("m*n**2/(sqrt(2)*sqrt(S))", "best"),

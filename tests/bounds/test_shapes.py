@@ -70,7 +70,7 @@ def test_more_than_a_box(
 ) -> None:
     """X = (1 + dimensions) S values allow more executions than SOAP's constant takes for the most."""
     inside = shape(r)
-    chosen = [task for point, task in sweeps(name, 2 * r + 1, r, dimensions) if inside(point)]
+    chosen = [task for point, task in sweeps(name, 2 * r + 5, r, dimensions) if inside(point)]
     needed = values_needed(chosen)
     assert len(chosen) > boxes(needed / (1 + dimensions))
     ours = bound_of(next(p for p in POLYBENCH if p.stem == name)).stencil
