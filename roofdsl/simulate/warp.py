@@ -63,9 +63,10 @@ from roofdsl.simulate.walk import (
 
 # Columns of a loop's notes. The loop repeats itself after PERIOD iterations, which begin at instruction BODY. A block
 # has BLOCK iterations; where it is VALID, the first KEPT of HELD lines were noted at its begin, never more than MOST.
-# SPENT is what looking has cost and SAVED what it has saved, in lines gone through.
+# SPENT is what looking has cost and SAVED what it has saved, in lines gone through. DEEPEST was the length of the top
+# in the last look.
 PERIOD, BODY, BLOCK, VALID, KEPT, HELD, MOST, BEGIN_EPOCH, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_TOUCHES = range(11)
-SPENT, SAVED, NOTES = 11, 12, 13
+SPENT, SAVED, DEEPEST, NOTES = 11, 12, 13, 14
 FIRST_KEPT = 64
 FREE = 4096  # lines that a loop may spend before it has saved any
 TOUCHED = 128  # a mark beside a line's flags
@@ -202,6 +203,7 @@ def _look(  # noqa: PLR0917
         if held != before:
             return 0
         deepest, new = held, 0
+    own[DEEPEST] = deepest
     # The top of the list is what it was but for names.
     blocks = own[BLOCK] // own[PERIOD]
     for q in range(deepest - 1, -1, -1):
@@ -293,6 +295,10 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
         if skipped > 0:
             env[v] += skipped * own[BLOCK] * step
             remaining -= skipped * own[BLOCK]
+            # No more is noted, and no longer blocks are gone through, than later iterations of this length need.
+            own[MOST] = min(own[MOST], max(FIRST_KEPT, 2 * own[DEEPEST]))
+            if touches - own[BEGIN_TOUCHES] > own[KEPT]:
+                own[BLOCK] = max(1, own[BLOCK] // own[PERIOD] // 2) * own[PERIOD]
         elif skipped == TOO_FEW_KEPT:
             own[MOST] = min(names.then.shape[0], 4 * own[MOST])
         elif 2 * (touches - own[BEGIN_TOUCHES]) < own[KEPT]:
