@@ -43,15 +43,17 @@ def check_bounds(kernel: Kernel) -> list[Diagnostic]:
         whole = _ask(kernel, group.placed, group.uses)
         if whole.proven:
             continue
+        undecided: dict[tuple[str, ...], list[Use]] = {}  # by what makes them hard: one warning says it of them all
         for use in group.uses:
             answer = _ask(kernel, group.placed, (use,))
             if answer.found is not None:
                 found.append(_error(kernel, group.placed, answer.found))
             elif not answer.proven:
-                found.append(_unchecked(use, answer.hard))
+                undecided.setdefault(answer.hard, []).append(use)
             if len(found) == MOST:
                 return found
-    return found
+        found += [_unchecked(together, hard) for hard, together in undecided.items()]
+    return found[:MOST]
 
 
 def _groups(kernel: Kernel) -> list[_Group]:
@@ -147,8 +149,11 @@ def _known_outside(e: IntExpr, placed: PlacedStatement, loop: For) -> bool:
     return e.symbols() & {other.var for other in placed.loops} <= outer
 
 
-def _unchecked(use: Use, hard: tuple[str, ...]) -> Diagnostic:
-    why = f"it is not affine in {listed(hard, 'and')}" if hard else "it has too many cases"
-    message = f"the subscripts of `{use.text}` are not checked for all sizes: {why}"
-    help = "no small size was found at which it leaves its array"
+def _unchecked(together: list[Use], hard: tuple[str, ...]) -> Diagnostic:
+    use, *others = together
+    why = f"what they range over is not affine in {listed(hard, 'and')}" if hard else "there are too many cases"
+    which = f"`{use.text}` and {len(others)} more elements" if len(others) > 1 else f"`{use.text}`"
+    which += f" and `{others[0].text}`" if len(others) == 1 else ""
+    message = f"the subscripts of {which} are not checked for all sizes: {why}"
+    help = f"no small size was found at which {'one' if others else 'it'} leaves its array"
     return Diagnostic("unchecked", message, use.span, help, "warning")
