@@ -26,6 +26,7 @@ from roofdsl.explore.forms import (
 from roofdsl.explore.javascript import function, truth
 from roofdsl.explore.rates import Key, rates_of
 from roofdsl.explore.retype import own_type, retyped
+from roofdsl.explore.sums import sum_function
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
@@ -34,6 +35,7 @@ from roofdsl.machine.model import MATRIX_CLASSES, Machine, operation
 from roofdsl.measure.results import Measurement
 from roofdsl.plot.content import roofs_of
 from roofdsl.polyhedral.cases import Case, Cases
+from roofdsl.polyhedral.terms import Terms
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.orders import orders_of
@@ -187,7 +189,9 @@ class _Collector:
 
     def slider(self, kernel: Kernel, name: str, value: int, work: WorkForms) -> Json:
         tile = name in tile_names(kernel)
-        degree = max((c.value.degree(frozenset((name,))) for c in work.total.form.cases), default=0)
+        form = work.total.form
+        cases = form.cases if isinstance(form, Cases) else ()
+        degree = max((c.value.degree(frozenset((name,))) for c in cases), default=0)
         most = MOST_TILE if tile else MOST.get(degree, MOST_OTHERWISE)
         while most < 4 * value:
             most *= 4
@@ -256,14 +260,14 @@ class _Collector:
     # ---- forms ----
 
     def held(self, of: Held) -> Json:
-        out: Json = {"f": self.number(function(of.form))}
+        out: Json = {"f": self.number(_function(of.form))}
         if of.needs:
             out["needs"] = self.number(truth(of.needs))
             out["for"] = ", ".join(map(str, of.needs))
         if of.words:
             out["words"] = ", ".join(of.words)
         if of.loads is not None and any(m.main_memory.duplex for m in self.asked.machines):
-            out["loads"] = self.number(function(of.loads))
+            out["loads"] = self.number(_function(of.loads))
         return out
 
     def traffic(self, of: TrafficForms) -> Json:
@@ -315,6 +319,10 @@ class _Collector:
                 "high": m.high_s,
             }
         ]
+
+
+def _function(form: Cases | Terms) -> str:
+    return function(form) if isinstance(form, Cases) else sum_function(form)
 
 
 def _once(what: str, names: Sequence[str]) -> None:

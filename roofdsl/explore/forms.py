@@ -19,6 +19,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, Constraint
 from roofdsl.polyhedral.isolated import Raised, Stopped, in_child
 from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.terms import Terms
 
 LONGEST_S = 4.0
 """Processor time after which plateaus in lines are given up."""
@@ -33,10 +34,10 @@ class Held(Record):
     loads: of a traffic, what of it is loaded, where the convention tells and a form of it is found.
     """
 
-    form: Cases
+    form: Cases | Terms
     needs: tuple[Condition, ...] = ()
     words: tuple[str, ...] = ()
-    loads: Cases | None = None
+    loads: Cases | Terms | None = None
 
 
 class PlateauForm(Record):
@@ -94,9 +95,12 @@ class TrafficForms(Record):
         )
 
 
-def _scaled(form: Cases, ratio: Fraction) -> Cases:
+def _scaled(form: Cases | Terms, ratio: Fraction) -> Cases | Terms:
     """ratio * form, at a cache `ratio` times as large."""
     cache = {CACHE: Quasi.symbol(CACHE) * (1 / ratio)}
+    if isinstance(form, Terms):
+        terms = form.substitute(cache)
+        return replace(terms, terms=tuple(replace(t, value=t.value * ratio) for t in terms.terms))
 
     def moved(constraint: Constraint) -> Constraint:
         return constraint[0].substitute(cache), constraint[1]
@@ -110,7 +114,7 @@ def _scaled(form: Cases, ratio: Fraction) -> Cases:
 # ---- where forms come from ----
 
 
-def held(form: Cases, given: Mapping[str, int] | None = None, loads: Cases | None = None) -> Held:
+def held(form: Cases | Terms, given: Mapping[str, int] | None = None, loads: Cases | Terms | None = None) -> Held:
     """A form with what it assumes taken apart; `given`: sizes that stand in it as numbers."""
     needs: list[Condition] = [Compare("==", Sym(n), Const(v)) for n, v in (given or {}).items()]
     words = []
@@ -129,9 +133,10 @@ def held(form: Cases, given: Mapping[str, int] | None = None, loads: Cases | Non
 
 def _moved(of: Traffics | None) -> Held | None:
     """A traffic with its loads; None where it has no form."""
-    if of is None or of.bytes.form is None:
+    form = None if of is None else of.bytes.form or of.bytes.terms
+    if of is None or form is None:
         return None
-    return held(of.bytes.form, loads=None if of.loads is None else of.loads.form)
+    return held(form, loads=None if of.loads is None else of.loads.form or of.loads.terms)
 
 
 def of_derivation(d: Derivation) -> TrafficForms:

@@ -36,8 +36,8 @@ def function(form: Cases) -> str:
     out = "[0n, 1n]"
     for case in reversed(form.cases):
         value = "[{}, {}]".format(*fraction(case.value, floors))
-        out = f"{_any_of(case.alternatives, floors)} ? {value} : {out}" if case.alternatives else value
-    head = f"{_parameters(names_of(form))} =>"
+        out = f"{any_of(case.alternatives, floors)} ? {value} : {out}" if case.alternatives else value
+    head = f"{parameters(names_of(form))} =>"
     if not floors:
         return f"{head} {out}"
     known = ", ".join(f"{symbol} = {text}" for text, symbol in floors.items())
@@ -48,7 +48,7 @@ def truth(conditions: Iterable[Condition]) -> str:
     """Whether all conditions hold, as a function of an object of BigInts by parameter."""
     every = list(conditions)
     names = frozenset[str]().union(*(c.symbols() for c in every))
-    return f"{_parameters(names)} => {' && '.join(condition(c) for c in every) or 'true'}"
+    return f"{parameters(names)} => {' && '.join(condition(c) for c in every) or 'true'}"
 
 
 def names_of(form: Cases) -> frozenset[str]:
@@ -58,7 +58,8 @@ def names_of(form: Cases) -> frozenset[str]:
     return frozenset[str]().union(*(v.names() for v in values))
 
 
-def _parameters(names: frozenset[str]) -> str:
+def parameters(names: frozenset[str]) -> str:
+    """What a function of an object of BigInts takes from it."""
     if not names:
         return "()"
     return f"({{{', '.join(f'{n}: {name(n)}' for n in sorted(names))}}})"
@@ -122,7 +123,7 @@ def _sum(terms: Sequence[str]) -> str:
 # ---- conditions ----
 
 
-def _any_of(alternatives: Sequence[Sequence[Constraint]], floors: Floors) -> str:
+def any_of(alternatives: Sequence[Sequence[Constraint]], floors: Floors) -> str:
     """A disjunction of conjunctions of `value == 0` and `value >= 0`."""
     return f"({' || '.join(_all_of(each, floors) for each in alternatives)})"
 

@@ -103,11 +103,11 @@ class SumForm:
     def __init__(self, terms: Terms) -> None:
         spans = tuple(dict.fromkeys(t.over for t in terms.terms))
         made = {d.name for d in terms.definitions} | {s.name for s in spans if s is not None}
-        below = _below([t.value for t in terms.terms])
+        below = common_denominator([t.value for t in terms.terms])
         if below.names() & made:
             raise NotUnderstood("a quotient by a variable")
         self.below = Polynomial(below)
-        inside = _variables(terms)
+        inside = inner_variables(terms)
         self.groups = []
         for span in (None, *(s for s in spans if s is not None)):
             variable = frozenset() if span is None else frozenset((span.name,))
@@ -207,8 +207,8 @@ def _quasis(d: Definition) -> list[Quasi]:
     return [d.of, d.low, d.high, *([d.limit] if isinstance(d, Root) else [])]
 
 
-def _below(values: Sequence[Quasi]) -> Quasi:
-    """What all of `values` times this have integer coefficients and no negative powers."""
+def common_denominator(values: Sequence[Quasi]) -> Quasi:
+    """What `values` are to be multiplied by to have integer coefficients and no negative powers."""
     ready = [Polynomial(v) for v in values]
     powers: dict[Any, int] = {}
     for value in ready:
@@ -220,7 +220,7 @@ def _below(values: Sequence[Quasi]) -> Quasi:
     return found
 
 
-def _variables(terms: Terms) -> Mapping[str, frozenset[str]]:
+def inner_variables(terms: Terms) -> Mapping[str, frozenset[str]]:
     """The variables of summation that each definition depends on, through others too."""
     spans: set[Span] = {t.over for t in terms.terms if t.over is not None}
     known = {s.name: frozenset((s.name,)) for s in spans}

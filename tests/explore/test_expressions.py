@@ -11,9 +11,12 @@ import pytest
 from roofdsl.analysis.at import traffic_at
 from roofdsl.analysis.closed import Bytes, ClosedForms, NoClosedForm, Regime
 from roofdsl.analysis.derive import derive
+from roofdsl.analysis.traffic import TermBytes
 from roofdsl.explore.content import Asked, content_of
 from roofdsl.explore.forms import of_derivation
 from roofdsl.explore.javascript import function, names_of, truth
+from roofdsl.explore.retype import retyped
+from roofdsl.explore.sums import MOST_SUMMED, sum_function
 from roofdsl.lang.source import Source
 from roofdsl.loops.integers import And, Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
 from roofdsl.loops.load import kernels, load_file
@@ -56,6 +59,39 @@ def every_form() -> Iterator[Cases]:
             for regime in forms.regimes("load_store") if line is None else ():
                 yield regime.all_bytes
                 yield Cases((Case((), regime.from_bytes),))
+
+
+def test_a_page_is_exact_where_traffic_is_a_sum_of_terms() -> None:
+    """In the kernel's own type and in another, whose cache holds twice the elements."""
+    kernel, machine = shipped("cholesky"), machine_of("plain")
+    content = content_of(Asked("", ((kernel, {"n": 24}),), (machine,), types=("f32",)))
+    asked = [(t, z) for t in ("f64", "f32") for z in (24, 100, 404, 1000, 2000, 4002)]
+    text = (
+        "ASKED.map(([t, z]) => { const p = predictionAt(DATA.kernels[0], t, DATA.machines[0], '', {n: 24}, BigInt(z)); "
+        "return [isExact(p.moved), p.bytes]; })"
+    )
+    found = evaluate(content.functions, text, DATA=content.document, ASKED=asked)
+    for (type_name, cache), (exact, moved) in zip(asked, found, strict=True):
+        own = kernel if type_name == "f64" else retyped(kernel, type_name)
+        assert (exact, moved) == (True, traffic_at(own, {"n": 24}, cache, None, "load_store").bytes), (type_name, cache)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "lu", "mvt"])
+def test_sums_of_terms_are_exact_at_random_points(name: str) -> None:
+    terms = ClosedForms(shipped(name), {}).at_every_cache("load_store").total
+    draw = random.Random(name)
+    most = MOST_SUMMED // 8
+    points = [(0, {"n": draw.randrange(4, most), "Z": int(8 * 2 ** draw.uniform(0, 11))}) for _ in range(25)]
+    found = evaluate((sum_function(terms),), FORMS, FORMS=points)
+    for (_, sizes), (top, bottom) in zip(points, found, strict=True):
+        assert Fraction(int(top), int(bottom)) == terms.evaluate(sizes), sizes
+    large = [(0, {"n": 10**6, "Z": 2**20})]
+    text = "FORMS.map(([k, at]) => FUNCTIONS[k](sizesOf(at))?.map(String) ?? null)"
+    (out,) = evaluate((sum_function(terms),), text, FORMS=large)
+    if name == "cholesky":
+        assert Fraction(int(out[0]), int(out[1])) == terms.evaluate(large[0][1])
+    else:  # a million summands would hold the page up
+        assert out is None
 
 
 def test_floors_of_negative_numbers_and_quotients() -> None:
@@ -170,6 +206,7 @@ def test_a_tile_size_that_is_given_has_exact_traffic(monkeypatch: pytest.MonkeyP
         return found_at(self, convention)
 
     monkeypatch.setattr(ClosedForms, "at_any_cache", refuse)
+    monkeypatch.setattr(ClosedForms, "at_every_cache", no_terms)
     kernel, machine = kernel_of("blocked"), machine_of("plain")
     content = content_of(Asked("", ((kernel, {"n": 64, "b": 4}),), (machine,), types=()))
     asked = [
@@ -197,8 +234,15 @@ def test_a_tile_size_that_is_given_has_exact_traffic(monkeypatch: pytest.MonkeyP
     assert {"plateau", "step"} <= set(hows)
 
 
-def test_a_wide_step_is_bracketed() -> None:
-    """Distances of a triangle run from few bytes to all: between the plateaus Q is only bounded, and said to be."""
+def no_terms(self: ClosedForms, *asked: object) -> TermBytes:
+    raise NoClosedForm("too hard")
+
+
+def test_a_wide_step_is_bracketed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Distances of a triangle run from few bytes to all: without a form of Q(Z) it is bounded between plateaus, and
+    said to be.
+    """
+    monkeypatch.setattr(ClosedForms, "at_every_cache", no_terms)
     kernel, machine = shipped("cholesky"), machine_of("plain")
     content = content_of(Asked("", ((kernel, {"n": 24}),), (machine,), types=()))
     caches = [24, 100, 400, 1000, 2000, 9999]

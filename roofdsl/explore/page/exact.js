@@ -19,6 +19,23 @@ function greatest(...values) {
   return values.reduce((a, b) => (b > a ? b : a));
 }
 
+/**
+ * The greatest integer from low to high at which `of`, which rises, is at most 0, else low - 1; of one that falls the
+ * least, else high + 1.
+ */
+function root(of, low, high, rises) {
+  const sign = rises ? 1n : -1n;
+  const [first, last] = rises ? [low, high] : [-high, -low];
+  let below = first - 1n;
+  let above = greatest(last, below) + 1n;
+  while (above - below > 1n) {
+    const middle = floorDiv(above + below, 2n);
+    if (of(sign * middle) <= 0n) below = middle;
+    else above = middle;
+  }
+  return sign * below;
+}
+
 /** A fraction [numerator, denominator] as a number: one rounding where it is whole, else at most three. */
 function toNumber([numerator, denominator]) {
   if (denominator === 1n) return Number(numerator);
