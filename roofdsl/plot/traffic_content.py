@@ -12,7 +12,6 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
-from roofdsl.plot.traffic_form import form_curve
 
 if TYPE_CHECKING:
     from roofdsl.simulate.distances import MissCurve
@@ -82,6 +81,7 @@ def traffic_content(
     """
     from roofdsl.analysis.at import access_count
     from roofdsl.loops.transform import apply
+    from roofdsl.plot.traffic_form import form_curve
     from roofdsl.polyhedral.library import LibraryFailure, TooHard
     from roofdsl.simulate.distances import miss_curve
 
