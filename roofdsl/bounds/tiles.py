@@ -48,6 +48,9 @@ class Tiling:
     extents: tuple[Any, ...]
 
 
+NO_PRODUCT = "it is no product of two operands on three loops, whose tiles are known in closed form"
+
+
 class NoTiling(Exception):
     """The kernel's loops are not of a form for which tiles are known; the message says why."""
 
@@ -64,7 +67,7 @@ def tiling(bound: Bound) -> Tiling:
     slots = allowed.piece.slots
     units = {v: echelon([[int(v == loop.var) for loop in loops]]) for v in core}
     if len(core) != 3 or len(slots) != 3 or sorted(s.lost for s in slots) != sorted(units.values()):
-        raise NoTiling("it is no product of two operands on three loops, whose tiles are known in closed form")
+        raise NoTiling(NO_PRODUCT)
     held = next((s for s in slots if s.running), None)
     if held is None:
         raise NoTiling("no operand is a running value that a tile could hold")
@@ -88,8 +91,10 @@ def _perfect(kernel: Kernel) -> list[For]:
     while len(body) == 1 and isinstance(inner := body[0], For):
         loops.append(inner)
         body = inner.body
-    if len(loops) < 3 or len(body) != 1:
+    if len(body) != 1:
         raise NoTiling("its loops are not one perfect nest around one statement, which `tile` needs")
+    if len(loops) < 3:
+        raise NoTiling(NO_PRODUCT)
     return loops
 
 
