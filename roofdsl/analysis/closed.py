@@ -27,7 +27,15 @@ from roofdsl.polyhedral.compulsory import compulsory
 from roofdsl.polyhedral.count import count_symbolic
 from roofdsl.polyhedral.library import MAX_OPERATIONS, LibraryFailure, TooHard, cardinality, limited
 from roofdsl.polyhedral.misses import CannotCount, Fresh, Residencies, exceeding, residencies
-from roofdsl.polyhedral.plateaus import Growth, PlateauCounter, PlateauLines, exact_domains, far_point, growth, steps
+from roofdsl.polyhedral.plateaus import (
+    Growth,
+    PlateauCounter,
+    PlateauLines,
+    checked_far_point,
+    exact_domains,
+    growth,
+    steps,
+)
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse, NotCertified, reuse
 from roofdsl.polyhedral.roots import large_sizes
@@ -260,11 +268,11 @@ class ClosedForms:
         stream, order = self._large, self.order
 
         def plateaus() -> tuple[Regime, ...]:
+            at = checked_far_point(stream, order)  # first: it may be that there are none
             found = self.pieces
             smallest = Quasi.constant(max(stream.line_bytes[r.name] for r in found)) if found else Quasi.constant(0)
             rows: list[Regime] = []
             start, hits = smallest, frozenset[int]()
-            at = far_point(stream.sizes, order)
             everything = steps(found, stream.sizes, order)
             counters = [PlateauCounter(r) for r in found]
             for k, step in enumerate([None, *everything]):

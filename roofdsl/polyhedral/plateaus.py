@@ -22,6 +22,7 @@ from roofdsl.polyhedral.misses import CannotCount
 from roofdsl.polyhedral.quasi import Monomial, Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse
 from roofdsl.polyhedral.sizes import Sizes, quotient
+from roofdsl.polyhedral.stream import Stream
 
 Weight = tuple[int, int]
 """(degree in extents, degree in tile sizes): the order of growth of a monomial."""
@@ -73,15 +74,29 @@ def growth(sizes: Sizes, steps: Iterable[str]) -> Growth:
     return Growth(frozenset(b for _, b in sizes.tiled) | (frozenset(steps) & frozenset(sizes.symbols)))
 
 
-def far_point(sizes: Sizes, order: Growth) -> Any:
-    """An isl parameter set of one point with all parameters large, tile sizes far below the others."""
+def far_point(sizes: Sizes, order: Growth, *, falling: bool = False) -> Any:
+    """An isl parameter set of one point with all parameters large, tile sizes far below the others; each somewhat
+    larger than the one before it, or, `falling`, than the one after it.
+    """
     text = []
-    for k, name in enumerate(sizes.symbols):
+    for k, name in enumerate(reversed(sizes.symbols) if falling else sizes.symbols):
         value = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + 720720 * k
         text.append(f"{sizes.symbol_text(name)} = {value}")
     text += [f"{quotient(n, b)} = {(1 << 24) + 16 * k}" for k, (n, b) in enumerate(sorted(sizes.tiled))]
     head = f"[{', '.join(sizes.parameter_names())}] -> " if text else ""
     return isl.Set(f"{head}{{ : {' and '.join(text) or 'true'} }}")
+
+
+def checked_far_point(stream: Stream, order: Growth) -> Any:
+    """`far_point`. Raises CannotCount where a statement is executed for such sizes in one order and not in another: a
+    filter as large as what it is laid on leaves nothing to say of large sizes.
+    """
+    rising, falling = (far_point(stream.sizes, order, falling=f) for f in (False, True))
+    for point in (rising, falling):
+        at = point.intersect(stream.context)
+        if not at.is_empty() and any(d.executions.intersect_params(at).is_empty() for d in stream.domains):
+            raise CannotCount("which of its sizes is the larger decides whether a statement is executed")
+    return rising
 
 
 def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:

@@ -7,14 +7,15 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
-from roofdsl.polyhedral.library import cardinality, on_all_cores, pieces
+from roofdsl.polyhedral.images import Images, restored
+from roofdsl.polyhedral.library import cardinality, on_all_cores, pieces, unlimited
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.slices import sliced
 from roofdsl.polyhedral.stream import Reference, Stream
@@ -144,12 +145,17 @@ def _by_parts(candidates: Any) -> Any:
     return best
 
 
-def touches(references: list[Reference]) -> Any:
+def touches(references: Sequence[Reference]) -> Any:
     """The union of the references' location maps as one isl.Map."""
+    return union(references).coalesce()
+
+
+def union(references: Sequence[Reference]) -> Any:
+    """The union of the references' location maps, each kept apart in it: merged ones are no boxes any more."""
     total = references[0].location
     for r in references[1:]:
         total = total.union(r.location)
-    return total.coalesce()
+    return total
 
 
 def by_array(stream: Stream) -> dict[str, list[Reference]]:
@@ -160,16 +166,26 @@ def by_array(stream: Stream) -> dict[str, list[Reference]]:
     return groups
 
 
+MANY_REFERENCES = 16
+"""References of a kernel from which what they touch is cut before it is counted."""
+
+
 class Touched:
     """What windows of instances touch: bytes of distinct lines, by array.
 
     Where the accesses of every whole iteration of the innermost loops make one box, whole iterations are counted
-    as boxes, and only the partial ones at both ends of a window access by access.
+    as boxes, and only the partial ones at both ends of a window access by access. What many references touch is
+    counted by `Images`, and once for all windows that touch the same; what few do, directly, which leaves fewer pieces.
     """
 
-    def __init__(self, touch: Mapping[str, Any], line_bytes: Mapping[str, int]) -> None:
-        """touch: array -> isl.Map from T to its lines."""
-        self.touch, self.line_bytes = touch, line_bytes
+    def __init__(self, groups: Mapping[str, Sequence[Reference]], line_bytes: Mapping[str, int]) -> None:
+        """groups: array -> the references to it."""
+        self.line_bytes = line_bytes
+        self._many = sum(map(len, groups.values())) >= MANY_REFERENCES
+        together = union if self._many else touches
+        self.touch = {name: together(refs) for name, refs in groups.items()}
+        self._images = {name: Images(location) for name, location in self.touch.items()}
+        self._known: dict[tuple[str, str], Any] = {}
         self._boxes = self._whole_iterations()
 
     def _whole_iterations(self) -> Mapping[str, Any] | None:
@@ -186,9 +202,10 @@ class Touched:
             boxes[name] = hull
         return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
 
-    def since(self, previous: Any) -> Any:
-        """Bytes touched from the previous access (included) up to an access (not included): isl.PwQPolynomial on
-        the domain of `previous`, an isl.Map of one basic map; None where that is empty."""
+    def since(self, previous: Any) -> dict[str, Any]:
+        """array -> isl.Map from an access to what is touched from the previous access (included) up to it (not
+        included). previous: an isl.Map of one basic map.
+        """
         space = previous.get_space().range()
         windows = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
         if self._boxes is None:
@@ -198,37 +215,90 @@ class Touched:
         ends = windows.intersect(previous.apply_range(same).union(same)).coalesce()
         pairs = previous.get_space()
         whole = previous.apply_range(isl.Map.lex_lt_first(pairs, outer)).intersect(isl.Map.lex_gt_first(pairs, outer))
-        return self._counted(
-            ends.apply_range(self.touch[name]).union(whole.apply_range(box)) for name, box in self._boxes.items()
-        )
+        return {
+            name: ends.apply_range(self.touch[name]).union(whole.apply_range(box)) for name, box in self._boxes.items()
+        }
 
-    def within(self, windows: Any) -> Any:
-        """Bytes touched in each window: isl.PwQPolynomial on the windows' domain; None where they are empty.
+    def within(self, windows: Any) -> dict[str, Any]:
+        """array -> isl.Map from an access, or a line, to what is touched in its window.
 
-        windows: isl.Map from an access to the instances of its window.
+        windows: isl.Map from it to the instances of its window.
         """
-        return self._counted(windows.apply_range(location) for location in self.touch.values())
+        return {name: windows.apply_range(location) for name, location in self.touch.items()}
 
-    def _counted(self, lines: Iterable[Any]) -> Any:
+    def bytes_since(self, parts: Sequence[Any]) -> list[Any]:
+        """Bytes touched since the previous access: an isl.PwQPolynomial for each of `parts`, which are as for `since`;
+        None for one that is empty. On all cores where they are many. Raises TooHard.
+        """
+        if self._many:
+            return self._together([self.since(part) for part in parts])
+        return on_all_cores([partial(self._each, part) for part in parts])
+
+    def bytes_within(self, windows: Any) -> Any:
+        """Bytes touched in `windows`, as for `within`: isl.PwQPolynomial, None where they are empty. Raises TooHard."""
+        lines = self.within(windows)
+        return self._together([lines])[0] if self._many else self._directly(lines)
+
+    def _each(self, part: Any) -> Any:
+        return self._directly(self.since(part))
+
+    def _directly(self, lines: Mapping[str, Any]) -> Any:
         total: Any = None
-        for name, own in zip(self.touch, lines, strict=True):
+        for name, own in lines.items():
             merged = own.coalesce()
-            if merged.is_empty():
-                continue
-            count = cardinality(merged).scale_val(isl.Val(self.line_bytes[name]))
-            total = count if total is None else total.add(count)
+            if not merged.is_empty():
+                count = cardinality(merged).scale_val(isl.Val(self.line_bytes[name]))
+                total = count if total is None else total.add(count)
         return total
+
+    def _together(self, windows: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The same for each of `windows`; those between other accesses of the same iterations are counted once where
+        they touch the same.
+        """
+        wanted: dict[tuple[str, str], Any] = {}
+        rows = []
+        for lines in windows:
+            row = []
+            for name, relation in lines.items():
+                domain = relation.domain().coalesce()
+                place = _fixed_place(domain)
+                inner = relation if place is None else relation.project_out(isl.dim_type.in_, place, 1)
+                inner = inner.set_tuple_name(isl.dim_type.in_, domain.get_tuple_name())
+                with unlimited():  # the library crashes where it meets the limit as it writes
+                    key = name, str(inner)
+                if key not in self._known:
+                    wanted[key] = inner
+                row.append((key, place, domain))
+            rows.append(row)
+        tasks = [partial(self._images[name].count, inner) for (name, _), inner in wanted.items()]
+        self._known.update(zip(wanted, on_all_cores(tasks), strict=True))
+        return [self._added(row) for row in rows]
+
+    def _added(self, row: Iterable[tuple[tuple[str, str], int | None, Any]]) -> Any:
+        total: Any = None
+        for key, place, domain in row:
+            count = self._known[key]
+            if count is not None:
+                count = restored(count, [] if place is None else [place], domain)
+                count = count.scale_val(isl.Val(self.line_bytes[key[0]]))
+                total = count if total is None else total.add(count).coalesce()
+        return total
+
+
+def _fixed_place(domain: Any) -> int | None:
+    """The last dimension of `domain`, a place in the text, where it has one value there."""
+    last = domain.dim(isl.dim_type.set) - 1
+    return last if last >= 0 and domain.plain_get_val_if_fixed(isl.dim_type.set, last).is_int() else None
 
 
 def reuse_distance(previous: Any, touched: Touched) -> Any:
     """Bytes of distinct lines touched since the previous access: isl.PwQPolynomial, or None for an empty map.
 
-    One basic map of `previous` at a time, which keeps the sets that are counted small, on all cores where these
-    are many. Raises TooHard.
+    One basic map of `previous` at a time, which keeps the sets that are counted small. Raises TooHard.
     """
     parts = [isl.Map.from_basic_map(b) for b in previous.make_disjoint().get_basic_maps()]
     total: Any = None
-    for part in on_all_cores([partial(touched.since, p) for p in parts]):
+    for part in touched.bytes_since(parts):
         if part is not None:
             total = part if total is None else total.add_disjoint(part)
     return total
@@ -238,7 +308,7 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
     """The reuse of every array of the stream. Raises NotCertified, TooHard (through the library's limit)."""
     groups = by_array(stream)
     touch = {name: touches(refs) for name, refs in groups.items()}
-    touched = Touched(touch, stream.line_bytes)
+    touched = Touched(groups, stream.line_bytes)
     found = []
     for name, refs in groups.items():
         previous = previous_access(touch[name])
@@ -269,7 +339,7 @@ def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
 def _end_distances(own: Any, touched: Touched) -> tuple[tuple[Any, Quasi], ...]:
     last = own.reverse().lexmax()
     after = last.apply_range(isl.Map.lex_le(own.get_space().domain()))
-    return _pieces(touched.within(after))
+    return _pieces(touched.bytes_within(after))
 
 
 def _union(sets: list[Any], like: Any) -> Any:
