@@ -275,9 +275,11 @@ class ClosedForms:
             start, hits = smallest, frozenset[int]()
             everything = steps(found, stream.sizes, order)
             counters = [PlateauCounter(r) for r in found]
+            low: Quasi | None = None
             for k, step in enumerate([None, *everything]):
                 if step is not None:
                     hits |= step.pieces
+                    low = step.low if low is None else low
                     if order.key(step.high) > order.key(smallest):
                         start = step.high
                 following = everything[k].high if k < len(everything) else None
@@ -294,9 +296,13 @@ class ClosedForms:
                 value = exact.single if last and exact.single is not None else order.leading(whole)
                 row = Regime(start, value, last and exact.single is not None, exact)
                 if not rows or order.leading(rows[-1].bytes) != order.leading(row.bytes):
+                    if rows and low is not None and order.key(low) < order.key(start):
+                        ended = rows[-1]
+                        rows[-1] = Regime(ended.from_bytes, ended.bytes, ended.exact, ended.all_bytes, low)
                     rows.append(row)
                 elif rows[-1].all_bytes.cases == row.all_bytes.cases:
                     rows[-1] = Regime(rows[-1].from_bytes, row.bytes, row.exact, row.all_bytes)
+                low = None
             return tuple(rows)
 
         return self._guard(plateaus)

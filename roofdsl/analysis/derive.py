@@ -317,6 +317,7 @@ def _plateaus(
                 Ratio(top, moved, of_work=True),
                 r.exact,
                 at_values(r.all_bytes, given),
+                None if r.until_bytes is None else at_values(Cases((Case((), r.until_bytes),)), given),
             )
         )
     return tuple(rows), ""

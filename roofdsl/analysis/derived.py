@@ -154,7 +154,8 @@ class Traffics(Record):
 class Plateau(Record):
     """One plateau of Q(Z): its first cache size, traffic and intensity, leading terms unless exact.
 
-    all_bytes: the traffic on the plateau with all lower orders.
+    all_bytes: the traffic on the plateau with all lower orders. until_bytes: where it ends, if that is before the next
+    one begins; from there on Q(Z) falls bit by bit, as reuse distances that grow along a loop come to fit.
     """
 
     from_bytes: Quantity
@@ -162,6 +163,7 @@ class Plateau(Record):
     intensity: Ratio
     exact: bool
     all_bytes: Quantity
+    until_bytes: Quantity | None = None
 
 
 class Derivation(Record):

@@ -39,9 +39,11 @@ class Regime(Record):
     """One plateau of Q(Z): from a cache of `from_bytes` on, the traffic is `bytes` (leading terms unless exact).
 
     all_bytes: the traffic with every access of the plateau counted exactly, lower orders included.
+    until_bytes: where it ends, if that is before the next plateau begins: in between Q(Z) falls bit by bit.
     """
 
     from_bytes: Quasi
     bytes: Quasi
     exact: bool
     all_bytes: Cases
+    until_bytes: Quasi | None = None

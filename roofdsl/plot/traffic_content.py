@@ -232,8 +232,9 @@ def plateau_lines(
             lines.pop()
         if lines:
             last = lines.pop()
-            lines.append(PlateauLine(last.start_bytes, start, last.traffic_bytes, last.label))
-        lines.append(PlateauLine(start, None, float(moved), label))
+            lines.append(PlateauLine(last.start_bytes, last.end_bytes or start, last.traffic_bytes, last.label))
+        end = None if p.until_bytes is None else p.until_bytes.value
+        lines.append(PlateauLine(start, None if end is None else max(start, float(end)), float(moved), label))
     return tuple(lines), derivation.plateaus_note
 
 

@@ -77,11 +77,12 @@ def _regime(p: Plateau) -> Json:
         "intensity": entry(p.intensity),
         "exact": p.exact,
         "all_bytes": entry(p.all_bytes),
+        "until_bytes": _optional(p.until_bytes),
     }
 
 
 def _optional(q: Quantity | None) -> Json | None:
-    """An entry, or None for what the convention does not tell apart."""
+    """An entry, or None for what there is not, as what the convention does not tell apart."""
     return None if q is None else entry(q)
 
 

@@ -268,7 +268,7 @@ class _Argument(Writer):
         names = [n for n, _ in rows[0].by_array]
         head: list[Sentence] = [("from Z (B)",), (), ("now held",)]
         head += [(name(n), " (B)") for n in names] if len(names) > 1 else []
-        head += [("Q (B)",), (), (f"I ({self.operation}/B)",), ()]
+        head += [("Q (B)",), (), (f"I ({self.operation}/B)",), (), ()]
         yield Table(tuple(head), tuple(self._plateau_row(row, names) for row in rows))
 
     def _plateau_row(self, row: PlateauStep, names: Sequence[str]) -> tuple[Sentence, ...]:
@@ -283,6 +283,7 @@ class _Argument(Writer):
         cells: list[Sentence] = [(self.main(p.from_bytes),), size, self._now_held(row.held)]
         cells += [(self.main(moved[n]),) for n in names] if len(names) > 1 else []
         cells += [(self.main(p.bytes),), (), (math(intensity.main.expr),) if intensity else (), number]
+        cells.append(self.end(p))
         return tuple(cells)
 
     def _now_held(self, held: Sequence[ReuseStep]) -> Sentence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from roofdsl.analysis.closed import CACHE
-from roofdsl.analysis.derived import Derivation, Quantity, Ratio
+from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio
 from roofdsl.analysis.formulas import Alternatives
 from roofdsl.analysis.growth import growth_of, smallest
 from roofdsl.analysis.report.forms import (
@@ -231,13 +231,21 @@ def plateau_rows(d: Derivation, order: Growth, operation: str) -> list[tuple[str
                 show_bytes(moved) if valued and moved is not None else "",
                 "-" if intensity is None else str(intensity.main.expr),
                 show_number(ratio) if valued and ratio is not None else "",
-                "exact, compulsory" if p.exact else "",
+                "exact, compulsory" if p.exact else _end(p, order),
             )
         )
     if not has_work(d):
         rows = [(*row[:4], "", "", row[6]) for row in rows]
     keep = [k for k in range(len(head)) if any(row[k] for row in rows)]
     return [tuple(row[k] for k in keep) for row in rows]
+
+
+def _end(p: Plateau, order: Growth) -> str:
+    """Where Q(Z) begins to fall, if that is before the next plateau."""
+    if p.until_bytes is None:
+        return ""
+    end = _main(p.until_bytes, order)
+    return "falls from there on" if end == _main(p.from_bytes, order) else f"until Z = {end}, then falls"
 
 
 def _main(q: Quantity, order: Growth) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from roofdsl.analysis.derived import Derivation, Quantity, Ratio
+from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio
 from roofdsl.analysis.growth import growth_of
 from roofdsl.analysis.report.blocks import Equation, Inline, Math, Sentence, math, total
 from roofdsl.analysis.report.blocks import ratio as fraction
@@ -37,6 +37,15 @@ class Writer:
         if form is None or not form.main.where:
             return ()
         return (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
+
+    def end(self, p: Plateau) -> Sentence:
+        """Where Q(Z) begins to fall, if that is before the next plateau."""
+        if p.until_bytes is None:
+            return ()
+        end = self.main(p.until_bytes)
+        if end == self.main(p.from_bytes):
+            return ("falls from there on",)
+        return ("until ", Math("Z", "Z"), " = ", end, ", then falls")
 
     def number(self, q: Quantity, shown: Math | None) -> str:
         """The number of a quantity, where it says more than its form."""

@@ -134,7 +134,7 @@ class _Summary(Writer):
         order = ", ".join(["leading terms", *size_order(d, self.order)])
         yield Heading(f"Plateaus of Q(Z) ({order})")
         head: tuple[Sentence, ...] = (("from ", Math("Z", "Z"), " (B)"), (), (Math("Q", "Q"), " (B)"), ())
-        head += ((Math("I", "I"), f" ({self.operation}/B)"), ())
+        head += ((Math("I", "I"), f" ({self.operation}/B)"), (), ())
         rows = []
         for p in d.plateaus:
             intensity = of_ratio(p.intensity, self.order, self.names)
@@ -143,7 +143,7 @@ class _Summary(Writer):
             row: tuple[Sentence, ...] = ((self.main(p.from_bytes),), (show_size(at),) if sized and at else ())
             row += ((self.main(p.bytes),), (show_bytes(moved),) if sized and moved is not None else ())
             row += ((math(intensity.main.expr),) if intensity else (), (show_number(ratio),) if sized and ratio else ())
-            rows.append(row)
+            rows.append((*row, self.end(p)))
         yield Table(head, tuple(rows))
 
 
