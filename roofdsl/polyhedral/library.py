@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -50,7 +51,8 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
     except isl.Error as error:
         if "maximal number of operations" in str(error) or _is_aborted():
             raise TooHard(what, operations) from error
-        raise LibraryFailure(f"the integer-set library failed on {what}: {error}") from error
+        call = re.search(r"isl_\w+", str(error))  # what follows in its text are places in its source
+        raise LibraryFailure(f"the integer-set library failed on {what}{f', in {call[0]}' if call else ''}") from error
     finally:
         if outermost:
             context.set_max_operations(0)

@@ -6,10 +6,12 @@ import os
 import signal
 from functools import partial
 
+import islpy as isl
 import pytest
 
 from roofdsl.analysis.closed import ClosedForms, NoClosedForm
 from roofdsl.polyhedral.isolated import Raised, Stopped, in_child, in_children
+from roofdsl.polyhedral.library import LibraryFailure, limited
 from tests.oracle.loading import kernel_of
 from tests.oracle.random_kernels import random_kernel
 
@@ -60,3 +62,10 @@ def test_a_count_that_would_run_for_hours_is_refused() -> None:
     kernel = kernel_of(random_kernel(128).text)
     with pytest.raises(NoClosedForm, match="integer-set operations"):
         ClosedForms(kernel, {}, operations=500_000).compulsory("once")
+
+
+def test_a_failure_of_the_library_names_its_call_alone() -> None:
+    """Not the places in its source that its text goes on with."""
+    said = r"^the integer-set library failed on a set, in isl_set_read_from_str$"
+    with pytest.raises(LibraryFailure, match=said), limited("a set"):
+        _ = isl.Set("{ [i] : ")
