@@ -28,6 +28,7 @@ from roofdsl.api import (
 )
 from roofdsl.cli.main import run
 from roofdsl.predict.kernel import Options
+from roofdsl.validate.compare import DEFAULTS
 
 AXPY = """
 kernel axpy(n):
@@ -125,7 +126,8 @@ def test_programs_are_measured_and_compared() -> None:
     assert [(part.of.kernel, part.launches) for part in found.by_launch] == [("copy", 2)]
     both = compare(twice, found, LAPTOP)
     assert both.predicted_s == pytest.approx(2 * 16 * 2_000 / 50e9)
-    assert [part.verdict for part in both.by_launch] == [both.verdict]
+    assert [part.verdict for part in both.by_launch] == [DEFAULTS.verdict(part.ratio) for part in both.by_launch]
+    assert both.verdict == DEFAULTS.verdict(both.ratio)
 
 
 def test_figures(tmp_path: Path) -> None:
