@@ -268,7 +268,7 @@ class ClosedForms:
         stream, order = self._large, self.order
 
         def plateaus() -> tuple[Regime, ...]:
-            at = checked_far_point(stream, order)  # first: it may be that there are none
+            checked_far_point(stream, order)  # first: it may be that there are none
             found = self.pieces
             smallest = Quasi.constant(max(stream.line_bytes[r.name] for r in found)) if found else Quasi.constant(0)
             rows: list[Regime] = []
@@ -292,9 +292,9 @@ class ClosedForms:
                     lines = tuple(c.lines(hits) for c in counters)
                     total = self._lines_bytes(stream, lines, convention, {}, self._assumes(stream, self._least))
                 exact = total.total
-                whole = _far_value(exact, at, stream, order)
-                value = exact.single if last and exact.single is not None else order.leading(whole)
-                row = Regime(start, value, last and exact.single is not None, exact)
+                whole = exact.single if last else None
+                value = order.leading(_far_value(exact, stream, order)) if whole is None else whole
+                row = Regime(start, value, whole is not None, exact)
                 if not rows or order.leading(rows[-1].bytes) != order.leading(row.bytes):
                     if rows and low is not None and order.key(low) < order.key(start):
                         ended = rows[-1]
@@ -393,12 +393,7 @@ def _form(count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi
     return closed_form(count, stream.context, meaning, assumes)
 
 
-def _far_value(form: Cases, at: Any, stream: Stream, order: Growth) -> Quasi:
+def _far_value(form: Cases, stream: Stream, order: Growth) -> Quasi:
     """The case of a closed form that holds for all large sizes."""
-    env = {name: ((1 << 16) if name in order.tiles else (1 << 40)) for name in stream.sizes.symbols} | dict(
-        stream.sizes.numbers
-    )
-    for case in form.cases:
-        if case.holds(env):
-            return case.value
-    return Quasi.constant(0)
+    env = {n: (1 << 16) if n in order.tiles else (1 << 40) for n in stream.sizes.symbols} | dict(stream.sizes.numbers)
+    return next((case.value for case in form.cases if case.holds(env)), Quasi.constant(0))

@@ -64,10 +64,11 @@ def _runs(points: frozenset[Point]) -> Iterator[tuple[Point, Point, int]]:
 def _by_rows(points: frozenset[Point]) -> Iterator[Any]:
     if any(len(p) != 2 for p in points):
         return
-    for step, start, length in _runs(points):
+    runs = list(_runs(points))
+    for step, start, length in runs:
         yield from (
             sympy.sqrt(2 * (length + other))
-            for same, at, other in (*_runs(points), *((step, p, 0) for p in points))
+            for same, at, other in (*runs, *((step, p, 0) for p in points))
             if same == step and len(echelon([step, tuple(y - x for x, y in zip(start, at, strict=True))])) == 2
         )
 

@@ -25,7 +25,8 @@ Let Y = |F| + |R| + 5 x. A pair of R with l = sqrt((Y - 1) / 12) triples or fewe
 more than what (Y / 3)^(3/2) loses). Else, were |E| > (Y / 3)^(3/2), half of the exponent would be at most
 9 x |F| / (sqrt(Y - 1) Y^(3/2)): a contradiction from Y = 4 on (docs/proofs.md). Below 4 there is one triple.
 
-A pair of the x is finished and used in the same stretch, and each is finished once: each counts as FINISHED arrivals.
+Where every operand is the last version of its element, and all updates of an element are one chain (`_final`), a pair
+of the x is finished and used in the same stretch. Each is finished once in a run: it counts as FINISHED arrivals.
 """
 
 from __future__ import annotations

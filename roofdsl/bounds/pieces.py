@@ -115,11 +115,6 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
     return Piece((statement.name,), statement.loops, plain, size, tuple(slots), objects, tuple(made), chains)
 
 
-def _few(flow: Flow, values: Any, top: int) -> bool:
-    """Whether there are fewer values than executions, by their degree."""
-    return degree(flow, count(flow, values)) < top
-
-
 def _candidate(statement: Statement, read: Read) -> _Candidate | None:
     n = len(statement.loops)
     step = _step(statement, read)

@@ -138,10 +138,6 @@ class Step:
     high: Quasi
     pieces: frozenset[int]  # id() of the domains of the distance pieces that lie in it
 
-    @property
-    def is_point(self) -> bool:
-        return self.low == self.high
-
 
 def steps(reuses: tuple[ArrayReuse, ...], sizes: Sizes, order: Growth) -> list[Step]:
     """The steps of Q(Z) from the smallest cache up. Raises CannotCount where a distance has no bound."""

@@ -62,10 +62,6 @@ class Stream:
     line_bytes: Mapping[str, int]
     rows_aligned: tuple[str, ...]
 
-    @property
-    def parameter_text(self) -> str:
-        return f"[{', '.join(self.sizes.parameter_names())}]"
-
 
 def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> Stream:
     """The access stream of `kernel` (directives applied) with some parameters as `numbers`.

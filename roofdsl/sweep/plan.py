@@ -6,10 +6,10 @@ exact ones. A point at which a form is not known to be exact is left to `predict
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Any, TypeVar
 
 from roofdsl.analysis.operations import work_at
 from roofdsl.analysis.setting import check_cache
@@ -29,6 +29,9 @@ from roofdsl.sweep.rounding import Term, ordered, quotient, ratio, total_time, w
 
 SAME = Fraction(9, 10)
 """Terms that are at least so large, relatively, are named with the largest (rule 15)."""
+
+
+T = TypeVar("T")
 
 
 class Values(Record):
@@ -261,26 +264,17 @@ class Plan:
 
     def values(self, columns: Mapping[str, Any], count: int, *, try_cache: bool) -> Values:
         """The predictions at `count` points; `columns` are arrays of int64 or Python integers."""
-        try:
-            return self._values(Points(columns, count), columns, try_cache=try_cache)
-        except TooLarge:
-            return self._values(Points(columns, count, exact=True), columns, try_cache=try_cache)
+        return _exactly(lambda points: self._values(points, columns, try_cache=try_cache), columns, count)
 
     def operations(self, columns: Mapping[str, Any], count: int) -> Any:
         """W, which has a form."""
         assert self.work is not None
-        try:
-            return self.work.values(Points(columns, count))
-        except TooLarge:
-            return self.work.values(Points(columns, count, exact=True))
+        return _exactly(self.work.values, columns, count)
 
     def touched(self, columns: Mapping[str, Any], count: int) -> Any:
         """Bytes of distinct elements touched."""
         assert self.footprint is not None
-        try:
-            return self.footprint.values(Points(columns, count))
-        except TooLarge:
-            return self.footprint.values(Points(columns, count, exact=True))
+        return _exactly(self.footprint.values, columns, count)
 
     def counts(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Counts:
         """The exact integers at the points. Raises TooLarge."""
@@ -336,6 +330,14 @@ class Plan:
             top = combined([(known.values(points), below // branch.below)], points)
             found = top if found is None else np.maximum(found, top)
         return "compute", found, below
+
+
+def _exactly(compute: Callable[[Points], T], columns: Mapping[str, Any], count: int) -> T:
+    """What `compute` gives at the points, in whole numbers of any size where machine words are too small."""
+    try:
+        return compute(Points(columns, count))
+    except TooLarge:
+        return compute(Points(columns, count, exact=True))
 
 
 def _asked(machine: Machine, names: Sequence[str]) -> list[ComputeCeiling | BandwidthCeiling]:
