@@ -1,7 +1,8 @@
 """Hooks of the documentation site: what is generated from the program itself.
 
 reference.md is what every command prints for --help. In gallery.md each `roofdsl plot ... -o gallery/NAME.svg` is run,
-and its figure put below it, so that the gallery shows what the program draws now. index.md is the README.
+and its figure put below it, so that the gallery shows what the program draws now. index.md is the README. Each tutorial
+is a page: its text, its code, and its answers to fold out.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ def on_files(files: Files, config: Any) -> Files:
     """Adds the pages and figures that are generated."""
     files.append(File.generated(config, "index.md", content=_readme()))
     files.append(File.generated(config, "reference.md", content="\n".join(_reference())))
+    files.append(File.generated(config, "tutorials/index.md", content=_tutorials()))
+    for path in sorted((ROOT / "tutorials").glob("*.py")):
+        page = tutorial_page(path.read_text(encoding="utf-8"), path.name)
+        files.append(File.generated(config, f"tutorials/{path.stem}.md", content=page))
     gallery = (Path(config["docs_dir"]) / "gallery.md").read_text(encoding="utf-8")
     for found in GALLERY.finditer(gallery):
         out = Path(_made.name) / Path(found["path"]).name
@@ -47,7 +52,30 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def _readme() -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.sub(r"\(docs/([^)]*)\)", r"(\1)", text)
+    return re.sub(r"\(docs/([^)]*)\)", r"(\1)", text).replace("(tutorials/README.md)", "(tutorials/index.md)")
+
+
+def _tutorials() -> str:
+    """The index of the tutorials, with links to their pages."""
+    text = (ROOT / "tutorials/README.md").read_text(encoding="utf-8")
+    return re.sub(r"\[(\w+)\.py]\(\1\.py\)", r"[\1](\1.md)", text)
+
+
+def tutorial_page(source: str, name: str) -> str:
+    """A notebook in percent format as a page: cells of text as they are, cells of code in fences; inside `<details>` is
+    Markdown, so that answers fold out."""
+    parts = []
+    for cell in re.split(r"^# %%", source, flags=re.MULTILINE)[1:]:
+        head, _, body = cell.partition("\n")
+        if head.strip() == "[markdown]":
+            parts.append("\n".join(re.sub(r"^# ?", "", line) for line in body.strip("\n").splitlines()))
+        elif body.strip():
+            parts.append(f"```python\n{body.strip()}\n```")
+    first, *rest = parts
+    run = f"Run it with `python tutorials/{name}`, or open it as a notebook ([how](index.md))."
+    page = "\n\n".join([first, run, *rest])
+    page = page.replace("<details>", "<details markdown>").replace("](../docs/", "](../")
+    return re.sub(r"\]\((\w+)\.py\)", r"](\1.md)", page) + "\n"
 
 
 def _reference() -> Iterator[str]:

@@ -23,7 +23,7 @@ from benchmarks import (
 from roofdsl.lang.diagnostics import CommandError, InputError
 
 PARTS = ("derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading")
-APART = ("validation", "trust", "misses")
+APART = ("validation", "trust", "misses", "plateaus")
 """Parts that run only where they are named, and write a report of their own."""
 
 
@@ -41,15 +41,18 @@ def main() -> None:
         "--kernel", action="append", help="derivations, every-cache, validation, misses: only this kernel (repeatable)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=inf, help="validation, trust, misses: begin no more kernels after it"
+        "--seconds",
+        type=float,
+        default=inf,
+        help="validation, trust, misses, plateaus: begin no more kernels after it",
     )
     parser.add_argument(
         "--keep",
         type=Path,
-        help="misses: results go to this file at once, validation: to this folder; those in it are taken up",
+        help="misses, plateaus: results go to this file at once, validation: to this folder; those in it are taken up",
     )
-    parser.add_argument("--random-kernels", type=int, default=1000, help="trust: compared with brute force")
-    parser.add_argument("--seed", type=int, default=100_000, help="trust: of the first of them")
+    parser.add_argument("--random-kernels", type=int, default=1000, help="trust, plateaus: compared with brute force")
+    parser.add_argument("--seed", type=int, default=100_000, help="trust, plateaus: of the first of them")
     parser.add_argument("--imports", action="store_true", help="with startup: the dearest imports of predict")
     options = parser.parse_args()
     known = (*PARTS, *APART)
@@ -96,6 +99,11 @@ def main() -> None:
         from benchmarks import trust
 
         print(f"wrote {trust.write(options.random_kernels, options.seed, options.seconds, before)}")
+    if "plateaus" in parts:
+        from benchmarks import plateaus
+
+        searched = plateaus.search(options.random_kernels, options.seed, options.seconds, options.keep)
+        print(f"wrote {plateaus.write(searched, before)}")
     if "misses" in parts:
         from benchmarks import polybench_misses
 

@@ -318,7 +318,7 @@ def draw_errors(cases: Sequence[Case], path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from roofdsl.plot.board import INK, OKABE_ITO
+    from roofdsl.plot.look import INK, OKABE_ITO
 
     with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = Figure(figsize=(8.0, 4.8), dpi=100)

@@ -15,7 +15,6 @@ A run above the roof is made REPEATS times more at once. All of these are in the
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -34,6 +33,7 @@ from roofdsl.machine.model import BandwidthCeiling, Machine
 from roofdsl.measure.characterize_cpu import Buffers, characterize_cpu, run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
+from roofdsl.measure.others import Others
 from roofdsl.measure.results import Measurement, save
 from roofdsl.measure.sweep import Counts, bandwidth
 from roofdsl.measure.team import FULL
@@ -218,7 +218,7 @@ class _Session:
         before = self.streams.bytes_per_s() if in_memory else 0.0
         others = Others()
         (run,) = measure_runs([Run(kernel, sizes, "loops")], How(budget_s=1.0))
-        busy = others.cores()
+        busy = others.cores() or 0.0
         return _Try(run, busy, before, self.streams.bytes_per_s() if in_memory else 0.0)
 
     def _noted(self, done: _Try, repeat: int) -> Measurement:
@@ -259,31 +259,6 @@ def _told(found: Sequence[_Found]) -> str:
     if found[1:]:
         text += f"; again: {', '.join(f'{f.fair_ratio:.2f}' for f in found[1:])}"
     return text
-
-
-class Others:
-    """Processor time that other programs take, from now on."""
-
-    def __init__(self) -> None:
-        self.begun, self.before = time.monotonic(), self._seconds()
-
-    @staticmethod
-    def _seconds() -> float:
-        """Seconds that all cores were busy, less those of this process; 0 where the system does not tell."""
-        try:
-            with open("/proc/stat", encoding="ascii") as file:
-                user, nice, system, _, _, irq, softirq, steal = (int(x) for x in file.readline().split()[1:9])
-        except (OSError, ValueError):
-            return 0.0
-        own = os.times()
-        ticks = os.sysconf("SC_CLK_TCK")
-        return (user + nice + system + irq + softirq + steal) / ticks - own.user - own.system
-
-    def cores(self) -> float:
-        """How many cores they kept busy; the kernel counts in ticks of some 10 ms, so never more than there are."""
-        taken = time.monotonic() - self.begun
-        busy = max(0.0, self._seconds() - self.before) / taken if taken else 0.0
-        return min(busy, float(os.cpu_count() or 1))
 
 
 def ceilings_beside(machine: Machine) -> tuple[str, ...]:

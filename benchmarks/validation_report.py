@@ -308,7 +308,7 @@ def draw(report: Report, path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from roofdsl.plot.roofline import INK, OKABE_ITO
+    from roofdsl.plot.look import INK, OKABE_ITO
 
     with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = Figure(figsize=(8.8, 4.8), dpi=100)

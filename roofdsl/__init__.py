@@ -1,7 +1,12 @@
 """roofdsl: exact work, traffic and intensity of loop kernels, and the roofline they live under."""
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing takes ten times as long as all else here
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 

@@ -27,3 +27,38 @@ def test_the_pages_have_examples() -> None:
 def test_examples_are_what_is_printed(page: str, line: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(line)) == 0, page
     assert capsys.readouterr().out.rstrip() == printed
+
+
+GLOSSARY = re.findall(r"```sh\nroofdsl (.*?)\n```", (DOCS / "glossary.md").read_text(), re.S)
+
+
+def test_the_glossary_has_the_words_of_the_field() -> None:
+    """In alphabetical order, each with a definition of a few lines and a command."""
+    text = (DOCS / "glossary.md").read_text()
+    words = re.findall(r"^### (.*)$", text, re.MULTILINE)
+    assert words == sorted(words, key=str.lower)
+    for word in ("Arithmetic intensity", "Operational intensity", "Working set", "Machine balance", "Ridge point",
+                 "Layer condition", "Reuse distance", "Compulsory traffic", "Write-allocate", "Speed of light",
+                 "Cache line", "Sector", "Roofline", "Ceiling", "Occupancy"):  # fmt: skip
+        assert word in words
+    entries = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    for entry in entries:
+        definition = entry.split("\n", 1)[1].split("```")[0].strip()
+        assert 1 <= len(definition.splitlines()) <= 5, entry
+        assert "```sh\nroofdsl " in entry or definition.startswith("See ["), entry
+
+
+@pytest.mark.parametrize("line", GLOSSARY)
+def test_commands_of_the_glossary_run(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(shlex.split(line)) == 0, capsys.readouterr().err
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """The pages of docs/ and the tutorials, each once."""
+    listed = re.findall(r": ([\w/]+)\.md$", (DOCS.parent / ".ci/mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [p.stem for p in DOCS.glob("*.md")] + ["index", "reference", "tutorials/index"]
+    pages += [f"tutorials/{p.stem}" for p in (DOCS.parent / "tutorials").glob("*.py")]
+    assert sorted(listed) == sorted(pages)

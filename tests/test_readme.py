@@ -22,7 +22,7 @@ def test_ci_finds_both_commands() -> None:
         result = subprocess.run(
             ["bash", "-c", f"{function}\ncommand_of {name}"], capture_output=True, text=True, cwd=ROOT, check=True
         )
-        assert result.stdout.startswith("python3.11 -m venv .venv && ")
+        assert result.stdout.startswith("python3 -m venv .venv && ")
         assert result.stdout.endswith(f"{last}\n")
         assert result.stdout.count("\n") == 1
 

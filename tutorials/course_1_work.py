@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 1. What is W?
 #
-# A kernel does arithmetic. Before asking how fast it can be, count what it has to do: the work W, the number of
-# floating-point operations as a function of the sizes. This notebook counts by hand, lets the program count,
-# and looks at where the two could disagree. About 15 minutes; nothing is measured yet.
+# Before you ask how fast a kernel can be, count what it has to do. The work W is the number of floating-point
+# operations, as a function of the sizes. In this notebook you count by hand, let roofdsl count, and see where the
+# two could disagree. It takes about 15 minutes; nothing is measured yet.
 
 # %%
 from fractions import Fraction
@@ -15,7 +15,7 @@ from roofdsl.api import derive, kernel
 # %% [markdown]
 # ## One loop
 #
-# A kernel is written as one writes its loops. What is read and written is declared first.
+# A kernel first declares which data it reads and writes. The loops follow, as you would write them in Python.
 
 # %%
 triad = kernel("""
@@ -27,7 +27,8 @@ kernel triad(n):
 """)
 
 # %% [markdown]
-# Each turn of the loop has one multiplication and one addition, and there are n turns. So W = 2 n. Ask:
+# Each iteration has one multiplication and one addition, and there are n iterations. So W = 2 n. Let roofdsl
+# derive it:
 
 # %%
 d = derive(triad)
@@ -37,8 +38,8 @@ assert d.work.total.expr == "2*n"
 # %% [markdown]
 # ## Two loops, and a triangle
 #
-# A matrix times a vector has n rows of n products and sums. A triangular solve has rows of 0, 1, 2, ... n - 1:
-# what is the sum of that? Write your answer down before you run the next cell.
+# A matrix-vector product has n rows with n products and n sums each. A triangular solve has rows of length 0, 1,
+# 2, ... n - 1. What is their sum? Write your answer down before you run the next cell.
 
 # %%
 gemv = derive("gemv")
@@ -47,7 +48,8 @@ print("gemv: W =", gemv.work.total.expr)
 print("trsv: W =", trsv.work.total.expr)
 
 # %% [markdown]
-# The triangular solve is n**2: about half of what the full matrix takes, plus n divisions. The classes say so:
+# The triangular solve takes n**2 operations: about half of what the full matrix takes, plus n divisions. The
+# counts by class show it:
 
 # %%
 for name, count in trsv.work.by_class.items():
@@ -57,10 +59,10 @@ for name, count in trsv.work.by_class.items():
 # %% [markdown]
 # ## Not every operation is equal
 #
-# Processors can fuse a product with the sum it goes into: one instruction, two operations. How many operations
-# of a kernel can be fused decides later which part of the peak it can reach. In a matrix product all of them
-# can; in the same loops over (min, +), which find shortest paths, none: there is no product, and a minimum does
-# not fuse.
+# A processor can fuse a product with the sum that it goes into: one instruction, two operations. The number of
+# fused pairs later decides which part of the peak a kernel can reach. In a matrix product, all operations can be
+# fused. The same loops over (min, +) find shortest paths, and there nothing fuses: there is no product, and a
+# minimum does not fuse.
 
 # %%
 product = derive("matmul", n=100)
@@ -73,7 +75,7 @@ assert product.work.fused_pairs.value == 100**3 and paths.work.fused_pairs.value
 # %% [markdown]
 # ## Check it
 #
-# A formula that nobody checked is a rumour. At a small size count in a loop of your own:
+# Check every formula before you trust it. For a small size, count in a loop of your own:
 
 # %%
 n = 7
@@ -88,7 +90,7 @@ assert derive("trsv", n=n).work.total.value == by_hand
 # %% [markdown]
 # ## How work grows
 #
-# On logarithmic axes a power is a straight line, and its exponent the slope.
+# On logarithmic axes a power law is a straight line. Its slope is the exponent.
 
 # %%
 sizes = [2**k for k in range(4, 13)]
@@ -104,10 +106,38 @@ axes.grid(alpha=0.3)
 figure.savefig("course_1_work.png", dpi=110)
 
 # %% [markdown]
+# ## Check yourself
+#
+# How many operations does the dot product of two vectors of n numbers take?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# `2 n`: a product and an addition for each of the n elements. The first addition counts too, because the sum
+# starts from the old value of `s`.
+#
+# </details>
+#
+# By how much does W of the matrix product grow if n doubles?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# By a factor of 8. W is 2 n**3: the result has n**2 elements, and each is a dot product of length n.
+#
+# </details>
+
+# %%
+# The answers, checked.
+assert derive("dot_f64", n=1000).work.total.value == 2 * 1000
+assert derive("matmul", n=200).work.total.value == 8 * derive("matmul", n=100).work.total.value
+print("checked")
+
+# %% [markdown]
 # ## To do
 #
 # - Write the 5-point stencil as a kernel, and predict its W before you derive it.
-# - What is W of `x**3`? Derive a loop over it, and read in `docs/language.md` why.
-# - `roofdsl exercise list` has a unit on this: `roofdsl exercise show polynomial`.
+# - What is W of `x**3`? Derive a loop over it, and find the reason in `docs/language.md`.
+# - `roofdsl exercise list` has a unit on this topic: `roofdsl exercise show polynomial`.
 #
 # Next: `course_2_bytes.py`.

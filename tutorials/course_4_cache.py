@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 4. Locality, and Q(Z)
 #
-# A cache does not hold everything. How many bytes have to be moved then depends on its size Z, and on the order
-# of the loops: on how much else is touched between one use of a datum and the next. About 20 minutes.
+# A cache does not hold everything. How many bytes move depends on its size Z and on the order of the loops: on how
+# much other data is touched between two uses of a datum. This notebook takes about 20 minutes.
 
 # %%
 from random import Random
@@ -13,33 +13,33 @@ from roofdsl.api import derive, kernel, traffic_at, traffic_figure
 # ## Reuse distance
 #
 # In `for i: for j: for k: C[i, j] += A[i, k] * B[k, j]` every element of B is used n times, once for each i.
-# Between two uses the whole of B goes by. A cache that drops what was not used for longest (LRU) keeps the
-# element only if all that fits. An element of A comes back for the next j: in between, one row of A and one
-# column of B. An element of C comes back at once.
+# Between two uses, the loops touch all of B. An LRU cache evicts the least recently used data, so it keeps the
+# element only if all of B fits. An element of A is used again for the next j, after one row of A and one column of
+# B. An element of C is used again immediately.
 #
-# So there are three distances, about 3, 2 n and n**2 elements, and a cache that reaches one more of them saves
-# n**3 loads. That is all there is to the staircase:
+# So there are three reuse distances: about 3, 2 n and n**2 elements. A cache that covers one more of them saves
+# n**3 loads. This is the whole staircase:
 
 # %%
-d = derive("matmul")
+d = derive("matmul_ijk", traffic="once")
 for plateau in d.plateaus:
     print(f"from Z = {plateau.from_bytes!s:8} bytes: Q is about {plateau.bytes}")
 
 # %%
-figure = traffic_figure("matmul", n=64, path="course_4_staircase.png")
+figure = traffic_figure("matmul_ijk", traffic="once", n=64, path="course_4_staircase.png")
 
 # %% [markdown]
-# The grey bars are the closed forms, the blue line is every step of Q(Z) at n = 64, and the circles are a
-# simulation of each access. They had better agree.
+# The gray bars are the closed forms, the blue line is every step of Q(Z) at n = 64, and the circles are a
+# simulation of each access. All three should agree.
 #
-# ## Do not believe it: count
+# ## Count it yourself
 #
-# An LRU cache takes ten lines to write. Here is one, on the same accesses in the same order.
+# An LRU cache takes ten lines of code. Here is one, on the same accesses in the same order.
 
 
 # %%
 def lru_loads(n: int, elements: int) -> int:
-    """Elements that come in, for C[i, j] += A[i, k] * B[k, j] in the order i, j, k and a cache of that many."""
+    """The number of elements that such an LRU cache loads, for C[i, j] += A[i, k] * B[k, j] in the order i, j, k."""
     held: dict[tuple[str, int, int], None] = {}
     loads = 0
     for i in range(n):
@@ -59,13 +59,13 @@ def lru_loads(n: int, elements: int) -> int:
 random = Random(1)
 for _ in range(5):
     n, elements = random.randint(3, 9), random.randint(1, 90)
-    derived = traffic_at("matmul", 8 * elements, traffic="load_store", n=n).loads_bytes
+    derived = traffic_at("matmul_ijk", 8 * elements, traffic="load_store", n=n).loads_bytes
     mine = lru_loads(n, elements)
     print(f"n = {n}, Z = {8 * elements:3} B: {mine} elements loaded, derived {derived // 8}")
     assert 8 * mine == derived
 
 # %% [markdown]
-# Not nearly: exactly, for every n and Z. As a closed form in both:
+# They agree exactly, for every n and Z. roofdsl can also derive Q as a closed form in both:
 
 # %%
 anything = derive("gemv", cache="Z")
@@ -74,7 +74,8 @@ print("gemv, any n and Z:", anything.any_cache.bytes)
 # %% [markdown]
 # ## Order matters
 #
-# The same work, the same data, the loops i, k, j. Which element comes back at once now, and which has to wait?
+# Take the same work on the same data, with the loops in the order i, k, j. Which element is used again immediately
+# now, and which has to wait?
 
 # %%
 ikj = kernel("""
@@ -84,19 +85,49 @@ kernel ikj(n):
     for i in range(n), k in range(n), j in range(n):
         C[i, j] += A[i, k] * B[k, j]
 """)
-for name, source in (("i, j, k", "matmul"), ("i, k, j", ikj)):
-    by_element = traffic_at(source, "32 KiB", n=200, traffic="load_store").bytes
-    by_line = traffic_at(source, "32 KiB", line=64, n=200, traffic="load_store").bytes
+for name, source in (("i, j, k", "matmul_ijk"), ("i, k, j", ikj)):
+    by_element = traffic_at(source, "8 KiB", n=200, traffic="load_store").bytes
+    by_line = traffic_at(source, "8 KiB", line=64, n=200, traffic="load_store").bytes
     print(f"{name}: {by_element / 1e6:6.1f} MB by elements, {by_line / 1e6:6.1f} MB by lines of 64 B")
 
 # %% [markdown]
-# Memory is moved in lines of 8 numbers. Down a column of B each of them brings 7 that nobody asked for, unless
-# they are still there for the next j.
+# By elements, both orders move the same bytes. By lines of 8 numbers, i, j, k moves almost 9 times as many. It
+# walks down a column of B, and each line brings 7 numbers that this column does not need. They would help for the
+# next j, but n lines of 64 B do not fit into 8 KiB.
+
+# %% [markdown]
+# ## Check yourself
+#
+# A cache holds every datum of a matrix product. How many bytes does a larger cache save?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# None. Each datum already moves only once. This is the compulsory traffic, the last plateau.
+#
+# </details>
+#
+# Does a cache of 32 KiB hold a row of 5000 numbers of 8 bytes?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# No. The row has 40,000 bytes, and 32 KiB are 32,768. A reuse that needs a whole row misses.
+#
+# </details>
+
+# %%
+# The answers, checked.
+whole = 3 * 8 * 50**2
+assert traffic_at("matmul", whole, n=50).bytes == traffic_at("matmul", 10 * whole, n=50).bytes
+assert 5000 * 8 > 32 * 1024
+print("checked")
 
 # %% [markdown]
 # ## To do
 #
-# - How large must a cache be for the 5-point stencil to load every point once? Guess, then `roofdsl derive jacobi2d`.
+# - How large must a cache be for the 5-point stencil to load every point once? Guess, then run `roofdsl derive
+#   jacobi2d`.
 # - `roofdsl simulate matmul --set n=300 --cache 32KiB --line 64B --ways 8`: what do 8 ways change?
 # - `roofdsl exercise show stencil-rows`.
 #

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 5. Blocking
 #
-# The staircase of notebook 4 has a long step: from a cache of three rows up to one that holds all of B, a
-# larger cache does nothing. Blocking brings that step down to where our cache is. About 20 minutes.
+# The staircase of notebook 4 has a long plateau: between a cache that holds about two rows and one that holds all
+# of B, a larger cache saves nothing. Blocking moves the next step down to the size of our cache. This notebook
+# takes about 20 minutes.
 
 # %%
 from matplotlib.figure import Figure
@@ -12,9 +13,9 @@ from roofdsl.api import derive, kernel, machine, predict, roofline, traffic_at
 # %% [markdown]
 # ## Tiles
 #
-# Cut the matrices into tiles of b x b. Three of them fit into a cache of 24 b**2 bytes, and the product of two
-# tiles does 2 b**3 operations on them: b/12 operations for each byte. A tile loop is one line of the language,
-# and is checked: from the dependences, the program proves that the result stays the same.
+# Cut the matrices into tiles of b x b. Three tiles fit into a cache of 24 b**2 bytes, and the product of two tiles
+# does 2 b**3 operations on them: b/12 operations per byte. In the language, tiling is a single line. roofdsl
+# proves from the dependences that the result stays the same.
 
 # %%
 tiled = kernel("""
@@ -31,14 +32,14 @@ for plateau in derive(tiled).plateaus:
     print(f"from Z = {plateau.from_bytes!s:12} bytes: Q is about {plateau.bytes}")
 
 # %% [markdown]
-# Both n and b are symbols here. Read it from below: a cache of about four tiles, 32 b**2 bytes, moves 16 n**3 /
-# b; one of a single tile and little more, 8 b**2 bytes, moves 24 n**3 / b.
+# Both n and b are symbolic here. Read the table from the bottom: a cache of about four tiles, 32 b**2 bytes, moves
+# 16 n**3 / b; one of slightly more than a single tile, 8 b**2 bytes, moves 24 n**3 / b.
 #
 # ## How large?
 #
-# The rule of thumb is that three tiles have to fit. A cache of 8 KiB holds three of side 18. It also holds one
-# of side 30, with room for some rows. Smaller tiles that stay altogether, or larger ones of which only one
-# stays? Compare 16/15 with 24/30 before you look.
+# By a rule of thumb, three tiles must fit. A cache of 8 KiB holds three tiles of side 18. It also holds one tile
+# of side 30, with room for a few rows. Is it better to keep several smaller tiles, or one larger tile? Compare
+# 16/15 with 24/30 before you look.
 
 # %%
 n = 240
@@ -67,14 +68,14 @@ figure.savefig("course_5_tiles.png", dpi=110)
 assert best == 30
 
 # %% [markdown]
-# The larger tiles win: 24/30 is less than 16/15. The rule of thumb is not the optimum, and the closed forms
-# said so before anything was run. And a tile that does not fit any more loses nearly everything: at 40 the
-# traffic is back where it was without tiles.
+# The larger tile wins: 24/30 is less than 16/15. The rule of thumb is not optimal, and the closed forms show this
+# before you run anything. A tile that no longer fits loses almost everything: at 40 the traffic is the same as
+# without tiles.
 
 # %% [markdown]
-# ## What it buys
+# ## What blocking gains
 #
-# On a machine whose caches are stated, a prediction takes Q at the last of them.
+# If a machine states its caches, a prediction takes Q at the last of them.
 
 # %%
 laptop = machine("""
@@ -91,10 +92,39 @@ print(
 assert after.expected_s < before.expected_s
 
 # %% [markdown]
+# ## Check yourself
+#
+# Three tiles of b x b numbers of 8 bytes must fit into 8 KiB. How large may b be?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 18: 3 x 8 x 18**2 = 7,776 bytes, and 19 would take 8,664. The text above shows why a larger tile is still better.
+#
+# </details>
+#
+# The tiled product has the same W as the plain one. What does tiling change, then?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# Q, and with it the intensity: the point moves to the right under the same roof.
+#
+# </details>
+
+# %%
+# The answers, checked.
+assert 3 * 8 * 18**2 <= 8 * 1024 < 3 * 8 * 19**2
+assert after.work == before.work
+assert after.intensity > before.intensity
+print("checked")
+
+# %% [markdown]
 # ## To do
 #
 # - Leave `k` untiled (`tile i, j by b`). What has to fit now, and is the best side larger or smaller?
-# - How little could anyone move? `roofdsl bound matmul` gives a number that no order of the loops can beat.
+# - What is the minimum that any order must move? `roofdsl bound matmul` gives a number that no order of the loops
+#   can beat.
 # - `roofdsl exercise show write-blocked`.
 #
 # Next: `course_6_ceilings.py`.

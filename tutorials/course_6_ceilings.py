@@ -1,8 +1,9 @@
 # %% [markdown]
-# # 6. Ceilings: when the peak is not yours
+# # 6. Ceilings: when you cannot reach the peak
 #
-# The peak of a data sheet is that of one kind of instruction. A code that does not consist of it has a lower
-# ceiling, and knowing which one saves weeks. About 15 minutes.
+# The peak in a data sheet holds for one kind of instruction. Code with other instructions has a lower ceiling. If
+# you know it, you do not spend weeks on tuning toward a peak that is out of reach. This notebook takes about 15
+# minutes.
 
 # %%
 from fractions import Fraction
@@ -10,11 +11,11 @@ from fractions import Fraction
 from roofdsl.api import kernel, machine, predict, roofline
 
 # %% [markdown]
-# ## Fused, and not
+# ## Fused and unfused operations
 #
-# With F fused pairs and N other operations a code issues F + N instructions and does 2 F + N operations. If
-# alpha is the fused share of the instructions, it reaches (1 + alpha) / 2 of the peak. At alpha = 60 % that is
-# 80 %, and no tuning gets the rest.
+# Code with F fused pairs and N other operations issues F + N instructions and does 2 F + N operations. If alpha is
+# the fused share of the instructions, the code can reach (1 + alpha) / 2 of the peak. At alpha = 60 % this is 80
+# %, and no tuning gains the rest.
 
 # %%
 gpu = machine("v100_deck")
@@ -39,13 +40,13 @@ for name, source in (("horner", horner), ("sums", sums), ("minplus", "minplus"))
     print(f"{name:8} alpha = {float(p.fma_fraction or 0):.2f}, ceiling {float(p.peak_fraction):.2f} of the peak")
 
 # %% [markdown]
-# Horner's rule is all pairs. Factors of sums have none: each product takes two sums, and no sum takes a
-# product.
+# Horner's rule consists of fused pairs only. The product of sums has none: each product takes two sums, and no sum
+# takes a product.
 #
 # ## Shortest paths
 #
-# Replace + by min and * by + in a matrix product and it finds shortest paths. The loops, the bytes and the
-# number of operations are the same, and the speed is not:
+# Replace + by min and * by + in a matrix product, and it computes shortest paths. The loops, the bytes and the
+# number of operations are the same, but the speed is not:
 
 # %%
 product, paths = predict("matmul", gpu, n=400), predict("minplus", gpu, n=400)
@@ -54,14 +55,14 @@ assert product.work == paths.work and product.rate_per_s == 2 * paths.rate_per_s
 roofline(product, paths, path="course_6_semiring.png")
 
 # %% [markdown]
-# Whoever promises the peak for a semiring promises a factor of two too much. On machines whose minimum runs at
-# a rate of its own (`peak f64 min ...`) it is another factor, and `roofdsl characterize` measures which.
+# A prediction that assumes the peak for this semiring is too high by a factor of two. On machines whose minimum
+# has a rate of its own (`peak f64 min ...`) the factor differs; `roofdsl characterize` measures it.
 
 # %% [markdown]
 # ## Divisions
 #
-# A division may cost as much as eight products. One operation in nine is then two thirds of the time, since the
-# other eight are fused:
+# A division may cost as much as eight products. If one operation in nine is a division, it takes two thirds of the
+# time, because the other eight are fused:
 
 # %%
 one_in_nine = kernel("""
@@ -79,13 +80,47 @@ assert share["div"] == Fraction(2, 3)
 print("assumed:", *p.assumptions, sep="\n  ")
 
 # %% [markdown]
-# The cost was assumed, and the output says so: this machine states no rate for divisions. An assumption that
+# The cost is an assumption, and the output says so: this machine states no rate for divisions. An assumption that
 # decides the answer is worth a measurement.
+
+# %% [markdown]
+# ## Check yourself
+#
+# A loop does one fused multiply-add and one addition for each element. Which part of the peak can it reach?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 3/4. The two instructions do 3 operations. Two fused instructions would do 4 in the same time.
+#
+# </details>
+#
+# One of 9 instructions belongs to a class with cost 8. Which part of the time does it take?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 8/16, one half: the one takes 8 units of time, and the other eight take one each.
+#
+# </details>
+
+# %%
+# The answers, checked.
+fused_and_added = kernel("""
+kernel fused_and_added(n):
+    in x: f64[n]
+    out y: f64[n]
+    for i in range(n):
+        let t = x[i]
+        y[i] = (t * t + t) + t
+""")
+assert predict(fused_and_added, gpu, n=10**6).peak_fraction == Fraction(3, 4)
+print("checked")
 
 # %% [markdown]
 # ## To do
 #
-# - Turn the division into a product with a reciprocal that is computed once, outside the loop. What does it buy?
-# - On a machine with `pipes separate add mul` the ceiling is another one: `roofdsl exercise show opteron-balance`.
+# - Replace the division by a product with a reciprocal that is computed once, outside the loop. What do you gain?
+# - A machine with `pipes separate add mul` has a different ceiling: `roofdsl exercise show opteron-balance`.
 #
 # Next: `course_7_measure.py`.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 7. Your own machine
 #
-# Everything so far was on paper. Now the paper is held against the computer you are sitting at: its ceilings
-# are measured, kernels are predicted by them, generated from the same text, verified, timed, and drawn under
-# the roof. The first cell takes about half a minute; close what else is running.
+# So far, everything was on paper. Now you compare it with your own computer. roofdsl measures its ceilings,
+# predicts kernels, generates code from the same source, verifies and times it, and draws the results under the
+# roof. The first cell takes about half a minute. Close all other programs.
 
 # %%
 from roofdsl.api import compare, measure, roofline
@@ -16,17 +16,16 @@ lines = machine_text(found).splitlines()
 print("\n".join(line for line in lines if line.lstrip().startswith(("peak f64", "cache", "memory"))))
 
 # %% [markdown]
-# That is a machine as in notebook 3, and every number says how it was found. Which caches were seen in the
-# curve of bandwidth over working sets, and where did the system report another size? In a virtual machine it
-# often does.
+# This is a machine as in notebook 3, and every number states how it was measured. Which caches appear in the curve
+# of bandwidth over working set? Where does the system report another size? In a virtual machine it often does.
 #
 # ## Predict first
 #
-# For each of these, write down what will bound it, and how near to the prediction it will come:
+# For each of these kernels, write down what will bound it, and how close it will come to the prediction:
 #
 # - `triad` in memory, which is nearly how the bandwidth was measured;
-# - `gemv` in memory: long rows of one matrix;
-# - `matmul` as three plain loops: its peak is near, is it not?
+# - `gemv` in memory, with long rows of one matrix;
+# - `matmul` as three plain loops: does it come close to the peak?
 
 # %%
 last = mine.caches[-1].size_bytes if mine.caches else 32 << 20
@@ -40,16 +39,16 @@ for r in results:
           f"{r.ratio:.2f} of the prediction, bound by {p.bound}")  # fmt: skip
 
 # %%
-roofline(*results, on=[mine], path="course_7_measured.png", title="Predicted (filled) and measured (open)")
+roofline(*results, on=[mine], path="course_7_measured.png", title="Predicted (filled) and measured (hollow)")
 
 # %% [markdown]
 # ## Explain
 #
-# A model is an upper bound, and the ratio says how much of it a code reaches. Streams should come near to 1.
-# The plain product may come near its prediction too, which is far below the peak: each step of its inner loop
-# asks the first cache for more than that can deliver. What a compiler keeps in registers, the model counts all
-# the same (`advise` puts tiles there). Every result was compared with an evaluation in numpy before it was
-# timed:
+# The model is an upper bound, and the ratio says how much of it the code reaches. Streams should come close to 1.
+# The plain product may come close to its prediction too, but that is far below the peak: each step of its inner
+# loop asks for more than the first cache can deliver. (The prediction already leaves out values that the compiled
+# code keeps in a register through the inner loop. `advise` finds register blocks that avoid more accesses.) Every
+# result was verified against numpy before it was timed:
 
 # %%
 for r in results:
@@ -58,12 +57,41 @@ for r in results:
     assert r.ratio > 0
 
 # %% [markdown]
-# A ratio above 1 is more interesting than one below: it says that the model or the machine file is wrong. Then
-# `roofdsl validate` lists the likely causes, and finding the right one teaches more than ten confirmations.
+# A ratio above 1 is more interesting than one below: the model or the machine file must be wrong. `roofdsl
+# validate` then lists likely causes. Finding the right one teaches more than ten confirmations.
+
+# %% [markdown]
+# ## Check yourself
 #
+# The prediction is 2 ms and the measurement 2.5 ms. What is the ratio?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# 0.8: the predicted time over the measured one. The code reaches 80 % of what the model allows.
+#
+# </details>
+#
+# You measure a ratio of 1.3. Is the code better than the model?
+#
+# <details>
+# <summary>Answer</summary>
+#
+# No code is faster than a correct upper bound. Either the machine file states too low a rate, or the data were in
+# a cache.
+#
+# </details>
+
+# %%
+# The answers, checked.
+r = results[0]
+assert abs(r.ratio - float(r.prediction.expected_s) / r.measured_s) < 1e-9
+print("checked")
+
+# %% [markdown]
 # ## To do
 #
 # - `roofdsl characterize -o mine.roof --plot sweep.svg`: all cores, in full, in under two minutes.
 # - `roofdsl validate gemv matmul_blocked --set n=2000,b=40 --machine mine.roof --plot overlay.svg`.
-# - With a GPU: `pip install 'roofdsl[gpu12]'`, and the same with `--backend gpu`.
+# - With a GPU: `pip install 'roofdsl[gpu12]'`, and the same commands with `--backend gpu`.
 # - `roofdsl exercise show measure-triad`.

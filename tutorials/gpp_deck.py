@@ -1,11 +1,11 @@
 # %% [markdown]
-# # Nine versions of GPP: the deck's trajectory, and what a model says of its steps
+# # Nine versions of GPP: the deck's trajectory, and a model of its steps
 #
-# A NERSC deck follows BerkeleyGW's GPP kernel on a V100 through nine versions, from 1.63 to 0.57 seconds. Their numbers
-# were measured by its authors; they are drawn here as cited points, and no model makes them. Beside them stand four
-# versions of a model of the kernel, which says what it can: of operations, divisions and blocking.
+# A NERSC deck optimizes BerkeleyGW's GPP kernel on a V100 in nine versions, from 1.63 to 0.57 seconds. The deck's
+# authors measured these times; they appear here as cited points, not as model results. Beside them is a model of
+# four versions of the kernel. It covers operations, divisions and blocking.
 #
-# The deck's figure is one command:
+# One command draws the deck's figure:
 #
 # ```sh
 # roofdsl plot trajectory --points gpp_deck --machine v100_hierarchical -o trajectory.svg
@@ -29,7 +29,7 @@ ROOFS = level_roofs(V100, ["f64"])
 
 
 def check(statement: str, holds: bool, numbers: str, why: str = "") -> None:
-    """One statement of the deck, and whether the model has it too."""
+    """Print one statement of the deck and whether the model reproduces it."""
     print(
         f"{'reproduced' if holds else 'NOT reproduced':14}  {statement}\n{'':16}{numbers}" + (f"; {why}" if why else "")
     )
@@ -38,7 +38,8 @@ def check(statement: str, holds: bool, numbers: str, why: str = "") -> None:
 # %% [markdown]
 # ## As measured
 #
-# Rate over work: the dotted lines are lines of equal time. Steps to the left do less work, steps upwards do it faster.
+# The figure shows rate over work; dotted lines connect points of equal time. A step to the left does less work,
+# and a step upward does it faster.
 
 # %%
 deck = points_named("gpp_deck")
@@ -49,10 +50,10 @@ for point in deck.points:
     print(f"  {point.label:16} {work:.2f} TFLOP in {point.time_s:.2f} s, {rate:.2f} TFLOP/s")
 
 # %% [markdown]
-# ## As modelled
+# ## As modeled
 #
-# Versions 6 to 9 in the language (`roofdsl models show gpp_divides`), at the deck's example sizes, which are not those
-# that it timed: times cannot be compared, ratios can.
+# Versions 6 to 9 are written in the language (`roofdsl models show gpp_divides`). They use the deck's example
+# sizes, which are not the sizes of its timings. You can therefore compare ratios, but not times.
 
 # %%
 VERSIONS = {
@@ -85,8 +86,8 @@ def bytes_at_memory(label: str) -> int:
 
 
 V2, V3 = (occupancy(V100, block).warps for block in (Block(128, 186), Block(512, 128)))
-check("v2: 186 registers a thread leave 8 warps on an SM", V2 == 8, f"{V2} warps by the limits of a multiprocessor")
-check("v3: 128 registers and 512 threads a block give 16 warps", V3 == 16, f"{V3} warps")
+check("v2: 186 registers per thread leave 8 warps on an SM", V2 == 8, f"{V2} warps by the limits of a multiprocessor")
+check("v3: 128 registers and 512 threads per block give 16 warps", V3 == 16, f"{V3} warps")
 check(
     "v1 to v5: order of loops, size of blocks, branches and indices",
     False,
@@ -97,7 +98,7 @@ before, after = (float(models[v].compute_s) for v in ("v6.simplify", "v7.divs"))
 check(
     "v7: reciprocals instead of divisions are faster",
     after < 0.9 * before,
-    f"{before:.2f} to {after:.2f} s to compute (4 to 2 divisions a point); the deck's times fall by "
+    f"{before:.2f} to {after:.2f} s to compute (4 to 2 divisions per point); the deck's times fall by "
     f"{100 * (1 - cited('v7.divs').time_s / cited('v6.simplify').time_s):.0f} %",
 )
 fewer = cited("v7.divs").work_flops / cited("v6.simplify").work_flops
@@ -106,7 +107,7 @@ check(
     models["v7.divs"].work < 0.8 * models["v6.simplify"].work,
     f"to {100 * fewer:.0f} % in the deck; the model's W changes by "
     f"{100 * (models['v7.divs'].work / models['v6.simplify'].work - 1):+.1f} %",
-    "a profiler counts the instructions of a division, W counts it as one operation",
+    "a profiler counts every instruction of a division, W counts one operation",
 )
 before, after = (float(models[v].compute_s) for v in ("v7.divs", "v8.abs"))
 check("v8: a square instead of a root is faster", after < before, f"{before:.2f} to {after:.2f} s to compute")
@@ -122,5 +123,5 @@ check(
     models["v9.block"].expected_s < models["v8.abs"].expected_s,
     f"{float(models['v8.abs'].expected_s):.2f} and {float(models['v9.block'].expected_s):.2f} s, bound by "
     f"{models['v9.block'].bound}",
-    "in the model memory was no bottleneck before; the deck gains 8 %",
+    "in the model memory was not the bottleneck before; the deck gains 8 %",
 )

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Hierarchical Roofline Analysis for GPUs, statement by statement
 #
-# Yang, Kurth and Williams (NERSC, 2019) draw a kernel with one symbol for each memory level of a V100. Here the exact
-# models of two of their applications, GPP and HPGMG's smoother, are drawn the same way, and each statement of the paper
-# is checked against their numbers. What the paper measured (performance, and the places of its symbols) is no model's:
-# it is not compared with here.
+# Yang, Kurth and Williams (NERSC, 2019) draw a kernel with one symbol for each memory level of a V100. This
+# tutorial does the same with exact models of two of their applications, GPP and HPGMG's smoother, and checks each
+# statement of the paper against the models' numbers. A model cannot give the paper's measurements (performance,
+# and the positions of its symbols), so they are not compared.
 #
-# Each figure is one command as well:
+# Each figure is also a single command:
 #
 # ```sh
 # roofdsl plot roofline --machine v100_hierarchical --type f64 -o figure1.svg
@@ -16,7 +16,7 @@
 # roofdsl plot hierarchy gsrb_fp --at dim=16 --at dim=32 --machine v100_hierarchical -o figure5.svg
 # ```
 #
-# The paper's third application, conv2d, is in the tutorial of the time-based roofline, which looks at it more closely.
+# The paper's third application, conv2d, is covered in more detail in the tutorial on the time-based roofline.
 
 # %%
 from pathlib import Path
@@ -45,7 +45,7 @@ def intensity(prediction: Prediction, level: str) -> float:
 
 
 def check(statement: str, holds: bool, numbers: str, why: str = "") -> None:
-    """One statement of the paper, and whether the model has it too."""
+    """Print one statement of the paper and whether the model reproduces it."""
     print(
         f"{'reproduced' if holds else 'NOT reproduced':14}  {statement}\n{'':16}{numbers}" + (f"; {why}" if why else "")
     )
@@ -54,7 +54,7 @@ def check(statement: str, holds: bool, numbers: str, why: str = "") -> None:
 # %% [markdown]
 # ## GPP and the number of energies (figure 2)
 #
-# Every element of three large arrays is used for nw energies. The work grows with nw, the bytes do not.
+# Every element of three large arrays is used for nw energies. The work grows with nw, but the bytes do not.
 
 # %%
 ENERGIES = range(1, 7)
@@ -71,7 +71,7 @@ growth = intensity(last, "L2") / intensity(first, "L2")
 check(
     "L2 intensity grows only slightly, from near that of HBM to near that of L1",
     growth < 3,
-    f"it grows {growth:.2f} times, and is that of L1 at every nw",
+    f"it grows {growth:.2f} times, and equals that of L1 at every nw",
     "rows of 512 KiB never fit L1, whatever the registers hold",
 )
 ratio = min(intensity(p, "HBM") / intensity(p, "L1") for p in gpp.values())
@@ -84,11 +84,11 @@ check(
 )
 
 # %% [markdown]
-# ## The mix of operations (figure 3)
+# ## The instruction mix (figure 3)
 #
-# With a share alpha of fused instructions, (2 alpha + 1 - alpha) / 2 of the fused peak can be had. The paper counts
-# instructions, of which a division is several; the model counts operations, and charges a division with the time of
-# eight others.
+# If a share alpha of the instructions is fused, the kernel can reach (2 alpha + 1 - alpha) / 2 of the fused peak.
+# The paper counts instructions, and a division takes several of them. The model counts operations, and a division
+# takes as much time as eight others.
 
 # %%
 counts = work_at(model("gpp", nw=6), {"bands": 2, "ngpown": 2, "ncouls": 8})
@@ -104,8 +104,9 @@ check(
 # %% [markdown]
 # ## Strides (figure 4)
 #
-# Complex numbers of 16 bytes at stride s. L1 and L2 move sectors of 32 bytes, HBM 64 bytes at a time. Smaller sizes, in
-# the same regime: rows of `eps` and `wtilde` stay in L2, all bands of `aqsn` do not.
+# The arrays hold complex numbers of 16 bytes, accessed at stride s. L1 and L2 move sectors of 32 bytes, HBM 64
+# bytes at a time. The sizes here are smaller than the paper's but in the same regime: rows of `eps` and `wtilde`
+# stay in L2, while all bands of `aqsn` together do not.
 
 # %%
 STRIDES = range(1, 7)
@@ -124,10 +125,10 @@ for level, flat in (("HBM", 4), ("L1", 2), ("L2", 2)):
 # %% [markdown]
 # ## HPGMG's smoother (figures 5 to 7)
 #
-# Three variants of a red-black sweep over boxes of dim^3 cells with ghost zones of two. Bytes are simulated, every
-# access of the loops in order through one L1 and one L2 with their lines and sectors; `roofdsl plot hierarchy` takes
-# thread blocks and waves instead, and longer. DIMS are the paper's levels 5 to 7; 128, its level 8, takes ten seconds
-# more.
+# There are three variants of a red-black sweep over boxes of dim^3 cells with ghost zones of width two. The bytes
+# are simulated: every access of the loops in order, through one L1 and one L2 with their lines and sectors.
+# (`roofdsl plot hierarchy` uses thread blocks and waves instead, and takes longer.) DIMS are the paper's levels 5
+# to 7. Level 8, with 128, takes ten more seconds.
 
 # %%
 DIMS = (16, 32, 64)
@@ -176,7 +177,7 @@ check(
     "GSRB_FP has twice the FLOPs and intensity of GSRB_BRANCH",
     all(1.8 < x < 2.1 for x in twice),
     f"{min(twice):.2f} to {max(twice):.2f} times at L2 and HBM",
-    "at L1 the intensities are the same: half the work asks for half the bytes",
+    "at L1 the intensities are the same: half the work needs half the bytes",
 )
 constant = {at("fp", d, "L1") for d in DIMS}
 check("L1 intensity is roughly constant", len(constant) == 1, f"{constant.pop():.3f} FLOP/B")
@@ -185,12 +186,12 @@ check(
     "much reuse in L1, virtually none in L2",
     near > 2 and far < 1.2,
     f"{near:.1f} times from L1 to L2, but {far:.1f} times from L2 to HBM for boxes of {large}",
-    "in the order of the loops planes are reused in L2, where the authors' thread blocks reuse them in L1",
+    "the sequential loops reuse planes in L2, the authors' thread blocks in L1",
 )
 loss = at("stride2", large, "HBM") / at("stride2", small, "HBM")
 check(
     "GSRB_STRIDE2 loses intensity at L2 and HBM for large boxes",
     loss < 1,
-    f"its HBM intensity grows {loss:.2f} times from {small} to {large}, as that of GSRB_BRANCH",
-    "the same elements are touched in the same order; the paper sees L1 miss them, and not why",
+    f"its HBM intensity grows {loss:.2f} times from {small} to {large}, like that of GSRB_BRANCH",
+    "the same elements are touched in the same order; the paper shows the L1 misses, but not their cause",
 )

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # The guide: an interactive introduction to rooflines
 #
-# What "An Interactive Guide to Rooflines" says of a dot product and a matrix product on an H100, from the shipped
-# models. `roofdsl explore dot_bf16 matmul_bf16 --machine h100_guide -o page.html` makes a page like it, to play with.
+# "An Interactive Guide to Rooflines" discusses a dot product and a matrix product on an H100. This tutorial checks
+# its statements against the shipped models. `roofdsl explore dot_bf16 matmul_bf16 --machine h100_guide -o
+# page.html` makes an interactive page like it.
 
 # %%
 from roofdsl.api import derive, machine, predict, roofline
@@ -27,7 +28,7 @@ def says(statement: str, found: str, *, reproduced: bool) -> None:
 # %%
 peak, beta = h100.rate("bf16", "tensor_sparse").per_s, h100.main_memory.bandwidth_bytes_per_s
 says(
-    "the ridge lies at 590.7 operations a byte",
+    "the ridge lies at 590.7 operations per byte",
     f"{float(peak / beta):.1f}",
     reproduced=round(float(peak / beta), 1) == 590.7,
 )
@@ -39,7 +40,7 @@ says(
 )
 
 # %% [markdown]
-# ## A dot product waits for memory, whatever its length
+# ## A dot product waits for memory at any length
 
 # %%
 d = derive("dot_bf16", traffic="once")
@@ -63,7 +64,7 @@ says(
 )
 
 # %% [markdown]
-# ## A matrix product crosses over
+# ## A matrix product becomes compute-bound
 
 # %%
 small = predict("matmul_bf16", h100, SPARSE, n=64)

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # The deck: model driven code optimization
 #
-# What "Model Driven Code Optimization I: Roofline Model" says of its kernels on an NVIDIA V100, statement by
-# statement, from the shipped models: reproduced, or not and why. Where its slides contradict each other or the
-# arithmetic, `docs/errata.md` has the row.
+# "Model Driven Code Optimization I: Roofline Model" analyzes five kernels on an NVIDIA V100. This tutorial checks
+# its statements one by one against the shipped models: each is reproduced, or not, with the reason. Where slides
+# contradict each other or the arithmetic, `docs/errata.md` has an entry.
 
 # %%
 from math import sqrt
@@ -51,8 +51,8 @@ roofline(add, gemv, predict("matmul", deck, n=64), predict("matmul", deck, n=102
 # %% [markdown]
 # ## Blocking with cache Z
 #
-# Without a cache to speak of, in the order k, i, j, A stays in a register while B and C stream: 1/8 operation a byte.
-# Tiles of b x b bring b/12, and three of them fill Z = 24 b**2 bytes.
+# With a cache of only a few numbers and the order k, i, j, A stays in a register while B and C stream: 1/8
+# operation per byte. Tiles of b x b reach b/12, and three of them fill Z = 24 b**2 bytes.
 
 # %%
 n = 96
@@ -71,12 +71,14 @@ says("compute-bound from Z = 3456 B**2", f"{least:.0f} bytes at B = {float(balan
 says("6192 B**2, as printed", "(24 sqrt(6))**2 is 3456", reproduced=False)
 
 # %% [markdown]
-# An LRU cache reaches b/12 with less than three tiles, from 8 b**2 bytes and some rows on, and b/8 from 32 b**2 on
-# (`course_5_blocking.py`). Less than square tiles of all three matrices need is possible: `roofdsl bound matmul`.
+# An LRU cache reaches b/12 with less than three tiles, from 8 b**2 bytes and a few rows on, and b/8 from 32 b**2
+# bytes on (`course_5_blocking.py`). Square tiles of all three matrices are not the minimum: see `roofdsl bound
+# matmul`.
 #
 # ## Streaming into the GPUs of a node
 #
-# A path is as fast as its narrowest part, and what several paths share is counted once: a maximum flow.
+# A path is as fast as its slowest part, and several paths share the bandwidth of their common parts. The rate is a
+# maximum flow.
 
 # %%
 summit = machine("summit")

@@ -2,15 +2,16 @@
 # # The time-based roofline, from models
 #
 # *Time-Based Roofline for Deep Learning Performance Analysis* (Wang, Yang, Farrell, Zhang, Kurth, Williams, 2020)
-# looks at two kernels of deep learning on a V100: a 2D convolution of ResNet-50's size and an LSTM, in PyTorch and
-# two versions of TensorFlow. It measures; here everything is predicted, from loops written in `.roof` files
+# examines two deep-learning kernels on a V100: a 2D convolution of ResNet-50's size and an LSTM, in PyTorch and
+# two versions of TensorFlow. The paper measures. This tutorial predicts everything, from loops in `.roof` files
 # (`models/kernels/conv2d*.roof`, `winograd.roof`, `fft.roof`, `lstm.roof`) and from the paper's own machine
 # (`v100_time_paper`).
 #
-# Each section draws the situation of one of the paper's figures by one command and goes through what the paper says
-# of it: what the model reproduces, and what it cannot know. The plotted points of the paper are printed nowhere, and
-# none is made up here. What the authors' frameworks chose to run (cuDNN's algorithms, conversions, paddings) is no
-# consequence of the loops, and no model of this kind predicts it; what each choice costs is.
+# Each section draws the situation of one of the paper's figures with one command. It then goes through the paper's
+# statements about that figure: which ones the model reproduces, and which ones it cannot know. The paper does not
+# print the values of its points, and this tutorial does not invent any. A model derived from loops cannot predict
+# what the frameworks chose to run (cuDNN's algorithms, conversions, padding), but it gives the cost of each
+# choice.
 
 # %%
 from __future__ import annotations
@@ -33,7 +34,7 @@ PLAIN = Options()
 
 
 def draw(command: str, figure: str) -> None:
-    """One command of the program, as on the command line; the figure is written into the current folder."""
+    """Run one roofdsl command, which writes its figure into the current folder."""
     print(f"$ roofdsl {command} -o {figure}.svg")
     assert run([*shlex.split(command), "-o", f"{figure}.svg"]) == 0
     if "get_ipython" in globals():  # in a notebook
@@ -55,7 +56,7 @@ def predicted(program: str, options: Options = TENSOR, **sizes: int) -> ProgramP
 
 
 def shown(statement: str, holds: bool) -> None:
-    """A statement of the paper that follows from the model, checked with its numbers."""
+    """Print a statement of the paper and check it against the model's numbers."""
     print(f"  reproduced: {statement}")
     assert holds, statement
 
@@ -67,9 +68,10 @@ def not_shown(statement: str, why: str) -> None:
 # %% [markdown]
 # ## The machine
 #
-# Launches take 4.2 us; ERT measured 828.8 GB/s, 15.16 TFLOP/s in single and 29.18 in half precision; the matrix
-# units' peak is theirs from the clock, 80 x 8 x 1.312 GHz x 4^3 x 2. (At that clock 15.16 and 29.18 are more than the
-# chip has lanes for; `docs/errata.md` lists what in the paper does not follow from its own premises.)
+# A launch takes 4.2 us. ERT measured 828.8 GB/s, 15.16 TFLOP/s in single precision and 29.18 in half precision.
+# The paper computes the peak of the matrix units from the clock: 80 x 8 x 1.312 GHz x 4^3 x 2. (At that clock the
+# chip has too few lanes for 15.16 and 29.18; `docs/errata.md` lists what in the paper does not follow from its own
+# premises.)
 
 # %%
 peak = V100.rate("f16", "tensor").per_s
@@ -84,7 +86,8 @@ shown("0.4514 GFLOP (0.4452 is printed, with a rounded peak)", abs(float(peak * 
 # %% [markdown]
 # ## Figure 1: run times alone
 #
-# A convolution with 256 filters in half precision, forward and backward. Bars say how long, and not why.
+# A convolution with 256 filters in half precision, forward and backward. The bars show how long it takes, but not
+# why.
 
 # %%
 draw(f"plot runtime conv2d_half conv2d_backward --machine {MACHINE} --set f=256 --unit tensor "
@@ -96,9 +99,10 @@ not_shown("TensorFlow 2 takes far longer in the backward pass", "another algorit
 # %% [markdown]
 # ## Figure 2: why FLOP/s are not enough
 #
-# The paper draws two nameless kernels, one with the better FLOP/s and the longer run time. Models show such a pair: a
-# convolution with filters of 9 x 9, by direct loops and by Fourier transforms, in single precision. (a) is the
-# classic roofline with launches as a ceiling, (b) the complexity plane, (c) the time plane, (d) both in one figure.
+# The paper draws two unnamed kernels. The one with higher FLOP/s has the longer run time. The models contain such
+# a pair: a convolution with 9 x 9 filters in single precision, by direct loops and by Fourier transforms. (a) is
+# the classic roofline with launches as a ceiling, (b) the complexity plane, (c) the time plane, (d) both in one
+# figure.
 
 # %%
 PAIR = f"conv2d_single conv2d_fft --machine {MACHINE} --set r=9,s=1"
@@ -110,7 +114,7 @@ direct, fft = predicted("conv2d_single", PLAIN, r=9, s=1).total, predicted("conv
 for p in (direct, fft):
     rate, time = float(p.rate_per_s) / 1e12, float(p.expected_s) * 1e3
     print(f"  {p.kernel}: {p.work / 1e9:.1f} GFLOP at {rate:.2f} TFLOP/s in {time:.2f} ms")
-shown("superior locality and FLOP/s, and slower all the same",
+shown("higher locality and FLOP/s, but slower",
       direct.rate_per_s > 5 * fft.rate_per_s and (direct.intensity or 0) > (fft.intensity or 0)
       and direct.expected_s > fft.expected_s)  # fmt: skip
 shown("one is bound by compute and the other by bandwidth", (direct.bound, fft.bound) == ("compute", "HBM"))
@@ -118,8 +122,8 @@ shown("one is bound by compute and the other by bandwidth", (direct.bound, fft.b
 # %% [markdown]
 # ## Figure 3: the batch
 #
-# 112 x 112 x 64 images, 64 filters of 3 x 3, stride 2; batches of 16, 32 and 64; half and single precision, and
-# backward.
+# The images are 112 x 112 x 64, with 64 filters of 3 x 3 and stride 2. The batches are 16, 32 and 64, in half and
+# single precision, and backward.
 
 # %%
 BATCHES = "--at batch=16 --at batch=32 --at batch=64"
@@ -131,7 +135,7 @@ halves = [predicted("conv2d_half", batch=n).total for n in (16, 32, 64)]
 single = predicted("conv2d_single", PLAIN).total
 intensities = [float(p.intensity or 0) for p in halves]
 print(f"  intensities: {', '.join(f'{i:.2f}' for i in intensities)} FLOP/B")
-shown("the intensity does not depend on the batch (0.2 %)", max(intensities) / min(intensities) < 1.002)
+shown("the intensity does not depend on the batch (within 0.2 %)", max(intensities) / min(intensities) < 1.002)
 ratio = single.memory.bytes / halves[0].memory.bytes
 print(f"  bytes in single over half precision: {ratio:.3f}")
 shown("in theory twice the data in single precision", abs(ratio - 2) < 0.01)
@@ -145,12 +149,12 @@ shown("launches without operations for padding and rearranging cost time",
       kept.work == bare.work and kept.expected_s > 5 * bare.expected_s)  # fmt: skip
 slow = predicted("conv2d_half", PLAIN).total
 print(f"  without matrix units: {float(slow.expected_s / bare.expected_s):.1f} times the time")
-not_shown("TensorFlow 1 leaves the matrix units out at small batches", "its choice; the line above says what it costs")
+not_shown("TensorFlow 1 does not use the matrix units at small batches", "its choice; the line above shows the cost")
 
 # %% [markdown]
 # ## Figures 4 and 5: the filters
 #
-# 64 to 512 filters: forward in single precision, backward in half precision.
+# With 64 to 512 filters: forward in single precision, backward in half precision.
 
 # %%
 FILTERS = "--at f=64 --at f=128 --at f=256 --at f=512"
@@ -181,8 +185,10 @@ moved = [p.memory.bytes for p in found]
 print(
     f"  W: {', '.join(f'{p.work / 1e9:.1f}' for p in found)} GFLOP; Q: {', '.join(f'{q / 1e6:.1f}' for q in moved)} MB"
 )
-shown("the work grows and the data hardly change", found[2].work > 7 * found[0].work and max(moved) / min(moved) < 1.05)
-shown("so that intensity and FLOP/s grow", found[0].rate_per_s < found[1].rate_per_s == found[2].rate_per_s == peak)
+shown(
+    "the work grows, but the data hardly change", found[2].work > 7 * found[0].work and max(moved) / min(moved) < 1.05
+)
+shown("so intensity and FLOP/s grow", found[0].rate_per_s < found[1].rate_per_s == found[2].rate_per_s == peak)
 not_shown(
     "PyTorch's single precision does not go beyond one rate", "a limit of that implementation, below every roof here"
 )
@@ -191,7 +197,8 @@ shown("an alternative algorithm may then be the better one", fft.expected_s < di
 # %% [markdown]
 # ## Figures 7 and 8: the stride
 #
-# Strides of 1, 2 and 3: forward on the planes, with the launches around it, and backward on the classic roofline.
+# With strides of 1, 2 and 3: forward on the planes, together with the launches around it, and backward on the
+# classic roofline.
 
 # %%
 STRIDES = "--at s=1 --at s=2 --at s=3"
@@ -205,20 +212,20 @@ shown("the work falls far more than the data (8.8 times; 25.27 to 14.06 million 
       and (round(one.memory.bytes / 2e4), round(three.memory.bytes / 2e4)) == (2527, 1406))  # fmt: skip
 shown("at stride 1 the forward pass is bound by compute", one.bound == "compute" and two.bound == "HBM")
 kept = [predicted("conv2d_housekept", s=s).total for s in (1, 2, 3)]
-shown("launches do not become fewer, so that their share grows",
+shown("the number of launches stays the same, so their share grows",
       kept[0].launches == kept[2].launches
       and kept[2].launch_s / kept[2].expected_s > kept[0].launch_s / kept[0].expected_s)  # fmt: skip
 in_single = predicted("conv2d_single", PLAIN, s=3).total
 slower = float(in_single.expected_s / three.expected_s)
 print(f"  stride 3 in single precision without matrix units: {slower:.1f} times the time")
-not_shown("TensorFlow falls back to single precision at stride 3", "its choice; the line above says what it costs")
+not_shown("TensorFlow falls back to single precision at stride 3", "its choice; the line above shows the cost")
 
 # %% [markdown]
 # ## Figure 9: the LSTM over the batch
 #
-# Batch 16, sequence 16, 32 features, 16 hidden. PyTorch's 36 launches are 16 products and 16 elementwise kernels, one
-# of each a step, 2 products in half precision and 2 moves of data. TensorFlow's 277 and 243 launches are citations:
-# only their boxes are drawn.
+# The LSTM has batch 16, sequence 16, 32 features and 16 hidden units. PyTorch's 36 launches are one product and
+# one elementwise kernel for each of 16 steps, 2 products in half precision, and 2 data moves. TensorFlow's 277 and
+# 243 launches are cited; only their boxes are drawn.
 
 # %%
 draw(f"plot complexity-time lstm_backward --machine {MACHINE} --type f16 --unit tensor --points lstm_launches "
@@ -228,7 +235,7 @@ counts = {row.total.kernel: row.total.launches for row in lstm.by_kernel}
 print(f"  {counts}")
 shown("36 launches: 16 + 16 + 2 + 2", sorted(counts.values()) == [2, 2, 16, 16] and lstm.total.launches == 36)
 print(f"  launches take {float(lstm.total.launch_s) * 1e6:.1f} us; compute and memory less than a microsecond each")
-shown("all of it is bound by the launches", lstm.time_by_bound == (("launch", lstm.total.expected_s),))
+shown("every launch is bound by its overhead", lstm.time_by_bound == (("launch", lstm.total.expected_s),))
 batches = {n: predicted("lstm_forward", PLAIN, batch=n).total for n in (16, 32, 64, 128)}
 shown("run time does not depend on the batch", len({p.expected_s for p in batches.values()}) == 1)
 shown("work and data do", batches[128].work == 8 * batches[16].work)
@@ -239,13 +246,14 @@ print(f"  the first launch stops being bound by its overhead at a batch of {min(
       f"{whole.first_without('launch'):,}, the last at {max(leaves):,}")  # fmt: skip
 per_sample = lstm.total.work / 16
 samples = float(peak * launch_s) / per_sample
-print(f"  {per_sample:,.0f} FLOP a sample: in one launch time the matrix units do {samples:,.0f} samples, in 36 "
+print(f"  {per_sample:,.0f} FLOP per sample: in one launch time the matrix units do {samples:,.0f} samples, in 36 "
       f"{36 * samples:,.0f}")  # fmt: skip
 shown("thousands of samples in a batch would be needed (the paper's estimate is for one launch)",
       1000 < samples < 10_000)  # fmt: skip
 
 # %% [markdown]
-# The command line asks for the same by `roofdsl threshold lstm_forward --machine v100_time_paper --over batch`.
+# On the command line, `roofdsl threshold lstm_forward --machine v100_time_paper --over batch` answers the same
+# question.
 
 # %%
 assert run(shlex.split(f"threshold lstm_forward --machine {MACHINE} --over batch")) == 0
@@ -257,28 +265,28 @@ assert run(shlex.split(f"threshold lstm_forward --machine {MACHINE} --over batch
 draw(f"plot complexity-time lstm_forward lstm_forward_fused --machine {MACHINE} "
      "--at sequence=16 --at sequence=32 --at sequence=64 --at sequence=128", "figure_10")  # fmt: skip
 sequences = {n: predicted("lstm_forward", PLAIN, sequence=n).total for n in (16, 32, 64, 128)}
-shown("launches, and with them the run time, are proportional to the sequence (but for 4 launches)",
+shown("launches, and with them the run time, are proportional to the sequence (apart from 4 launches)",
       all(p.launches == 2 * n + 4 and p.bound == "launch" for n, p in sequences.items()))  # fmt: skip
 intensities = [float(p.intensity or 0) for p in sequences.values()]
-shown("the intensity stays (2 %)", max(intensities) / min(intensities) < 1.02)
+shown("the intensity stays constant (within 2 %)", max(intensities) / min(intensities) < 1.02)
 rates = [float(p.rate_per_s) for p in sequences.values()]
 print(f"  {', '.join(f'{r / 1e9:.2f}' for r in rates)} GFLOP/s")
-shown("and so do the FLOP/s, as the 4 launches matter less", max(rates) / min(rates) < 1.12)
+shown("the FLOP/s stay nearly constant; the 4 launches matter less", max(rates) / min(rates) < 1.12)
 others = [predicted("lstm_forward", PLAIN, **{name: n}).total for name in ("features", "hidden") for n in (16, 32, 64)]
 shown("features and hidden size: the same launches, the same time",
       {(p.launches, p.expected_s) for p in others} == {(36, lstm.total.expected_s)})  # fmt: skip
 fused = predicted("lstm_forward_fused", PLAIN).total
-print(f"  one launch a step: {float(fused.expected_s) * 1e6:.1f} us; one for all steps: "
+print(f"  one launch per step: {float(fused.expected_s) * 1e6:.1f} us; one for all steps: "
       f"{float(predicted('lstm_forward_persistent', PLAIN).total.expected_s) * 1e6:.1f} us")  # fmt: skip
-shown("fewer launches are what helps", fused.expected_s < lstm.total.expected_s / 2)
+shown("fewer launches help", fused.expected_s < lstm.total.expected_s / 2)
 
 # %% [markdown]
-# ## What the models say, and what they do not
+# ## What the models show, and what they do not
 #
-# Reproduced are the statements that follow from what is computed and what has to be moved: how work, bytes, intensity
-# and bounds depend on batch, filters, kernel and stride; that housekeeping costs; that an algorithm with fewer FLOP/s
-# can be the faster one; that the LSTM's time is its launches. Not reproduced are choices: which algorithm cuDNN
-# takes, what a framework converts and copies, how many launches TensorFlow makes. Those are measured, and `roofdsl
-# import ncu` draws such measurements on the same planes (`--points`).
+# The models reproduce the statements that follow from the computation and the data it must move: how work, bytes,
+# intensity and bounds depend on batch, filters, kernel size and stride; that housekeeping costs time; that an
+# algorithm with fewer FLOP/s can be faster; that the LSTM's time is launch overhead. They do not reproduce
+# choices: which algorithm cuDNN takes, what a framework converts and copies, how many launches TensorFlow makes.
+# These must be measured, and `roofdsl import ncu` draws such measurements on the same planes (`--points`).
 #
-# Nothing on this page is measured: no GPU was at hand when it was written.
+# All numbers in this tutorial are predictions, not measurements.

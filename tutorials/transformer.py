@@ -1,11 +1,10 @@
 # %% [markdown]
 # # Sizing a transformer layer
 #
-# How fast can a GPU decode with a language model, from which batch on does it compute instead of
-# wait, how long a context still fits, and how many devices are worth having? All of it follows from
-# counts of operations and bytes. This tutorial takes Llama 3 8B on an NVIDIA H100 and goes from one
-# matrix product to a whole model; every number comes out of the models in
-# `models/kernels/transformer.roof` and `llama.roof`, none is typed in.
+# How fast can a GPU decode with a language model? From which batch on is it bound by compute instead of memory?
+# How long a context still fits, and how many devices are worthwhile? All of this follows from counts of operations
+# and bytes. This tutorial takes Llama 3 8B on an NVIDIA H100 and proceeds from one matrix product to a whole
+# model. Every number is computed from the models in `models/kernels/transformer.roof` and `llama.roof`.
 
 # %%
 from fractions import Fraction
@@ -35,8 +34,8 @@ beta = h100.main_memory.bandwidth_bytes_per_s
 # %% [markdown]
 # ## One projection
 #
-# A projection multiplies the activations of all tokens in flight with one matrix of weights. Each
-# weight is read once for all tokens, so the intensity grows with their number.
+# A projection multiplies the activations of all current tokens by one weight matrix. Each weight is read once for
+# all tokens, so the intensity grows with the number of tokens.
 
 # %%
 linear = kernel(transformer, "linear")
@@ -51,14 +50,14 @@ print(f"bound by compute from rows = {text(found.form)}")
 print(f"which is {found.first} for 4096 x 14336, and tends to {float(found.limit):.1f} for large matrices")
 
 # %% [markdown]
-# That limit is the machine's balance: 989.4 TFLOP/s over 3.35 TB/s. In bf16 a weight has two bytes
-# and takes part in two operations for each token, so that the intensity is the number of tokens, as
-# long as the weights are what moves.
+# This limit is the machine's balance: 989.4 TFLOP/s over 3.35 TB/s. In bf16 a weight has two bytes and takes part
+# in two operations per token. As long as the weights dominate the traffic, the intensity therefore equals the
+# number of tokens.
 #
 # ## One layer, one token
 #
-# A decoding step takes one new token of each sequence through all layers. These are the kernels of
-# one layer, for a single sequence with 2048 tokens in its cache.
+# A decoding step takes one new token of each sequence through all layers. The following table lists the kernels of
+# one layer for a single sequence with 2048 tokens in its cache.
 
 
 # %%
@@ -79,10 +78,9 @@ table(step)
 print(f"\none layer {float(step.total.expected_s) * 1e6:.1f} us: {step.total.bound}")
 
 # %% [markdown]
-# Nothing but the weights matters, and every weight is read for a single multiplication and
-# addition. With 64 sequences the projections have climbed the memory's line, attention has not:
-# every sequence brings a cache of its own, and each of its numbers takes part in the products of
-# one group of queries only.
+# The weights dominate everything, and each weight is read for a single multiplication and addition. With 64
+# sequences the projections climb the bandwidth line, but attention does not. Every sequence has a cache of its
+# own, and each number in it is used only for one group of queries.
 
 # %%
 many = layer(batch=64)
@@ -94,8 +92,8 @@ print("layer.png shows the kernels under the roofs, with their shares of the tim
 # %% [markdown]
 # ## Which batch?
 #
-# The terms of all launches have closed forms, so that a curve over hundreds of batches costs
-# nothing. The time of a launch is the larger of its two terms.
+# The terms of all launches have closed forms, so a curve over hundreds of batches is cheap to compute. The time of
+# a launch is the larger of its two terms.
 
 # %%
 values, launches = program_terms(llama, "llama3_8b_decode", h100, {}, TENSOR)
@@ -129,9 +127,9 @@ axes.grid(alpha=0.3)
 figure.savefig("decode.png", dpi=120, bbox_inches="tight")
 
 # %% [markdown]
-# More sequences cost next to nothing, as long as their caches are small beside the weights; after
-# that each brings its own bytes along, and the rate levels off. From which batch on compute takes as
-# long as memory over all of a layer depends on the context:
+# More sequences cost almost nothing as long as their caches are small compared with the weights. Beyond that, each
+# sequence adds its own bytes, and the rate levels off. The batch from which compute takes as long as memory, over
+# a whole layer, depends on the context:
 
 # %%
 values, one = program_terms(transformer, "layer_decode", h100, {}, TENSOR)
@@ -143,10 +141,10 @@ for context in (32, 128, 256, 288, 289, 2048):
     print(f"context {context:5}: " + (f"from a batch of {found.first:,} on" if found.first else "never"))
 
 # %% [markdown]
-# **Question.** Why does it end between 288 and 289? A sequence more adds operations of all weights,
-# and bytes of its cache. Where its bytes take longer than its operations, no number of sequences
-# helps. What would you change in the model to move the end? (Try `group`, the queries that share a
-# cache, or the programs with a cache in 8 bits.)
+# **Question.** Why is the last context 288? Each further sequence adds the operations of all weights and the bytes
+# of its own cache. If these bytes take longer than these operations, no number of sequences helps. What would you
+# change in the model to allow longer contexts? (Try `group`, the number of queries that share a cache, or the
+# programs with an 8-bit cache.)
 
 # %%
 changes = [
@@ -163,13 +161,12 @@ for name, sizes in changes:
     print(f"{name:16} kv = {values['kv']:2}, group = {values['group']:2}: up to a context of {found.intervals[0][1]:,}")
 
 # %% [markdown]
-# In 8 bits the projections run twice as fast, so that there is less time to hide the cache behind:
-# half the bytes do not move the end up, although every step is faster.
+# In 8 bits the projections run twice as fast, which leaves less time to hide the traffic of the cache. Half the
+# bytes therefore do not allow longer contexts, although every step is faster.
 #
 # ## What fits?
 #
-# The cache of keys and values has 2 layers x kv heads x dh numbers for each token. Its size is what
-# `attention_products` reads:
+# The key-value cache has 2 layers x kv heads x dh numbers per token. Its size is what `attention_products` reads:
 
 # %%
 one_token = {"batch": 1, "new": 1, "context": 1, "kv": 8, "group": 4, "dh": 128}
@@ -178,7 +175,7 @@ layers = 32
 each = layers * int(reads["K"].value + reads["V"].value)
 step = predict_launches(llama, "llama3_8b_decode", {"batch": 1, "context": 1}, h100, TENSOR).total
 weights = step.memory.bytes  # but for a few activations, the weights
-print(f"{each / 1024:.0f} KiB a token; weights {weights / 1e9:.1f} GB of {h100.main_memory.size_bytes / 1e9:.0f} GB")
+print(f"{each / 1024:.0f} KiB per token; weights {weights / 1e9:.1f} GB of {h100.main_memory.size_bytes / 1e9:.0f} GB")
 for context in (2048, 8192, 131072):
     room = (h100.main_memory.size_bytes - weights) // (each * context)
     if room:
@@ -187,14 +184,14 @@ for context in (2048, 8192, 131072):
         print(f"context {context:6}: {room:4} sequences fit, {rates}")
 
 # %% [markdown]
-# Whatever the context, a step with a full memory takes about as long: all of the memory is read
-# once, 80 GB at 3.35 TB/s.
+# Whatever the context, a step with a full memory takes about the same time, because it reads the whole memory
+# once: 80 GB at 3.35 TB/s.
 #
 # ## Prefill
 #
-# All tokens of a prompt go through the layer together: as many rows as tokens, so that the
-# projections are bound by compute. What remains is attention, whose scores grow with the square.
-# Naive attention sends them to memory and back.
+# All tokens of a prompt go through a layer together. There are as many rows as tokens, so the projections are
+# bound by compute. What remains is attention: its scores grow with the square of the number of tokens, and naive
+# attention sends them to memory and back.
 
 # %%
 lengths = [512, 1024, 2048, 4096, 8192, 16384, 32768]
@@ -223,9 +220,9 @@ figure.savefig("prefill.png", dpi=120, bbox_inches="tight")
 # %% [markdown]
 # ## Several devices
 #
-# The last matrix of the MLP, of Llama 3 70B now, shared along the dimension that it sums over: each
-# device has partial sums of the whole result, and an all-reduce adds them. Compute is divided by
-# the devices, the communication is not.
+# This section splits the last matrix of the MLP, now of Llama 3 70B, along its summed dimension. Each device
+# computes partial sums of the whole result, and an all-reduce adds them. More devices reduce the compute time of
+# each, but not the communication.
 
 # %%
 tpu = load_machine("tpu_v5e")
@@ -243,9 +240,9 @@ print(f"\non 8 devices the links are hidden from inputs = {links.first:,} on, wh
 assert links.form is not None and links.form.constant() == Fraction(links.limit)
 
 # %% [markdown]
-# **Question.** The break-even of the links does not depend on the number of tokens: both the
-# product and what is summed grow with them. On what does it depend? (`roofdsl shard linear --split
-# inputs --devices 8 --machine tpu_v5e --unit tensor --set rows=512,inputs=28672,outputs=8192 --over
-# inputs` prints the formula.) From how many devices on is it not worth it?
+# **Question.** The break-even with the links does not depend on the number of tokens, because the product and the
+# sums both grow with it. What does it depend on? (`roofdsl shard linear --split inputs --devices 8 --machine
+# tpu_v5e --unit tensor --set rows=512,inputs=28672,outputs=8192 --over inputs` prints the formula.) From how many
+# devices on do more devices no longer pay off?
 #
-# More: `docs/transformer.md` has the whole models, `docs/links.md` collectives and shared products.
+# More: `docs/transformer.md` covers the whole models, `docs/links.md` collectives and shared products.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from typing import cast
 
+from roofdsl import budget
 from roofdsl.advise import data_changes, loop_changes
 from roofdsl.advise.evaluate import (
     Case,
@@ -22,7 +24,7 @@ from roofdsl.advise.workers import Tell, run_all
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.predict.kernel import DEFAULTS, Options
@@ -36,6 +38,9 @@ LEAST_STEP = Fraction(21, 20)
 
 MOST_STEPS = 4
 EFFORT_S = 2.0
+
+NOT_FOUND = "its time is not found within the effort given"
+"""Why a change is refused of which nobody knows whether it helps."""
 
 FINDERS: Mapping[str, Callable[[Subject], Found]] = {
     "order": loop_changes.orders,
@@ -90,6 +95,11 @@ class Advice(Record):
         return any(step.rounding for step in self.steps)
 
     @property
+    def precision(self) -> bool:
+        """Whether it computes in another type, so that the results have fewer digits."""
+        return any(step.precision for step in self.steps)
+
+    @property
     def because(self) -> str:
         return "; ".join(dict.fromkeys(step.because for step in self.steps))
 
@@ -97,13 +107,15 @@ class Advice(Record):
 class Advised(Record):
     """What would help a kernel: `advice` by falling gain, a chain of several changes last; what does not help.
 
-    now: the kernel as it is.
+    What changes the precision of the results comes after all that keeps it. now: the kernel as it is.
     """
 
     kernel: str
     now: Estimate
     advice: tuple[Advice, ...]
     refused: tuple[Refused, ...]
+    compulsory: bool = False
+    """Whether the level that bounds the kernel moves each line of data once: seen only where nothing else helps."""
 
 
 def advise(
@@ -131,7 +143,7 @@ def advise(
     subject = Subject(given, kernel, dict(kernel.constants), case, now)
     found, refused = _found(subject, keep_rounding, lambda step: progress(0.05, step))
     tasks = [partial(_judge, candidate, subject, True) for candidate in found]
-    told = run_all(tasks, effort_s, lambda done: progress(0.3 + 0.5 * done / max(1, len(tasks)), "predicting"))
+    told = run_all(tasks, effort_s, lambda done: progress(0.3 + 0.5 * done / max(1, len(tasks)), "predicting"), _TIMES)
     good: list[Advice] = []
     for candidate, outcome in zip(found, told, strict=True):
         verdict = _verdict(candidate, outcome, now)
@@ -141,8 +153,50 @@ def advise(
             good.append(verdict)
     good = _one_of_each(sorted(good, key=lambda a: (-a.gain, a.estimate.prediction.no_overlap_s)), refused)
     progress(0.85, "changes together")
-    chain = _chain(subject, good, keep_rounding, effort_s)
-    return Advised(kernel.name, now, (*good, *([chain] if chain is not None else [])), tuple(refused))
+    keeping = [a for a in good if not a.precision]
+    changing = [a for a in good if a.precision]
+    chain = _in_budget(lambda: _chain(subject, keeping, keep_rounding, effort_s, keep_precision=True))
+    begun = [chain] if chain is not None and good[0] is keeping[0] else good  # steps need not be found again
+    keeping += [chain] if chain is not None else []
+    if changing:
+        chain = _in_budget(lambda: _chain(subject, begun, keep_rounding, effort_s))
+        changing += [chain] if chain is not None and chain.precision else []
+    compulsory = not keeping and _moves_once(kernel, case, now.prediction)
+    return Advised(kernel.name, now, (*keeping, *changing), tuple(refused), compulsory)
+
+
+_TIMES, _TOGETHER = "the time of some changes", "changes together"
+
+
+def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
+    """What `find` finds of changes together; None where the budget is spent: each change by itself is known by then."""
+    from roofdsl.polyhedral.library import OverBudget
+
+    try:
+        with budget.region(_TOGETHER):
+            return find()
+    except (budget.Spent, OverBudget):
+        budget.leave_out(_TOGETHER)
+        return None
+
+
+def _moves_once(kernel: Kernel, case: Case, now: Prediction) -> bool:
+    """Whether no cache, however large, would take bytes from the level that bounds the kernel."""
+    from roofdsl.analysis.at import traffic_at
+
+    level = next((level for level in now.levels if level.name in now.bounds), None)
+    caches = case.machine.caches
+    if level is None:
+        return False
+    if not caches:
+        return True  # predicted with what is compulsory
+    if level.name != case.machine.main_memory.name or caches[-1].line_bytes is None:
+        return False
+    try:
+        least = traffic_at(kernel, case.values, None, caches[-1].line_bytes, cast(Traffic, now.traffic))
+    except CommandError:
+        return False
+    return level.bytes <= least.bytes
 
 
 def _found(
@@ -196,7 +250,7 @@ def _verdict(candidate: Candidate, outcome: object, now: Estimate) -> Advice | R
     if isinstance(outcome, Refused):
         return outcome
     if not isinstance(outcome, Estimate):
-        return Refused(candidate.kind, candidate.what, "its time is not found within the effort given")
+        return Refused(candidate.kind, candidate.what, NOT_FOUND)
     gain = gain_of(now, outcome)
     if gain >= LEAST_GAIN:
         return Advice((candidate,), outcome, gain, tuple(lifts_of(now.prediction, outcome)))
@@ -256,26 +310,31 @@ def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advic
     return kept
 
 
-def _chain(subject: Subject, good: Sequence[Advice], keep_rounding: bool, effort_s: float) -> Advice | None:
+def _chain(
+    subject: Subject, good: Sequence[Advice], keep_rounding: bool, effort_s: float, *, keep_precision: bool = False
+) -> Advice | None:
     """The best change, then the best one of what it leads to, and so on; None where no second one helps."""
     if not good:
         return None
     steps, estimate = good[0].steps, good[0].estimate
-    here = _after(subject, good[0].steps[-1], estimate)
+    here: Subject | None = subject
+    for done in steps:
+        here = _after(here, done, estimate) if here is not None else None
     while len(steps) < MOST_STEPS and here is not None:
         more = _found(here, keep_rounding, lambda step: None, {step.kind for step in steps})[0]
-        told = run_all([partial(_judge, c, here, False) for c in more], effort_s, lambda done: None)
+        more = [c for c in more if not (keep_precision and c.precision)]
+        told = run_all([partial(_judge, c, here, False) for c in more], effort_s, lambda done: None, _TOGETHER)
         times = [(o.time_s, k) for k, o in enumerate(told) if isinstance(o, Estimate)]
         if not times:
             break
         _, k = min(times)
         step = more[k]
-        (exact,) = run_all([partial(_judge, step, here, True)], effort_s, lambda done: None)
+        (exact,) = run_all([partial(_judge, step, here, True)], effort_s, lambda done: None, _TOGETHER)
         if not isinstance(exact, Estimate) or gain_of(estimate, exact) < LEAST_STEP:
             break
         steps, estimate = (*steps, step), exact
         here = _after(here, step, exact)
-    if len(steps) == 1:
+    if len(steps) == len(good[0].steps):
         return None
     return Advice(steps, estimate, gain_of(subject.now, estimate), tuple(lifts_of(subject.now.prediction, estimate)))
 

@@ -31,7 +31,7 @@ def types(subject: Subject) -> Found:
             yield Refused("type", what, f"{subject.case.machine.name} states no rate for {to}")
             continue
         changed = edits.with_types(subject.syntax, {widest: to, "c128": "c64"} if to == "f32" else {widest: to})
-        yield Candidate("type", what, subject.text(changed), _ROUNDED, rounding=True)
+        yield Candidate("type", what, subject.text(changed), _ROUNDED, rounding=True, precision=True)
 
 
 _ROUNDED = "the same operations, rounded to fewer digits"
@@ -67,7 +67,8 @@ def tensor(subject: Subject) -> Found:
         changed = edits.with_types(subject.syntax, {"f64": to, "f32": to}, factors)
         changed = edits.with_types(edits.without(changed, tree.Compute), {"f64": "f32"})
         text = subject.text(edits.with_items(changed, [unit]))
-        yield Candidate("tensor", f"matrix units, factors in {to}, sums in f32", text, _ROUNDED, rounding=True)
+        what = f"matrix units, factors in {to}, sums in f32"
+        yield Candidate("tensor", what, text, _ROUNDED, rounding=True, precision=True)
 
 
 def stores(subject: Subject) -> Found:

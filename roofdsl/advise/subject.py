@@ -20,7 +20,8 @@ class Candidate(Record):
     `ceiling` or `launches`.
 
     text: the changed kernel as a file of its own, empty where the kernel stays as it is. because: why the results are
-    the same, but for rounding where `rounding`. options: how it is to be predicted, None for as before.
+    the same, but for rounding where `rounding`. precision: whether it computes in another type. options: how it is to
+    be predicted, None for as before.
     """
 
     kind: str
@@ -29,6 +30,7 @@ class Candidate(Record):
     because: str
     rounding: bool = False
     options: Options | None = None
+    precision: bool = False
 
 
 class Refused(Record):

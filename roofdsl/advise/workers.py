@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from roofdsl import budget
+
 Tell = Callable[[Any], None]
 Task = Callable[[Tell], None]
 """Hands on what it finds, the last of which counts."""
@@ -22,11 +24,15 @@ CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 PATIENCE = 5
 """Seconds on the clock for each second of the processor that a task has; the library's own children count by it."""
 
+LEAST_S = 0.25
+"""Processor time that a task gets at least, where the budget of the command has less."""
 
-def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], None]) -> list[Any]:
+
+def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], None], left_out: str = "") -> list[Any]:
     """What each task told last within `seconds` of the processor; None where it told nothing.
 
-    `progress` gets how many are done.
+    `progress` gets how many are done. Where the budget of the command is spent, no more are begun: what they are
+    is `left_out`, for people.
 
     Where the system cannot fork, all run in this process, in turn and without a limit.
     """
@@ -43,9 +49,16 @@ def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], Non
     try:
         while waiting or running:
             while waiting and len(running) < cores:
+                left = budget.left_s()
+                if left <= 0:
+                    budget.leave_out(left_out or "what was not begun")
+                    waiting.clear()
+                    break
                 k, task = waiting.pop()
-                reading, child = _begin(task, seconds)
+                reading, child = _begin(task, min(seconds, max(LEAST_S, left / cores)))
                 running[reading] = (k, child, time.monotonic() + PATIENCE * seconds)
+            if not running:
+                break
             now = time.monotonic()
             ready = wait(list(running), max(0.0, min(end for _, _, end in running.values()) - now))
             for reading in [r for r in running if r in ready]:

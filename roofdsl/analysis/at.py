@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from roofdsl import budget
 from roofdsl.analysis.operations import operation_counts
 from roofdsl.analysis.operations import work_at as weigh
 from roofdsl.analysis.results import WorkAt
@@ -24,6 +25,9 @@ SHORT = 1_000_000
 
 LONGEST_SIMULATION = 3_000_000_000
 """Accesses (ten minutes or so) beyond which no simulation is started."""
+
+SIMULATED_PER_SECOND = 20_000_000
+"""Accesses that a quick simulation makes in a second: no budget is spent on one that will not end within it."""
 
 QUICK_OPERATIONS = 3_000_000
 """Integer-set operations (a second or two) after which a simulation is tried first."""
@@ -60,15 +64,16 @@ def scalar_bytes(kernel: Kernel) -> tuple[int, int]:
 
 
 def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
-    """Exact operation counts at `params`. Raises CommandError for missing or illegal sizes."""
+    """Exact operation counts at `params`. Raises CommandError for missing or illegal sizes, TooHard."""
     from roofdsl.polyhedral.count import number
-    from roofdsl.polyhedral.library import cardinality
+    from roofdsl.polyhedral.library import cardinality, limited
     from roofdsl.polyhedral.stream import build
 
     values = numbers(kernel, params)
     plain = apply(kernel)
-    stream = build(plain, values, None)
-    return weigh(operation_counts(plain), [number(cardinality(d.executions)) for d in stream.domains])
+    with limited(f"W at these sizes of kernel {kernel.name}"):
+        stream = build(plain, values, None)
+        return weigh(operation_counts(plain), [number(cardinality(d.executions)) for d in stream.domains])
 
 
 def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
@@ -77,17 +82,18 @@ def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
 
 
 def access_count(kernel: Kernel, values: Mapping[str, int]) -> int:
-    """The number of array accesses of one execution; `kernel` has its directives applied."""
+    """The number of array accesses of one execution; `kernel` has its directives applied. Raises TooHard."""
     from roofdsl.polyhedral.count import number
-    from roofdsl.polyhedral.library import cardinality
+    from roofdsl.polyhedral.library import cardinality, limited
     from roofdsl.polyhedral.stream import build
 
     total = 0
-    for domain in build(kernel, values, None).domains:
-        statement = domain.placed.statement
-        if isinstance(statement, (Assign, Let)):
-            touched: tuple[Access, ...] = accesses(statement)
-            total += len(touched) * number(cardinality(domain.executions))
+    with limited(f"the number of accesses of kernel {kernel.name}"):
+        for domain in build(kernel, values, None).domains:
+            statement = domain.placed.statement
+            if isinstance(statement, (Assign, Let)):
+                touched: tuple[Access, ...] = accesses(statement)
+                total += len(touched) * number(cardinality(domain.executions))
     return total
 
 
@@ -135,11 +141,15 @@ def _lines(
     def by_sets(operations: int) -> Callable[[], tuple[ArrayLines, ...]]:
         return lambda: lines_by_sets(kernel, values, cache_bytes, line_bytes, operations)
 
+    def quickly() -> tuple[ArrayLines, ...]:
+        with budget.part(4):
+            return by_sets(QUICK_OPERATIONS)()
+
     def simulated() -> tuple[ArrayLines, ...]:
         return lines_by_simulation(kernel, values, cache_bytes, line_bytes)
 
-    ways = [("integer sets", by_sets(QUICK_OPERATIONS))]
-    if executed <= LONGEST_SIMULATION:
+    ways = [("integer sets", quickly)]
+    if executed <= min(LONGEST_SIMULATION, budget.left_s() * SIMULATED_PER_SECOND):
         simulation = ("simulation", simulated)
         ways = [simulation, *ways] if executed <= SHORT and cache_bytes is not None else [*ways, simulation]
     ways.append(("integer sets", by_sets(MAX_OPERATIONS)))
@@ -164,7 +174,9 @@ class OutOfReach(CommandError):
     def __init__(self, kernel: str, reason: str, accesses: int, most: int) -> None:
         super().__init__(
             f"the exact traffic of kernel {kernel} at these sizes is out of reach: {reason}",
-            f"{accesses:,} accesses are too many to simulate (limit {most:,}); use smaller sizes",
+            f"{accesses:,} accesses are too many to simulate (limit {most:,}); use smaller sizes"
+            if accesses > most
+            else "use smaller sizes",
         )
 
 
@@ -182,7 +194,7 @@ def lines_by_sets(
     from roofdsl.polyhedral.stream import build
 
     try:
-        with limited(f"kernel {kernel.name}", operations):
+        with limited(f"the traffic at these sizes of kernel {kernel.name}", operations):
             stream = build(kernel, values, line_bytes)
             if cache_bytes is None:
                 found = compulsory(stream)
@@ -206,11 +218,13 @@ def lines_by_sets(
 def lines_by_simulation(
     kernel: Kernel, values: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None
 ) -> tuple[ArrayLines, ...]:
-    """Line counts by simulating every access; directives applied, all sizes given. Raises NoAnswer."""
+    """Line counts by simulating every access; directives applied, all sizes given. Raises NoAnswer, TooHard."""
+    from roofdsl.polyhedral.library import limited
     from roofdsl.simulate.lru import TooManyAccesses, simulate_lru
 
     try:
-        result = simulate_lru(kernel, values, cache_bytes, line_bytes, max_accesses=LONGEST_SIMULATION)
+        with limited(f"the traffic at these sizes of kernel {kernel.name}"):
+            result = simulate_lru(kernel, values, cache_bytes, line_bytes, max_accesses=LONGEST_SIMULATION)
     except TooManyAccesses as error:
         raise NoAnswer(str(error)) from error
     return tuple(

@@ -10,13 +10,13 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import gcd
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roofdsl.analysis.at import scalar_bytes
 from roofdsl.analysis.counters import expanded, has_counters
 from roofdsl.analysis.operations import StatementOperations, operation_counts
 from roofdsl.analysis.setting import check_cache, numbers
-from roofdsl.analysis.settled import NoClosedForm, settled
+from roofdsl.analysis.settled import AT_CACHE, COMPULSORY, PLATEAUS, WORK, NoClosedForm, form_within, settled
 from roofdsl.analysis.traffic import Bytes, Regime, TermBytes
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Sym
@@ -25,22 +25,16 @@ from roofdsl.loops.transform import apply
 from roofdsl.polyhedral.cases import Case, Cases, closed_form
 from roofdsl.polyhedral.compulsory import compulsory
 from roofdsl.polyhedral.count import count_symbolic
-from roofdsl.polyhedral.library import MAX_OPERATIONS, LibraryFailure, TooHard, cardinality, limited
-from roofdsl.polyhedral.misses import CannotCount, Fresh, Residencies, exceeding, residencies
-from roofdsl.polyhedral.plateaus import (
-    Growth,
-    PlateauCounter,
-    PlateauLines,
-    checked_far_point,
-    exact_domains,
-    growth,
-    steps,
-)
+from roofdsl.polyhedral.library import MAX_OPERATIONS, cardinality
+from roofdsl.polyhedral.misses import Fresh, Residencies, exceeding, residencies
+from roofdsl.polyhedral.plateaus import Growth, PlateauLines, exact_domains, growth
 from roofdsl.polyhedral.quasi import Quasi
-from roofdsl.polyhedral.reuse import ArrayReuse, NotCertified, reuse
+from roofdsl.polyhedral.reuse import ArrayReuse, reuse
 from roofdsl.polyhedral.roots import large_sizes
-from roofdsl.polyhedral.sizes import NotAffine
 from roofdsl.polyhedral.stream import Stream, build
+
+if TYPE_CHECKING:
+    from roofdsl.analysis.regimes import Plateaus
 
 T = TypeVar("T")
 
@@ -79,11 +73,11 @@ class ClosedForms:
 
     @settled
     def _stream(self) -> Stream:
-        return self._guard(lambda: build(self.kernel, self.given, None))
+        return self._guard(lambda: build(self.kernel, self.given, None), "the instances")
 
     @settled
     def _executions(self) -> list[Any]:
-        return self._guard(lambda: [cardinality(d.executions) for d in self._stream.domains])
+        return self._guard(lambda: [cardinality(d.executions) for d in self._stream.domains], WORK)
 
     def weighted(self, weights: Iterable[int]) -> Cases:
         """The sum over statements (textual order) of executions times weight."""
@@ -99,7 +93,7 @@ class ClosedForms:
                 return Cases(())
             return closed_form(found, stream.context, stream.sizes.meaning(), self._assumes(stream, 1))
 
-        return self._guard(total)
+        return self._guard(total, WORK)
 
     @settled
     def work(self) -> Cases:
@@ -122,7 +116,7 @@ class ClosedForms:
             meaning, assumes = stream.sizes.meaning(), self._assumes(stream, 1)
             return {name: closed_form(part, stream.context, meaning, assumes) for name, part in found.items()}
 
-        return self._guard(totals)
+        return self._guard(totals, "the closed forms of counters")
 
     # ---- traffic ----
 
@@ -130,7 +124,7 @@ class ClosedForms:
     def _line_stream(self) -> Stream:
         if self.line_bytes is None:
             return self._stream
-        return self._guard(lambda: build(self.kernel, self.given, self.line_bytes))
+        return self._guard(lambda: build(self.kernel, self.given, self.line_bytes), "the instances")
 
     @property
     def rows_aligned(self) -> tuple[str, ...]:
@@ -139,12 +133,16 @@ class ClosedForms:
 
     @settled
     def _compulsory(self) -> tuple[Residencies, ...]:
-        return self._guard(lambda: compulsory(self._line_stream))
+        return self._guard(lambda: compulsory(self._line_stream), COMPULSORY)
 
     def compulsory(self, convention: Traffic) -> Bytes:
         """The traffic of a cache without bound."""
         stream = self._line_stream
-        return self._guard(lambda: self._bytes(stream, self._compulsory, convention, {}, self._assumes(stream, 1)))
+
+        def total() -> Bytes:
+            return self._bytes(stream, self._compulsory, convention, {}, self._assumes(stream, 1))
+
+        return self._guard(total, COMPULSORY)
 
     def by_array(self) -> dict[str, Cases]:
         """Bytes of distinct lines (elements where no line size is given) of each array."""
@@ -158,7 +156,7 @@ class ClosedForms:
                 for r in lines
             }
 
-        return self._guard(forms)
+        return self._guard(forms, "the closed forms of the arrays' bytes")
 
     @cached_property
     def _least(self) -> int:
@@ -175,16 +173,16 @@ class ClosedForms:
 
     @settled
     def _large(self) -> Stream:
-        return self._guard(lambda: build(self.kernel, self.given, self.line_bytes, self._least))
+        return self._guard(lambda: build(self.kernel, self.given, self.line_bytes, self._least), "the instances")
 
     @settled
     def _reuse(self) -> tuple[ArrayReuse, ...]:
-        return self._guard(lambda: reuse(self._large))
+        return self._guard(lambda: reuse(self._large), AT_CACHE)
 
     @settled
     def pieces(self) -> tuple[ArrayReuse, ...]:
         """The reuse whose pieces make up the plateaus."""
-        return self._guard(lambda: exact_domains(self._reuse))
+        return self._guard(lambda: exact_domains(self._reuse), PLATEAUS)
 
     def at_cache(self, cache_bytes: int, convention: Traffic, operations: int | None = None) -> Bytes:
         """The traffic of a cache of `cache_bytes`, within `operations`, by default all there are.
@@ -220,7 +218,7 @@ class ClosedForms:
         limit = Quasi.symbol(CACHE) if cache_bytes is None else Quasi.constant(cache_bytes)
         stream, found = self._large, self._reuse
         assumes = (*self._assumes(stream, self._least), *([f"{CACHE} >= {largest}"] if largest else []))
-        return self._guard(lambda: at_every_cache(stream, found, limit, convention, assumes), operations)
+        return self._guard(lambda: at_every_cache(stream, found, limit, convention, assumes), AT_CACHE, operations)
 
     def _largest_line(self) -> int:
         """Of the arrays, in bytes. Raises NoClosedForm where Z cannot stand for the cache."""
@@ -255,7 +253,7 @@ class ClosedForms:
             assumes = (*self._assumes(stream, self._least), *sizes_text)
             return self._bytes(replace(stream, context=context), counted, convention, names, assumes)
 
-        return self._guard(total, operations)
+        return self._guard(total, AT_CACHE, operations)
 
     @cached_property
     def order(self) -> Growth:
@@ -263,49 +261,23 @@ class ClosedForms:
         loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
         return growth(self._large.sizes, [loop.step.name for loop in loops if isinstance(loop.step, Sym)])
 
-    def regimes(self, convention: Traffic) -> tuple[Regime, ...]:
-        """The plateaus of Q(Z), from the smallest cache to one without bound."""
-        stream, order = self._large, self.order
+    def regimes(self, convention: Traffic, given: Mapping[str, int] | None = None) -> tuple[Regime, ...]:
+        """The plateaus of Q(Z), from the smallest cache to one without bound; where they differ by the remainders of
+        sizes, those of the sizes `given`, or one group after the other.
+        """
+        return self._guard(lambda: self.plateaus(convention).regimes(given or {}), PLATEAUS)
 
-        def plateaus() -> tuple[Regime, ...]:
-            checked_far_point(stream, order)  # first: it may be that there are none
-            found = self.pieces
-            smallest = Quasi.constant(max(stream.line_bytes[r.name] for r in found)) if found else Quasi.constant(0)
-            rows: list[Regime] = []
-            start, hits = smallest, frozenset[int]()
-            everything = steps(found, stream.sizes, order)
-            counters = [PlateauCounter(r) for r in found]
-            low: Quasi | None = None
-            for k, step in enumerate([None, *everything]):
-                if step is not None:
-                    hits |= step.pieces
-                    low = step.low if low is None else low
-                    if order.key(step.high) > order.key(smallest):
-                        start = step.high
-                following = everything[k].high if k < len(everything) else None
-                if following is not None and order.key(following) <= order.key(start):
-                    continue
-                last = k == len(everything)
-                if last:
-                    total = self._bytes(self._line_stream, self._compulsory, convention, {}, self._assumes(stream, 1))
-                else:
-                    lines = tuple(c.lines(hits) for c in counters)
-                    total = self._lines_bytes(stream, lines, convention, {}, self._assumes(stream, self._least))
-                exact = total.total
-                whole = exact.single if last else None
-                value = order.leading(_far_value(exact, stream, order)) if whole is None else whole
-                row = Regime(start, value, whole is not None, exact)
-                if not rows or order.leading(rows[-1].bytes) != order.leading(row.bytes):
-                    if rows and low is not None and order.key(low) < order.key(start):
-                        ended = rows[-1]
-                        rows[-1] = Regime(ended.from_bytes, ended.bytes, ended.exact, ended.all_bytes, low)
-                    rows.append(row)
-                elif rows[-1].all_bytes.cases == row.all_bytes.cases:
-                    rows[-1] = Regime(rows[-1].from_bytes, row.bytes, row.exact, row.all_bytes)
-                low = None
-            return tuple(rows)
+    def plateaus(self, convention: Traffic) -> Plateaus:
+        """What finds the plateaus. Raises NoClosedForm, and its methods CannotCount and what counting raises."""
+        from roofdsl.analysis.regimes import Plateaus
 
-        return self._guard(plateaus)
+        if convention not in self._plateaus:
+            self._plateaus[convention] = Plateaus(self, convention)
+        return self._plateaus[convention]
+
+    @cached_property
+    def _plateaus(self) -> dict[str, Plateaus]:
+        return {}
 
     # ---- shared ----
 
@@ -363,15 +335,8 @@ class ClosedForms:
             out.append("rows aligned")
         return tuple(out)
 
-    def _guard(self, compute: Callable[[], T], operations: int | None = None) -> T:
-        try:
-            with limited(f"kernel {self.kernel.name}", min(self._limit, operations or self._limit)):
-                return compute()
-        except TooHard as error:
-            instead = "values at given sizes are found all the same (--set, or `simulate --histogram`)"
-            raise NoClosedForm(f"{error.message}; {instead}") from error
-        except (CannotCount, LibraryFailure, NotAffine, NotCertified) as error:
-            raise NoClosedForm(str(error).split("\n")[0]) from error
+    def _guard(self, compute: Callable[[], T], what: str, operations: int | None = None) -> T:
+        return form_within(compute, f"{what} of kernel {self.kernel.name}", min(self._limit, operations or self._limit))
 
 
 def _sum(parts: Iterable[tuple[Any, int]]) -> Any:
@@ -391,9 +356,3 @@ def _form(count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi
 
         count = count.add(isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(stream.context.params()))
     return closed_form(count, stream.context, meaning, assumes)
-
-
-def _far_value(form: Cases, stream: Stream, order: Growth) -> Quasi:
-    """The case of a closed form that holds for all large sizes."""
-    env = {n: (1 << 16) if n in order.tiles else (1 << 40) for n in stream.sizes.symbols} | dict(stream.sizes.numbers)
-    return next((case.value for case in form.cases if case.holds(env)), Quasi.constant(0))

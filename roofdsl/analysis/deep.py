@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from roofdsl import budget
 from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.store.memo import recall
@@ -31,7 +32,8 @@ def require_legal(kernel: Kernel) -> None:
 
 
 def _require_legal(kernel: Kernel) -> None:
-    errors = [d for d in _findings(kernel, QUICK) if d.severity == "error"]
+    with budget.part(4):  # numbers and forms come after it
+        errors = [d for d in _findings(kernel, QUICK) if d.severity == "error"]
     if errors:
         raise InputError(kernel.source, errors)
 
@@ -48,8 +50,9 @@ def _findings(kernel: Kernel, operations: int) -> list[Diagnostic]:
         ("intents", check_intents),
     )
     found: list[Diagnostic] = []
-    for what, check in checks:
-        found += _guarded(kernel, what, check, operations)
+    for k, (what, check) in enumerate(checks):
+        with budget.part(len(checks) - k):
+            found += _guarded(kernel, what, check, operations)
     return sorted(dict.fromkeys(found), key=lambda d: (d.span.line, d.span.column))
 
 
@@ -59,7 +62,7 @@ def _guarded(
     from roofdsl.polyhedral.library import LibraryFailure, TooHard, limited
 
     try:
-        with limited(f"the {what} of kernel {kernel.name}", operations):
+        with limited(f"the check of the {what} of kernel {kernel.name}", operations):
             return check(kernel)
     except InputError as error:  # directives that do not fit the loops
         return error.diagnostics

@@ -7,21 +7,25 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
+from roofdsl import budget
 from roofdsl.analysis.at import TrafficAt, traffic_at, work_at
 from roofdsl.analysis.closed import ClosedForms, NoClosedForm
 from roofdsl.analysis.counters import counter_names, counters_at, has_counters
 from roofdsl.analysis.deep import require_legal
 from roofdsl.analysis.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.analysis.fixed import FixedForms
-from roofdsl.analysis.growth import large_case, tile_names
+from roofdsl.analysis.growth import leading_of, tile_names, value_of
 from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
 from roofdsl.analysis.setting import check_cache, numbers
 from roofdsl.analysis.steps import statement_texts, steps_of
 from roofdsl.analysis.traffic import Bytes, Regime, TermBytes
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases
+from roofdsl.polyhedral.plateaus import Growth
+from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.terms import Terms
 from roofdsl.store.memo import recall
 
@@ -76,15 +80,19 @@ def _derive(
     check_cache(kernel, cache_bytes, line_bytes)
     names = {p.name for p in kernel.parameters}
     complete = names <= given.keys()
+    with budget.part(2):  # numbers first: forms get what they leave, half of the budget at least
+        at = _Numbers(kernel, given, sizes, convention) if complete else None
     forms = _Forms(kernel, given, line_bytes)
-    weights = work_at(kernel, given) if complete else None
-    work = _work(forms, weights)
-    compulsory = _traffics(forms, given if complete else None, convention, None)
-    once = _traffics(forms, given if complete else None, "once", cache_bytes).bytes
-    at_cache = compulsory
-    if cache_bytes is not None:
-        at_cache = _traffics(forms, given if complete else None, convention, cache_bytes)
-    rows, why = _plateaus(forms, work.total, given, convention) if wanted.plateaus else ((), "not asked for")
+    with budget.part(2):
+        work = _work(forms, None if at is None else at.work)
+    with budget.part(2):
+        compulsory = _traffics(forms, at, convention, None)
+        by_array = {n: quantity(partial(forms.of_array, n), given) for n in _touched(kernel)}
+    with budget.part(2):
+        once = _traffics(forms, at, "once", cache_bytes).bytes
+        at_cache = compulsory if cache_bytes is None else _traffics(forms, at, convention, cache_bytes)
+    with budget.part(2 if wanted.steps or wanted.any_cache else 1):
+        rows, why = _plateaus(forms, work.total, given, convention) if wanted.plateaus else ((), "not asked for")
     return Derivation(
         kernel,
         given,
@@ -93,7 +101,7 @@ def _derive(
         line_bytes,
         work,
         compulsory,
-        {n: quantity(partial(forms.of_array, n), given) for n in _touched(kernel)},
+        by_array,
         at_cache,
         once,
         rows,
@@ -103,6 +111,36 @@ def _derive(
         steps_of(forms.closed, convention, rows, given) if wanted.steps else None,
         _any_cache(forms.closed, convention) if wanted.any_cache else None,
     )
+
+
+class _Numbers:
+    """What is counted at numbers for all parameters; None, or a reason, for what is out of reach there."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        given: Mapping[str, int],
+        sizes: tuple[int | None, int | None],
+        convention: Traffic,
+    ) -> None:
+        cache_bytes, line_bytes = sizes
+        self.work = _unless_too_hard(lambda: work_at(kernel, given))
+        self.traffic: dict[tuple[Traffic, int | None], TrafficAt | str] = {}
+        for asked in dict.fromkeys(((convention, None), (convention, cache_bytes), ("once", cache_bytes))):
+            how, cache = asked
+            try:
+                self.traffic[asked] = traffic_at(kernel, given, cache, line_bytes, how)
+            except CommandError as error:
+                self.traffic[asked] = error.message
+
+
+def _unless_too_hard(compute: Callable[[], WorkAt]) -> WorkAt | None:
+    from roofdsl.polyhedral.library import TooHard
+
+    try:
+        return compute()
+    except TooHard:
+        return None
 
 
 FOR_CASES, FOR_TERMS = 2_500_000, 12_000_000
@@ -194,15 +232,21 @@ def _work(forms: _Forms, at: WorkAt | None) -> Work:
     def of_class(name: str) -> Callable[[Any], int]:
         return lambda s: sum(n for (_, c), n in s.operations.items() if c == name)
 
+    def of_function(name: str) -> Callable[[Any], int]:
+        return lambda s: sum(n for (_, f), n in s.functions.items() if f == name)
+
     def of_type(name: str) -> Callable[[Any], int]:
         return lambda s: sum(n for (t, _), n in s.operations.items() if t == name)
 
     types = sorted({t for s in operations for t, _ in s.operations})
     classes = [c for c in OPERATION_CLASSES if any(of_class(c)(s) for s in operations)]
+    functions = [f for f in SPECIAL_FUNCTIONS if any(of_function(f)(s) for s in operations)]
     by_class = {} if at is None else {c: sum(n for (_, k), n in at.operations.items() if k == c) for c in classes}
+    by_function = {} if at is None else {f: of_function(f)(at) for f in functions}
     return Work(
         sum_of(lambda s: s.total, None if at is None else at.total),
         {c: sum_of(of_class(c), by_class.get(c)) for c in classes},
+        {f: sum_of(of_function(f), by_function.get(f)) for f in functions},
         {t: sum_of(of_type(t), None if at is None else at.by_type.get(t, 0)) for t in types},
         sum_of(lambda s: sum(s.fused_pairs.values()), None if at is None else sum(at.fused_pairs.values())),
         sum_of(lambda s: s.cmp, None if at is None else at.cmp),
@@ -210,14 +254,9 @@ def _work(forms: _Forms, at: WorkAt | None) -> Work:
     )
 
 
-def _traffics(forms: _Forms, given: Mapping[str, int] | None, convention: Traffic, cache: int | None) -> Traffics:
-    at: TrafficAt | None = None
-    failure = ""
-    if given is not None:
-        try:
-            at = traffic_at(forms.kernel, given, cache, forms.line_bytes, convention)
-        except CommandError as error:
-            failure = error.message
+def _traffics(forms: _Forms, numbers: _Numbers | None, convention: Traffic, cache: int | None) -> Traffics:
+    counted = None if numbers is None else numbers.traffic[convention, cache]
+    at, failure = (None, counted) if isinstance(counted, str) else (counted, "")
 
     def form() -> Bytes | TermBytes:
         return forms.closed.compulsory(convention) if cache is None else forms.at_cache(cache, convention)
@@ -288,36 +327,52 @@ def _plateaus(
 ) -> tuple[tuple[Plateau, ...], str]:
     closed = forms.closed
     try:
-        regimes: tuple[Regime, ...] = closed.regimes(convention)
+        regimes: tuple[Regime, ...] = closed.regimes(convention, given)
     except NoClosedForm as error:
         few = _small(forms)
         if not few:
             return (), str(error)
         closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes)
         try:
-            regimes = closed.regimes(convention)
+            regimes = closed.regimes(convention, given)
         except NoClosedForm:
             return (), str(error)
         forms.notes += (
             f"plateaus at {', '.join(f'{n} = {v}' for n, v in few.items())}, not in all parameters: {error}",
         )
         work = quantity(lambda: closed.work, given, work.value)
-    order = closed.order
-    rows = []
-    for r in regimes:
-        exact = Cases((Case((), r.bytes),))
-        top = work
-        if not r.exact and work.form is not None and work.form.cases:
-            top = at_values(Cases((Case((), order.leading(large_case(work.form, order).value)),)), given)
-        moved = at_values(exact, given)
-        rows.append(
-            Plateau(
-                at_values(Cases((Case((), r.from_bytes),)), given),
-                moved,
-                Ratio(top, moved, of_work=True),
-                r.exact,
-                at_values(r.all_bytes, given),
-                None if r.until_bytes is None else at_values(Cases((Case((), r.until_bytes),)), given),
-            )
-        )
-    return tuple(rows), ""
+    return tuple(_plateau(r, work, given, closed.order) for r in regimes), ""
+
+
+def _plateau(r: Regime, work: Quantity, given: Mapping[str, int], order: Growth) -> Plateau:
+    def told(value: Quasi) -> Quantity:
+        assumes = () if r.where is None else (str(r.where),)
+        form = Cases((Case((), value),) if value else (), assumes)
+        return Quantity(form, form.evaluate(given) if value.names() <= given.keys() else None)
+
+    top = work
+    if not r.exact and work.form is not None and work.form.cases:
+        lead = leading_of(work.form, order, given, r.where)
+        top = Quantity(None, work.value, REMAINDERS) if lead is None else told(lead)
+    elif r.where is not None and work.form is not None and work.form.single is not None:
+        whole_top = value_of(work.form, order, given, r.where)
+        top = work if whole_top is None else told(whole_top)
+    moved = told(r.bytes)
+    note = "terms of lower order change along the plateau"
+    whole = Quantity(None, None, note) if r.all_bytes is None else at_values(r.all_bytes, given)
+    if r.where is not None and whole.form is not None:
+        whole = replace(whole, form=Cases(whole.form.cases, (str(r.where), *whole.form.assumes)))
+    return Plateau(
+        told(r.from_bytes),
+        moved,
+        Ratio(top, moved, of_work=True),
+        r.exact,
+        whole,
+        None if r.until_bytes is None else told(r.until_bytes),
+        r.where,
+        None if r.end_bytes is None else told(r.end_bytes),
+    )
+
+
+REMAINDERS = "remainders of the sizes decide the leading terms"
+"""The note of a quantity that has no leading terms of its own for all the sizes asked for."""

@@ -10,6 +10,7 @@ from roofdsl.analysis.closed import NoClosedForm
 from roofdsl.analysis.formulas import RatioCase, ratio_cases
 from roofdsl.analysis.writing import form_text, ratio_text
 from roofdsl.lang.record import Record
+from roofdsl.loops.integers import Condition
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, constant
 from roofdsl.polyhedral.quasi import Quasi
@@ -127,10 +128,14 @@ class Ratio(Record):
 
 
 class Work(Record):
-    """W and its parts (counting_and_time.md, rules 1 to 7): quantities in operations."""
+    """W and its parts (counting_and_time.md, rules 1 to 7): quantities in operations.
+
+    by_function: the operations of the class "special", function by function.
+    """
 
     total: Quantity
     by_class: Mapping[str, Quantity]
+    by_function: Mapping[str, Quantity]
     by_type: Mapping[str, Quantity]
     fused_pairs: Quantity
     cmp: Quantity
@@ -155,7 +160,8 @@ class Plateau(Record):
     """One plateau of Q(Z): its first cache size, traffic and intensity, leading terms unless exact.
 
     all_bytes: the traffic on the plateau with all lower orders. until_bytes: where it ends, if that is before the next
-    one begins; from there on Q(Z) falls bit by bit, as reuse distances that grow along a loop come to fit.
+    one begins; from there on Q(Z) falls bit by bit, as reuse distances that grow along a loop come to fit. where: the
+    sizes for which the row holds, by their remainders; None: for all. end_bytes: where `all_bytes` ends.
     """
 
     from_bytes: Quantity
@@ -164,6 +170,8 @@ class Plateau(Record):
     exact: bool
     all_bytes: Quantity
     until_bytes: Quantity | None = None
+    where: Condition | None = None
+    end_bytes: Quantity | None = None
 
 
 class Derivation(Record):

@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from roofdsl.analysis.closed import ClosedForms, NoClosedForm, Regime
+from roofdsl.analysis.closed import ClosedForms, NoClosedForm
 from roofdsl.analysis.setting import numbers
+from roofdsl.analysis.settled import AT_CACHE
 from roofdsl.lang.record import replace as replace_record
 from roofdsl.loops.model import Traffic
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse
 from roofdsl.polyhedral.sizes import Sizes
 from roofdsl.polyhedral.stream import Stream
+
+if TYPE_CHECKING:
+    from roofdsl.analysis.regimes import Plateaus
 
 
 class FixedForms(ClosedForms):
@@ -61,14 +65,14 @@ class FixedForms(ClosedForms):
         put = {n: Quasi.constant(v) for n, v in self._values.items()}
         return _FixedSizes(sizes.numbers, sizes.symbols, sizes.divided, sizes.tiled, sizes.least_tile, put)
 
-    def regimes(self, convention: Traffic) -> tuple[Regime, ...]:
+    def plateaus(self, convention: Traffic) -> Plateaus:
         """The plateaus of Q(Z) with symbols for all: they are leading terms for sizes far apart."""
-        return self._base.regimes(convention)
+        return self._base.plateaus(convention)
 
     @cached_property
     def _reuse(self) -> tuple[ArrayReuse, ...]:
         put = {n: Quasi.constant(v) for n, v in self._names.items()}
-        return self._guard(lambda: tuple(_restricted(r, self._here, put) for r in self._base._reuse))
+        return self._guard(lambda: tuple(_restricted(r, self._here, put) for r in self._base._reuse), AT_CACHE)
 
     def _assumes(self, stream: Stream, least: int) -> tuple[str, ...]:
         if least == 1:

@@ -102,6 +102,11 @@ def _without_common_factor(top: Quasi, bottom: Quasi) -> tuple[Quasi, Quasi]:
     ratio = _proportion(top, bottom)
     if ratio is not None:
         return Quasi.constant(ratio), Quasi.constant(1)
+    from roofdsl.analysis.factoring import without_common_factor
+
+    found = without_common_factor(top, bottom)
+    if found is not None:
+        return found
     from roofdsl.analysis.expressions import cancelled
 
     return cancelled(top, bottom)

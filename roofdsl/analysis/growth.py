@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from roofdsl.loops.accesses import statements
-from roofdsl.loops.integers import Condition, IntExpr, Mod, Sym
+from roofdsl.loops.integers import Condition, Const, IntExpr, Mod, Sym
 from roofdsl.loops.model import Kernel, Tile
 from roofdsl.loops.transform import apply
 from roofdsl.polyhedral.cases import Case, Cases
 from roofdsl.polyhedral.plateaus import Growth
 from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.residues import Class, classes, how_many, joined, periods, resolved
 
 FAR = 720720 << 24
 """A size at which the case for large sizes holds; a multiple of every small number and of `FAR_TILE`."""
@@ -43,14 +44,12 @@ def _moduli(node: Condition | IntExpr) -> Iterator[Mod]:
                 yield from _moduli(child)
 
 
-def large_case(form: Cases, order: Growth) -> Case:
-    """The case that holds for most large sizes, whichever of them is the largest; a case of 0 where none does."""
-    names = sorted(
-        {n for c in form.cases for n in c.value.names()}
-        | {n for c in form.cases for a in c.alternatives for v, _ in a for n in v.names()}
-    )
+def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:
+    """The case that holds for most large sizes of a residue class, whichever of them is the largest; a case of 0 where
+    none does.
+    """
     found: dict[int, int] = {}
-    for far in _far_points(names, order):
+    for far in _far_points(_names(form), order, rests):
         k = next((k for k, c in enumerate(form.cases) if c.holds(far)), None)
         if k is not None:
             found[k] = found.get(k, 0) + 1
@@ -59,13 +58,75 @@ def large_case(form: Cases, order: Growth) -> Case:
     return form.cases[max(found, key=lambda k: (found[k], -k))]
 
 
-def _far_points(names: list[str], order: Growth) -> Iterator[dict[str, int]]:
-    """Large sizes: all equal, then each name in turn the largest."""
+def value_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
+    """The polynomial that a form is for large sizes with the remainders of the sizes `at` (as far as given) that meet
+    `where`; None where remainders that these leave open decide.
+    """
+    found = _values(form, order, at, where)
+    return found.pop() if len(found) == 1 else None
+
+
+def leading_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
+    """The leading terms of `value_of`, which may be the same where that is not."""
+    found = {order.leading(value) for value in _values(form, order, at, where)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _values(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> set[Quasi]:
+    return {
+        resolved(large_case(form, order, rests).value, far_sizes(form, order, rests))
+        for rests in classes_of(form, at, where)
+    }
+
+
+MOST_CLASSES = 4096
+"""Residue classes in which the leading terms of a form are compared, at most."""
+
+
+def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = None) -> list[Class]:
+    """The residue classes in which `form` is made of polynomials, of sizes with the remainders of `at` (as far as
+    given) that meet `where`. Where they are very many, only that of multiples of all periods.
+    """
+    values = [v for c in form.cases for v in (c.value, *(v for a in c.alternatives for v, _ in a))]
+    period = joined(periods(values), {} if where is None else _periods_of_condition(where))
+    known = {n: v for n, v in at.items() if n in period}
+    if how_many(period, known) > MOST_CLASSES:
+        known = dict.fromkeys(period, 0) | known
+    every = list(classes(period, known))
+    return [c for c in every if where is None or where.holds({r.name: r.rest for r in c})]
+
+
+def far_sizes(form: Cases, order: Growth, rests: Class) -> dict[str, int]:
+    """Large sizes of a residue class, as near each other as it lets them be."""
+    return next(_far_points(_names(form), order, rests))
+
+
+def _names(form: Cases) -> list[str]:
+    return sorted(
+        {n for c in form.cases for n in c.value.names()}
+        | {n for c in form.cases for a in c.alternatives for v, _ in a for n in v.names()}
+    )
+
+
+def _far_points(names: list[str], order: Growth, rests: Class = ()) -> Iterator[dict[str, int]]:
+    """Large sizes of a residue class: all equal, or nearly so, then each name in turn the largest."""
+
+    def inside(sizes: dict[str, int]) -> dict[str, int]:
+        return sizes | {r.name: r.nearest(sizes[r.name]) for r in rests if r.name in sizes}
+
     base = {n: FAR_TILE if n in order.tiles else FAR for n in names}
-    yield base
+    yield inside(base)
     for shift in range(len(names) if len(names) > 1 else 0):
-        yield {n: base[n] << (k + shift) % len(names) for k, n in enumerate(names)}
-        yield {n: base[n] << (shift - k) % len(names) for k, n in enumerate(names)}
+        yield inside({n: base[n] << (k + shift) % len(names) for k, n in enumerate(names)})
+        yield inside({n: base[n] << (shift - k) % len(names) for k, n in enumerate(names)})
+
+
+def _periods_of_condition(where: Condition) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in _moduli(where):
+        if isinstance(each.divisor, Const):
+            found = joined(found, dict.fromkeys(each.numerator.symbols(), each.divisor.value))
+    return found
 
 
 def smallest(case: Case, name: str, order: Growth) -> Fraction:

@@ -11,6 +11,8 @@ Where the rules leave room, this is what is counted:
 - Complex: every addition is 2 adds, with a real operand too; complex / real is 2 divs; real / complex 4 muls, 1 add,
   2 divs; the additions within a division or an `abs` are fused by rule 5 (3 pairs, 1 in real / complex and `abs`).
 - `min` and `max` of k arguments are k - 1.
+- Every special function is one operation, `tanh` and `sigmoid` too, whatever they are computed by; the square root of a
+  complex `abs` is a `sqrt`.
 - A value whose component type is not that of the operation it enters, or of the array it is stored to, is one cast;
   a product within a pair is not. A literal or a parameter is never cast.
 - `tf32` as the compute type renames every f32 operation.
@@ -24,6 +26,7 @@ from functools import reduce
 
 from roofdsl.analysis.results import WorkAt
 from roofdsl.lang.record import Record
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.types import ElementType, widest
 from roofdsl.loops.model import (
     Assign,
@@ -47,7 +50,6 @@ from roofdsl.loops.model import (
 )
 
 Statement = Assign | Let | Count
-SPECIAL_FUNCTIONS = frozenset(("sqrt", "rsqrt", "rcp", "exp", "log", "tanh", "sigmoid", "sin", "cos"))
 
 
 class StatementOperations(Record):
@@ -58,6 +60,7 @@ class StatementOperations(Record):
     fused_pairs: Mapping[str, int]
     cmp: int = 0
     casts: int = 0
+    functions: Mapping[tuple[str, str], int] = {}
 
     @property
     def total(self) -> int:
@@ -86,16 +89,19 @@ def work_at(operations: Sequence[StatementOperations], executions: Sequence[int]
     Raises ValueError where the lengths differ.
     """
     totals: dict[tuple[str, str], int] = {}
+    functions: dict[tuple[str, str], int] = {}
     pairs: dict[str, int] = {}
     cmp = casts = 0
     for statement, times in zip(operations, executions, strict=True):
-        for key, n in statement.operations.items():
-            totals[key] = totals.get(key, 0) + n * times
+        for sums, counts in ((totals, statement.operations), (functions, statement.functions)):
+            for key, n in counts.items():
+                sums[key] = sums.get(key, 0) + n * times
         for name, n in statement.fused_pairs.items():
             pairs[name] = pairs.get(name, 0) + n * times
         cmp += statement.cmp * times
         casts += statement.casts * times
-    return WorkAt({k: n for k, n in totals.items() if n}, {k: n for k, n in pairs.items() if n}, cmp, casts)
+    present = {k: n for k, n in functions.items() if n}
+    return WorkAt({k: n for k, n in totals.items() if n}, {k: n for k, n in pairs.items() if n}, cmp, casts, present)
 
 
 class _Product(Record):
@@ -170,11 +176,13 @@ class _Counter:
 
     def _clear(self) -> None:
         self.operations: dict[tuple[str, str], int] = {}
+        self.functions: dict[tuple[str, str], int] = {}
         self.pairs: dict[str, int] = {}
         self.cmp = self.casts = 0
 
     def _close(self, statement: Statement) -> None:
-        self.done.append(StatementOperations(statement, self.operations, self.pairs, self.cmp, self.casts))
+        found = (self.operations, self.pairs, self.cmp, self.casts, self.functions)
+        self.done.append(StatementOperations(statement, *found))
         self._clear()
 
     # ---- statements ----
@@ -321,11 +329,12 @@ class _Counter:
         if argument.type is None or function == "conj":
             return argument
         if function in SPECIAL_FUNCTIONS:
-            self._add(argument.type, "special", 1)
+            self._special(argument.type, function)
             return _Value(argument.type)
         if function == "abs" and argument.type.kind == "complex":
-            for name, n in (("mul", 2), ("add", 1), ("special", 1)):
+            for name, n in (("mul", 2), ("add", 1)):
                 self._add(argument.type, name, n)
+            self._special(argument.type, "sqrt")
             self._pair(argument.type, 1)
         return _Value(argument.type.component)
 
@@ -339,6 +348,11 @@ class _Counter:
         if n:
             key = (self._name(t), operation)
             self.operations[key] = self.operations.get(key, 0) + n
+
+    def _special(self, t: ElementType, function: str) -> None:
+        self._add(t, "special", 1)
+        key = (self._name(t), function)
+        self.functions[key] = self.functions.get(key, 0) + 1
 
     def _pair(self, t: ElementType, n: int) -> None:
         if n:

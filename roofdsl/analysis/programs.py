@@ -14,6 +14,7 @@ from roofdsl.analysis.writing import neat_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import check_names
@@ -126,6 +127,7 @@ def derive_program(
         Work(
             _added(whole),
             _by_name([(n, w.by_class) for n, w in works], OPERATION_CLASSES),
+            _by_name([(n, w.by_function) for n, w in works], SPECIAL_FUNCTIONS),
             _by_name([(n, w.by_type) for n, w in works]),
             _sum([(n, w.fused_pairs) for n, w in works]),
             _sum([(n, w.cmp) for n, w in works]),
@@ -237,6 +239,7 @@ def _in(d: Derivation, meaning: Mapping[str, Quasi | None]) -> Derivation:
     work = Work(
         _substituted(d.work.total, meaning),
         {n: _substituted(q, meaning) for n, q in d.work.by_class.items()},
+        {n: _substituted(q, meaning) for n, q in d.work.by_function.items()},
         {n: _substituted(q, meaning) for n, q in d.work.by_type.items()},
         *(_substituted(q, meaning) for q in (d.work.fused_pairs, d.work.cmp, d.work.casts)),
     )

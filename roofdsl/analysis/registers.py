@@ -70,7 +70,7 @@ def kept_at(kernel: Kernel, values: Mapping[str, int]) -> tuple[Kept, ...]:
     from roofdsl.polyhedral.library import limited
 
     found = []
-    with limited(f"kernel {kernel.name}"):
+    with limited(f"the registers of kernel {kernel.name}"):
         groups = _groups(list(_uses(kernel, values)))
         for group in groups:
             others = [u for g in groups if g is not group for u in g]

@@ -16,12 +16,15 @@ class WorkAt(Record):
         class is one of OPERATION_CLASSES, the type is a real or integer one (complex counts as its component).
     fused_pairs: type name -> number of fused pairs (each is one add and one mul of that type).
     cmp, casts: comparisons and casts, beside W and not in it.
+    functions: (type name, function) -> how many of the operations of class "special" are this function. Those that it
+        does not tell apart are of no function in particular.
     """
 
     operations: Mapping[tuple[str, str], int]
     fused_pairs: Mapping[str, int]
     cmp: int = 0
     casts: int = 0
+    functions: Mapping[tuple[str, str], int] = {}
 
     @property
     def total(self) -> int:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from roofdsl.analysis.closed import ClosedForms, NoClosedForm
+from roofdsl.analysis.closed import ClosedForms
 from roofdsl.analysis.derived import Plateau, Quantity, quantity
-from roofdsl.analysis.growth import large_case
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.polyhedral.cases import Case, Cases, closed_form, constant
+from roofdsl.polyhedral.cases import Case, Cases, constant
 from roofdsl.polyhedral.library import cardinality
-from roofdsl.polyhedral.plateaus import Growth, PlateauCounter, PlateauLines, far_point, steps
+from roofdsl.polyhedral.plateaus import Growth, PlateauCounter, PlateauLines, Step, piece_range
 from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.polyhedral.residues import Class
 from roofdsl.polyhedral.reuse import ArrayReuse
 from roofdsl.polyhedral.stream import Reference, Stream
 
@@ -53,17 +53,20 @@ def element_text(r: Reference) -> str:
 class ReuseFacts:
     """The reuse of a kernel for large sizes. Raises NoClosedForm where its distances have no bounds."""
 
-    def __init__(self, closed: ClosedForms, values: Mapping[str, int]) -> None:
+    def __init__(self, closed: ClosedForms, convention: Traffic, values: Mapping[str, int]) -> None:
+        """Of the residue class of the first plateaus that there are in this convention for sizes such as `values`."""
         self.closed, self.values = closed, values
         self.stream: Stream = closed._large
         self.found: tuple[ArrayReuse, ...] = closed.pieces
         self.order: Growth = closed.order
-        self.at = far_point(self.stream.sizes, self.order)
-        self.steps = self._guarded(lambda: steps(self.found, self.stream.sizes, self.order))
+        rows = closed.plateaus(convention)
+        self.rows = rows
+        self.residues: Class = self._guarded(lambda: rows.example(values))
+        self.steps: list[Step] = self._guarded(lambda: rows.steps(self.residues))
         self.loops = _loop_names(closed.kernel)
 
     def _guarded(self, compute: Callable[[], Any]) -> Any:
-        return self.closed._guard(compute)
+        return self.closed._guard(compute, "the steps")
 
     def reuses(self) -> tuple[ReuseStep, ...]:
         """Every reuse for large sizes, by step of Q(Z), array and the loop that brings it."""
@@ -111,18 +114,9 @@ class ReuseFacts:
         return ReuseStep(array, tuple(most), loop, within, self._lead(low), self._lead(high), self._lead(total), step)
 
     def _bounds(self, part: Any, distance: Quasi) -> tuple[Quasi, Quasi] | None:
-        from roofdsl.polyhedral.bounds import candidate_bounds
-
-        if part.params().intersect(self.at).is_empty():
-            return None
-        if distance.is_constant():
-            return distance, distance
-        meaning = self.stream.sizes.meaning()
-        low, high = candidate_bounds(part, distance, self.at)
-        if not low or not high:
-            raise NoClosedForm("a reuse distance without a bound in closed form")
-        least = min((v.substitute(meaning) for v in low), key=self.order.key)
-        return least, max((v.substitute(meaning) for v in high), key=self.order.key)
+        """The leading terms of the least and the greatest distance; None where there is none for large sizes."""
+        found = piece_range((part, distance), self.stream.sizes, self.order, self.residues)
+        return None if found is None else (found.low, found.high)
 
     def _carried(self, reuse: ArrayReuse, domain: Any) -> list[tuple[str, str | None, bool, Any]]:
         """(reference, loop, within, part of `domain`), by where time first differs from the previous access's."""
@@ -152,8 +146,7 @@ class ReuseFacts:
 
     def _far(self, count: Any) -> Quasi:
         """The leading terms of a count for large sizes."""
-        form = closed_form(count, self.stream.context, self.stream.sizes.meaning())
-        return self.order.leading(large_case(form, self.order).value)
+        return self.rows.leading(count, self.residues)
 
     def _lead(self, value: Quasi) -> Quantity:
         return quantity(lambda: constant_form(self.order.leading(value)), self.values)
@@ -170,6 +163,7 @@ class ReuseFacts:
         counters = [PlateauCounter(r) for r in self.found]
         rows = []
         told = -1
+        plateaus = tuple(p for p in plateaus if p.where == plateaus[0].where)
         for plateau in plateaus:
             start = plateau.from_bytes.form
             edge = start.single if start is not None else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from roofdsl import budget
 from roofdsl.analysis.at import (
     LONGEST_SIMULATION,
     QUICK_OPERATIONS,
@@ -55,18 +56,19 @@ def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, i
     Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or illegal sizes.
     """
     from roofdsl.polyhedral.count import number
-    from roofdsl.polyhedral.library import cardinality
+    from roofdsl.polyhedral.library import cardinality, limited
     from roofdsl.polyhedral.stream import build
 
     plain = apply(kernel)
     loaded, stored = scalar_bytes(plain)
-    for domain in build(plain, numbers(kernel, params), None).domains:
-        statement = domain.placed.statement
-        if isinstance(statement, (Assign, Let)):
-            times = number(cardinality(domain.executions))
-            for access in accesses(statement):
-                size = access.element.array.type.bytes * times
-                loaded, stored = (loaded, stored + size) if access.is_write else (loaded + size, stored)
+    with limited(f"the number of accesses of kernel {kernel.name}"):
+        for domain in build(plain, numbers(kernel, params), None).domains:
+            statement = domain.placed.statement
+            if isinstance(statement, (Assign, Let)):
+                times = number(cardinality(domain.executions))
+                for access in accesses(statement):
+                    size = access.element.array.type.bytes * times
+                    loaded, stored = (loaded, stored + size) if access.is_write else (loaded + size, stored)
     return loaded, stored
 
 
@@ -136,7 +138,8 @@ def _held(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None, cac
     from roofdsl.polyhedral.library import TooHard
 
     try:
-        lines = lines_by_sets(kernel, values, None, line_bytes, QUICK_OPERATIONS)
+        with budget.part(8):
+            lines = lines_by_sets(kernel, values, None, line_bytes, QUICK_OPERATIONS)
     except (NoAnswer, TooHard):
         return False
     return sum(a.begun * a.line_bytes for a in lines) <= cache_bytes
@@ -157,7 +160,8 @@ def _found(
         if k and longest < LONGEST_SIMULATION:
             break
         try:
-            lines = _lines(kernel, values, where, operations)
+            with budget.part(1 if k else 4):  # what may not lead to an answer leaves time for the simulation
+                lines = _lines(kernel, values, where, operations)
         except TooHard as error:
             reason = error.message
             continue
@@ -182,7 +186,7 @@ def _lines(kernel: Kernel, values: Mapping[str, int], where: Transfers, operatio
     if where.cache_bytes is None or where.line_bytes == where.moved_bytes:
         return lines_by_sets(kernel, values, where.cache_bytes, where.moved_bytes, operations)
     try:
-        with limited(f"kernel {kernel.name}", operations):
+        with limited(f"the sectors of kernel {kernel.name}", operations):
             rule = exceeding(Quasi.constant(where.cache_bytes), Fresh())
             lines, sectors = (build(kernel, values, b) for b in (where.line_bytes, where.sector_bytes))
             return tuple(
@@ -199,6 +203,7 @@ def _simulated(
     kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic
 ) -> tuple[int | None, int | None, int]:
     """(loads, stores, both) in bytes by simulating every access; in `once` a stored sector is not counted again."""
+    from roofdsl.polyhedral.library import limited
     from roofdsl.simulate.hierarchy import simulate
     from roofdsl.simulate.levels import CacheLevel
 
@@ -212,7 +217,8 @@ def _simulated(
         write_miss="claim" if convention == "load_store" else "allocate",
         sector_bytes=where.sector_bytes,
     )
-    found = simulate(kernel, values, [level])
+    with limited(f"the traffic at these sizes of kernel {kernel.name}"):
+        found = simulate(kernel, values, [level])
     if convention == "once":
         return None, None, found.levels[0].load_bytes + found.scalar_store_bytes
     loads, stores = found.load_bytes(0), found.store_bytes(0)

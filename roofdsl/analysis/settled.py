@@ -5,11 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from roofdsl.polyhedral.library import LibraryFailure, OverBudget, TooHard, limited
+from roofdsl.polyhedral.misses import CannotCount
+from roofdsl.polyhedral.reuse import NotCertified
+from roofdsl.polyhedral.sizes import NotAffine
+
 T = TypeVar("T")
+
+WORK, COMPULSORY = "the closed form of W", "the closed form of the compulsory traffic"
+AT_CACHE, PLATEAUS = "the closed form of Q(Z)", "the plateaus of Q(Z)"
+"""What is looked for, as messages name it."""
 
 
 class NoClosedForm(Exception):
     """A quantity has no closed form that this program finds; the message says why."""
+
+
+def form_within(compute: Callable[[], T], what: str, operations: int) -> T:
+    """What `compute` gives within so many integer-set operations and the command's budget.
+
+    Raises NoClosedForm, which names `what`.
+    """
+    try:
+        with limited(what, operations):
+            return compute()
+    except OverBudget as error:
+        raise NoClosedForm(error.message) from error
+    except TooHard as error:
+        instead = "values at given sizes are found all the same (--set, or `simulate --histogram`)"
+        raise NoClosedForm(f"{error.message}; {instead}") from error
+    except (CannotCount, LibraryFailure, NotAffine, NotCertified) as error:
+        raise NoClosedForm(str(error).split("\n")[0]) from error
 
 
 class settled(Generic[T]):

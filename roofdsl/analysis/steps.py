@@ -105,7 +105,7 @@ def steps_of(
     note = ""
     if tell_reuse and plateaus:
         try:
-            facts = ReuseFacts(closed, values)
+            facts = ReuseFacts(closed, convention, values)
             reuses = facts.reuses()
             rows = facts.plateaus(convention, plateaus, reuses)
             reuses = tuple(r for row in rows for r in row.held)
@@ -218,7 +218,7 @@ def _compulsory_bytes(closed: ClosedForms, r: Residencies, part: str) -> Cases:
         count = count.scale_val(r.bytes)
         return closed_form(count, stream.context, stream.sizes.meaning(), closed._assumes(stream, 1))
 
-    return closed._guard(form)
+    return closed._guard(form, "the steps")
 
 
 def _scaled(q: Quantity, by: int) -> Quantity:

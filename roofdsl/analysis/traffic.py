@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roofdsl.lang.record import Record
+from roofdsl.loops.integers import Condition
 from roofdsl.polyhedral.cases import Cases
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.terms import Terms
@@ -38,12 +39,16 @@ class TermBytes(Record):
 class Regime(Record):
     """One plateau of Q(Z): from a cache of `from_bytes` on, the traffic is `bytes` (leading terms unless exact).
 
-    all_bytes: the traffic with every access of the plateau counted exactly, lower orders included.
-    until_bytes: where it ends, if that is before the next plateau begins: in between Q(Z) falls bit by bit.
+    all_bytes: the traffic with every access of the plateau counted exactly, lower orders included; None where these
+    change all along the plateau. until_bytes: where it ends, if that is before the next plateau begins: in between Q(Z)
+    falls bit by bit. where: the sizes for which all this holds, by their remainders; None: for all.
+    end_bytes: where `all_bytes` ends, `until_bytes` or earlier; None on the last plateau.
     """
 
     from_bytes: Quasi
     bytes: Quasi
     exact: bool
-    all_bytes: Cases
+    all_bytes: Cases | None
     until_bytes: Quasi | None = None
+    where: Condition | None = None
+    end_bytes: Quasi | None = None

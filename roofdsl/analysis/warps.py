@@ -46,7 +46,7 @@ def _of_statement(
     warp, sector_bytes = sizes
     lanes = _lanes(placed)
     loaded = stored = 0
-    with limited(f"kernel {kernel.name}"):
+    with limited(f"the sectors of kernel {kernel.name}"):
         for r in build(alone(kernel, placed), values, sector_bytes).references:
             touched = r.location
             if placed.loops:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import lru_cache
 from math import lcm
 
-from roofdsl.analysis.formulas import Alternatives, Quotient, RatioCase, coefficients_of, ordered
+from roofdsl.analysis.factoring import Product, products_of
+from roofdsl.analysis.formulas import Alternatives, Quotient, RatioCase, degree, ordered
 from roofdsl.lang.record import Record
 from roofdsl.polyhedral.cases import Cases
 from roofdsl.polyhedral.quasi import Atom, Floor, Monomial, Quasi
@@ -21,16 +23,35 @@ class Style(Record):
     fraction: Callable[[str, str, bool, bool], str]  # (top, bottom, whether each is a single factor)
 
 
-def _written(value: Quasi, style: Style) -> str:
-    parts: list[str] = []
-    for monomial, c in ordered(value):
-        body = _term(monomial, abs(c), style)
-        sign = "-" if c < 0 else "+"
-        parts.append(f" {sign} {body}" if parts else (f"-{body}" if c < 0 else body))
-    return "".join(parts) or "0"
+def _written(value: Quasi, style: Style, *, leading: bool = False) -> str:
+    return _sum(_terms(value, style, leading=leading))
+
+
+def _terms(value: Quasi, style: Style, *, leading: bool) -> list[tuple[bool, str]]:
+    """(whether negative, the term without its sign) of each; leading: as one reads them, the greatest first.
+
+    n**3/b comes before n**2, and of terms of one degree a positive one before the others: h*w - k*w.
+    """
+    terms = ordered(value)
+    if leading and terms:
+        above = {m: sum(e for _, e in m if e > 0) for m, _ in terms}
+        terms.sort(key=lambda t: -above[t[0]])
+        top = terms[0][0]
+        same = [k for k, (m, _) in enumerate(terms) if (above[m], degree(m)) == (above[top], degree(top))]
+        first = next((k for k in same if terms[k][1] > 0), 0)
+        terms.insert(0, terms.pop(first))
+    return [(c < 0, _term(monomial, abs(c), style)) for monomial, c in terms]
 
 
 def _term(monomial: Monomial, c: Fraction, style: Style) -> str:
+    above, below = _factors(monomial, c, style)
+    if not below:
+        return style.product(above)
+    return style.fraction(style.product(above), style.product(below), len(above) == 1, len(below) == 1)
+
+
+def _factors(monomial: Monomial, c: Fraction, style: Style) -> tuple[list[str], list[str]]:
+    """What stands above and below the bar in c * monomial; above it is 1 at least."""
     monomial = tuple(sorted(monomial, key=lambda factor: isinstance(factor[0], Floor)))  # names before floors
     above = [style.power(style.atom(a), e) for a, e in monomial if e > 0]
     below = [style.power(style.atom(a), -e) for a, e in monomial if e < 0]
@@ -38,42 +59,62 @@ def _term(monomial: Monomial, c: Fraction, style: Style) -> str:
         above.insert(0, str(c.numerator))
     if c.denominator != 1:
         below.insert(0, str(c.denominator))
-    if not below:
-        return style.product(above)
-    return style.fraction(style.product(above), style.product(below), len(above) == 1, len(below) == 1)
+    return above, below
 
 
+@lru_cache(maxsize=4096)
 def _neat(value: Quasi, style: Style) -> str:
-    """As `_written`, with factors that are no variable of the rest taken out, and powers: 5*m*(n - 2)**2."""
-    common = [a for a in sorted(value.atoms(), key=str) if all(dict(m).get(a, 0) == 1 for m, _ in value)]
-    rest = value
-    for atom in common if len(value.terms) > 1 else []:
-        rest = rest * Quasi.symbol(atom, -1)
-    power = _power(rest)
-    if power is None and (rest is value or len(rest.terms) < 2):
-        return _written(value, style)
-    factor, body = Fraction(1), f"({_written(rest, style)})"
-    if power is not None:
-        factor, base, exponent = power
-        body = style.power(f"({_written(base, style)})", exponent)
-    outer = Quasi.of({tuple((a, 1) for a in common) if rest is not value else (): factor})
-    shown = _written(outer, style)
-    return body if shown == "1" else style.product([shown, body])
+    """As `_written`, or with the factors that a textbook would leave where these are shorter: 5*m*(n - 2)**2."""
+    plain = _written(value, style, leading=True)
+    if len(value.terms) < 2:
+        return plain
+    products = products_of(value)
+    if len(products) == 1 and not _worth_it(value, products[0]):
+        return plain
+    signed: list[tuple[bool, str]] = []
+    for product in products:
+        single = len(products) > 1 and sum(power for _, power in product.factors) == 1
+        signed += _terms(product.value(), style, leading=True) if single else [_product(product, style)]
+    neat = _sum(signed)
+    return neat if len(neat) <= (1 if len(products) == 1 else MUCH_SHORTER) * len(plain) else plain
 
 
-def _power(value: Quasi) -> tuple[Fraction, Quasi, int] | None:
-    """(c, x + a, k) where `value` is c*(x + a)**k with k > 1."""
-    atoms = value.atoms()
-    k = len(value.terms) - 1
-    if len(atoms) != 1 or k < 2:
-        return None
-    (atom,) = atoms
-    coefficients = coefficients_of(value, atom) if all(e > 0 for m, _ in value for _, e in m) else []
-    if len(coefficients) != k + 1:
-        return None
-    c = coefficients[k]
-    base = Quasi.symbol(atom) + coefficients[k - 1] / (c * k)
-    return (c, base, k) if base**k * c == value else None
+MUCH_SHORTER = Fraction(4, 5)
+"""How long sums of products, and products in one variable, may be beside the sum that shows the leading term."""
+
+
+def _worth_it(value: Quasi, product: Product) -> bool:
+    """Whether a product says more than its sum: several sums in it, or a factor that stands nowhere else.
+
+    8*n**2 + 16*n stays as it is: its leading term is what one reads first.
+    """
+    sums = sum(power for _, power in product.factors)
+    if len(value.atoms()) == 1:
+        return len(product.factors) == 1 and sums > 1 and not product.monomial
+    inside = {a for factor, _ in product.factors for a in factor.atoms()}
+    return sums > 1 or any(e == 1 and a not in inside for a, e in product.monomial)
+
+
+def _product(product: Product, style: Style) -> tuple[bool, str]:
+    """(whether negative, the product without its sign)."""
+    c = abs(product.constant)
+    above, below = _factors(product.monomial, c, style)
+    brackets = [style.power(f"({_written(f, style, leading=True)})", power) for f, power in product.factors]
+    if brackets and above == ["1"]:
+        above = []
+    above += brackets
+    if not below:
+        body = style.product(above)
+    else:
+        body = style.fraction(style.product(above), style.product(below), len(above) == 1, len(below) == 1)
+    return product.constant < 0, body
+
+
+def _sum(signed: Iterable[tuple[bool, str]]) -> str:
+    parts: list[str] = []
+    for negative, body in signed:
+        parts.append(f" {'-' if negative else '+'} {body}" if parts else (f"-{body}" if negative else body))
+    return "".join(parts) or "0"
 
 
 def _quotient(value: Quotient, style: Style, write: Callable[[Quasi, Style], str] = _written) -> str:
@@ -114,6 +155,26 @@ def whole(atom: Floor) -> Quotient:
     return Quotient(atom.of * denominator, Quasi.constant(denominator))
 
 
+def _rounded(atom: Floor) -> tuple[bool, Quotient]:
+    """(whether it is rounded up, what is rounded): n/8 rounded up for floor((n + 7)/8), as sizes are whole numbers."""
+    inside = whole(atom)
+    denominator = inside.bottom.constant_value()
+    if inside.top.constant_value() == denominator - 1 and all(e > 0 for m, _ in inside.top for _, e in m):
+        return True, Quotient(inside.top - (denominator - 1), inside.bottom)
+    return False, inside
+
+
+def _told(atom: Atom) -> str:
+    if isinstance(atom, str):
+        return atom
+    up, inside = _rounded(atom)
+    return f"{'ceiling' if up else 'floor'}({neat_text(inside)})"
+
+
+TOLD = Style(_told, TEXT.power, TEXT.product, TEXT.fraction)
+"""As TEXT, with ceilings where these are shorter: for people, and read by sympy too."""
+
+
 def text(value: Quasi | Quotient) -> str:
     """`8*n**2 + 16*n`, `n/(4*n + 8)`: readable, and read by sympy."""
     return _quotient(value, TEXT) if isinstance(value, Quotient) else _written(value, TEXT)
@@ -121,7 +182,7 @@ def text(value: Quasi | Quotient) -> str:
 
 def neat_text(value: Quasi | Quotient) -> str:
     """As `text`, with the factors that a textbook would leave: `10*steps*(n - 2)**2`."""
-    return _quotient(value if isinstance(value, Quotient) else Quotient(value), TEXT, _neat)
+    return _quotient(value if isinstance(value, Quotient) else Quotient(value), TOLD, _neat)
 
 
 def neat_latex(value: Quasi | Quotient) -> str:
@@ -134,8 +195,16 @@ def latex_name(name: str) -> str:
     return name if len(name) == 1 else f"\\mathrm{{{name.replace('_', chr(92) + '_')}}}"
 
 
+def _set(atom: Atom) -> str:
+    if isinstance(atom, str):
+        return latex_name(atom)
+    up, inside = _rounded(atom)
+    sign = "ceil" if up else "floor"
+    return f"\\left\\l{sign} {latex(inside)} \\right\\r{sign}"
+
+
 LATEX = Style(
-    lambda a: latex_name(a) if isinstance(a, str) else f"\\left\\lfloor {latex(whole(a))} \\right\\rfloor",
+    _set,
     lambda base, power: base if power == 1 else f"{base}^{{{power}}}",
     " ".join,
     lambda top, bottom, top_single, bottom_single: f"\\frac{{{top}}}{{{bottom}}}",
@@ -169,6 +238,23 @@ def sides(value: Quasi) -> tuple[Quasi, Quasi]:
     """(a, b) with a - b a positive multiple of `value`, both with whole positive coefficients and powers."""
     value = _cleared(value)
     return Quasi.of({m: c for m, c in value if c > 0}), -Quasi.of({m: c for m, c in value if c < 0})
+
+
+def residue(value: Quasi) -> tuple[Quasi, int, int] | None:
+    """(x, m, r) where `value` = 0 says that x leaves r when it is divided by m: 8*floor((n + 7)/8) = n + 7."""
+    floors = [(a, c) for m, c in value for a, e in m if isinstance(a, Floor) and len(m) == 1 and e == 1]
+    if len(floors) != 1:
+        return None
+    ((atom, c),) = floors
+    rest = (value - Quasi.symbol(atom) * c) * (-1 / c)
+    modulus = lcm(*(x.denominator for _, x in atom.of))
+    if rest != atom.of or modulus < 2:
+        return None
+    whole = rest * modulus
+    offset = whole.constant_value()
+    x = whole - offset
+    negative = bool(x) and all(k < 0 for _, k in x)
+    return (-x, modulus, int(offset) % modulus) if negative else (x, modulus, int(-offset) % modulus)
 
 
 def _cleared(value: Quasi) -> Quasi:

@@ -32,7 +32,7 @@ def argument(b: Bound) -> Iterator[str]:
     """Lines of text: the compulsory loads, then every argument there is, with the whole form that it gives."""
     yield "Compulsory loads"
     for name, value in b.compulsory.by_array:
-        yield f"  {name}: {short(value)} elements are there before and are read"
+        yield f"  {name}: {short(value)} elements exist before the kernel runs and are read"
     if b.partition is not None and b.flow is not None:
         yield ""
         yield from _partition(b.partition, b.flow, b.size)
@@ -63,14 +63,14 @@ def _text(flow: Flow, name: str) -> str:
 
 def _partition(p: Partition, flow: Flow, size: Any) -> Iterator[str]:
     yield f"Partition ({SOURCES['partition']})"
-    yield "  1. Cut the run, in whatever order it is, into stretches of T arrivals: loads, and values made on chip."
-    yield f"     A stretch works with what it finds ({size} elements, and {p.registers} in registers) and what arrives:"
-    yield f"     X = {size} + {p.registers} + T objects at most."
+    yield "  1. Cut the run, in any order, into segments of T arrivals: loads, and values produced on chip."
+    yield f"     A segment works with what is there ({size} elements, and {p.registers} in registers) and what arrives:"
+    yield f"     at most X = {size} + {p.registers} + T objects."
     for number, a in enumerate(p.parts):
         yield from _allowed(a, flow, number + 2)
-    stretches = " + ".join(f"{_bracketed(short(expression(a.piece.size)))}/H(X)" for a in p.parts)
-    yield f"  {len(p.parts) + 2}. So there are {stretches} - 1 whole stretches at least."
-    yield f"     With T = {short(p.stretch)}, the best: loads >= T*({stretches} - 1) - made on chip"
+    segments = " + ".join(f"{_bracketed(short(expression(a.piece.size)))}/H(X)" for a in p.parts)
+    yield f"  {len(p.parts) + 2}. So there are at least {segments} - 1 whole segments."
+    yield f"     With T = {short(p.stretch)}, the best: loads >= T*({segments} - 1) - produced on chip"
     yield f"       = {p.value}"
     yield f"     The leading term is {short(p.leading)}."
 
@@ -93,21 +93,21 @@ def _allowed(a: Allowed, flow: Flow, step: int) -> Iterator[str]:
         along = _along(slot, piece.loops)
         yield f"       as many {what} {slot.text} as E has points seen along {along}{perhaps}{twice}"
     if piece.halves:
-        yield "     E and its mirror image do not meet and need the same operands: |E| is half of what these allow"
+        yield "     E and its mirror image are disjoint and need the same operands: |E| is half of what these allow"
         yield f"     ({SOURCES['halves']})."
     total = sum(a.exponents, Fraction(0))
     powers = ", ".join(map(str, a.exponents))
     yield f"     |E| is at most the product of these numbers to the powers {powers} (Loomis-Whitney, Brascamp-Lieb)."
-    yield "     With X objects that is largest where they share X by their powers:"
+    yield "     With X objects, the product is largest if they divide X in proportion to the powers:"
     yield f"     H(X) = {short(a.constant)}*X**({total})."
     made = [text for m in piece.made if (text := short(expression(m))) != "0"]
     if made:
-        yield f"     Made on chip, at most: {' + '.join(made)}."
+        yield f"     Produced on chip, at most: {' + '.join(made)}."
     if piece.finished is not None:
-        yield "     Operands and result are elements (i, k), (k, j), (i, j) of one array, i < k < j. That one may serve"
-        yield "     on either side does not help (docs/proofs.md), but for those that are finished in the stretch."
+        yield "     Operands and result are elements (i, k), (k, j), (i, j) of one array, i < k < j. An element that"
+        yield "     serves on both sides gains nothing (docs/proofs.md), unless it is finished in the segment."
         yield f"     These, {short(expression(piece.finished))} in all, count as {FINISHED} arrivals each."
-        yield f"     A cut may fall among the arrivals of one: X + {FINISHED - 1} objects."
+        yield f"     A cut can separate the arrivals of one element: X + {FINISHED - 1} objects."
 
 
 def _along(slot: Slot, loops: tuple[str, ...]) -> str:
@@ -121,17 +121,17 @@ def _along(slot: Slot, loops: tuple[str, ...]) -> str:
 
 def _stencil(s: Stencil, size: Any, registers: int) -> Iterator[str]:
     yield f"Stencil ({SOURCES['stencil']})"
-    yield f"  1. A time step reads the step before at the offsets {', '.join(map(_point, s.offsets))}."
+    yield f"  1. A time step reads the previous step at the offsets {', '.join(map(_point, s.offsets))}."
     if s.inside:
         yield f"     It reads itself at {', '.join(_point(p) for p in s.inside if any(p))}."
     power = f"*|A|**({s.dimensions - 1}/{s.dimensions})" if s.dimensions > 1 else ""
-    yield f"  2. A set A of its points needs |A| + c{power} points of the step before at least,"
+    yield f"  2. A set A of its points needs at least |A| + c{power} points of the previous step,"
     yield f"     c = {short(s.growth * s.shared)}."
     if s.shared > 1:
-        yield f"     A value of a statement in between may stand for {s.shared} of them: c/{s.shared} counts."
+        yield f"     A value of a statement in between can stand for {s.shared} of them: c/{s.shared} counts."
     yield f"  3. X = {size} + {registers} + T values, of T loads, allow H(X) = {short(s.constant)}*X**({s.power})."
     yield f"  4. There are {short(s.executions)} executions;"
-    yield f"     reads at the edge, taken as free: {short(s.edge)}."
+    yield f"     reads at the edge count as free: {short(s.edge)}."
     stretch = short(s.dimensions * (size + registers))
     yield f"     With T = {stretch}, the best: loads >= T*(executions/H(X) - 1) - free reads"
     yield f"       = {s.value}"
@@ -142,16 +142,17 @@ def _staggered(s: Staggered, flow: Flow | None, size: Any, registers: int) -> It
     yield f"Stencil, a staggered grid ({SOURCES['staggered']})"
     if flow is not None:
         yield f"  1. `{_text(flow, s.vertex)}`"
-        yield "     makes the vertices of a grid, of themselves a step before and of the edges that touch them;"
+        yield "     computes the vertices of a grid from their previous values and from the edges that touch them;"
         yield f"     `{_text(flow, s.edges[0])}`"
         yield f"     `{_text(flow, s.edges[1])}`"
-        yield "     its edges, of themselves a step before and of their ends."
-    yield "  2. Of a vertices that are made at one time sqrt(8*a) neighbours at least are not: each needs a value,"
-    yield "     its own or that of an edge. Whatever begins to be made needs its own value from before."
+        yield "     compute its edges from their previous values and from their ends."
+    yield "  2. a vertices computed at one time have at least sqrt(8*a) neighbors that are not. Each of these needs"
+    yield "     a value, its own or that of an edge. A vertex also needs its own previous value when it is"
+    yield "     first computed."
     yield f"  3. So X = {size} + {registers} + T values, of T loads, allow at most"
     yield "     H(X) = X**(3/2)/3 + 4*X executions (docs/proofs.md)."
     yield f"  4. There are {short(s.executions)} executions;"
-    yield f"     reads at the edge, taken as free: {short(s.free)}."
+    yield f"     reads at the edge count as free: {short(s.free)}."
     yield f"     With T = {short(2 * (size + registers))}: loads >= T*(executions/H(X) - 1) - free reads"
     yield f"       = {s.value}"
     yield f"     The leading term is {short(s.leading)}."
@@ -164,9 +165,9 @@ def _point(p: tuple[int, ...]) -> str:
 def _bottleneck(b: Bottleneck, flow: Flow, size: Any, registers: int) -> Iterator[str]:
     for number, part in enumerate(b.parts, 1):
         yield from _moments(part, flow, number)
-    yield f"  {len(b.parts) + 1}. {size} + {registers} may be held at each moment; the others are loaded after it."
+    yield f"  {len(b.parts) + 1}. {size} + {registers} values fit at each moment; the others are loaded after it."
     if b.inputs != 0:
-        yield f"     First loads of inputs, which are not among these: {short(b.inputs)}."
+        yield f"     First loads of inputs, not included above: {short(b.inputs)}."
         yield "     Loads of different values add up:"
     yield f"     loads >= {b.value}"
     yield f"     The leading term is {short(b.leading)}."
@@ -177,28 +178,28 @@ def _moments(part: Part, flow: Flow, step: int) -> Iterator[str]:
     at = f"`{_text(flow, m.at)}`"
     if m.kind == "turn":
         yield f"  {step}. What uses the last value of {at}"
-        yield f"     also uses {', '.join(m.what)}, which are made, or loaded, before it: alive at that moment."
-        yield "     Each is so at one such moment only."
+        yield f"     also uses {', '.join(m.what)}, which are computed or loaded before it."
+        yield "     They are live at that moment, and each at only one such moment."
     elif m.kind == "rounds":
         yield f"  {step}. Each {at} depends on the one before."
-        yield "     What must run between two of them uses values that were there before the first."
+        yield "     What must run between two of them uses values that existed before the first."
     elif m.kind == "sweep":
         yield f"  {step}. Every {at} of a round depends on"
-        yield f"     every `{_text(flow, m.what[0])}` of it, and paths that do not meet lead from these to those."
-        yield "     Before the first of a round, one value of each path is alive."
+        yield f"     every `{_text(flow, m.what[0])}` of it, along disjoint paths."
+        yield "     Before the first one of a round, one value of each path is live."
     elif m.kind == "whole":
         (what,) = m.what
         first = f"element of {what.removeprefix('IN_')}" if what.startswith("IN_") else f"`{_text(flow, what)}`"
         yield f"  {step}. Every {at} depends on"
-        yield f"     every {first}, and paths that do not meet lead from these to those."
-        yield "     Before the first, one value of each path is alive."
+        yield f"     every {first}, along disjoint paths."
+        yield "     Before the first one, one value of each path is live."
     else:
         one, other, *shared = m.what
         yield f"  {step}. {at} joins two chains that run towards each other:"
         yield f"     `{_text(flow, one)}`"
         yield f"     `{_text(flow, other)}`"
-        yield "     When they meet, one value is made for each place and waits for the other."
+        yield "     When they meet, each place has the value of one chain and waits for that of the other."
         if shared:
-            yield f"     So does what both chains use: {', '.join(shared)}."
+            yield f"     The values that both chains use are live, too: {', '.join(shared)}."
     often = "one moment" if part.moments == 1 else f"{short(part.moments)} moments in all"
     yield f"     These are {short(part.alive)} values, at {often}."

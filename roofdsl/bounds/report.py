@@ -29,10 +29,10 @@ FEW_EXECUTIONS = 2_000_000
 VALID = "every legal order, all sizes the kernel allows, all S >= 1"
 NAMES = {
     "compulsory": "every element that is read before it is written is loaded once",
-    "partition": "S + T elements allow only so many executions for each T loads",
-    "stencil": "what a time step needs reaches beyond the points that it computes",
-    "bottleneck": "values that are alive at one moment and do not fit are loaded after it",
-    "sweep": "what one sweep over the data leaves waits for the next, all of it",
+    "partition": "S + T elements allow only a limited number of executions for each T loads",
+    "stencil": "a time step needs more points than it computes",
+    "bottleneck": "values that are live at one moment and do not fit are loaded after it",
+    "sweep": "everything that one sweep over the data leaves waits for the next",
 }
 
 
@@ -197,7 +197,7 @@ def text(r: BoundReport, steps: bool) -> str:
 def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
     b = r.bound
     names = ", ".join(p.name for p in b.kernel.parameters)
-    yield f"{b.kernel.name}({names}): the fewest loads into a fast memory of {b.size} elements, whatever the order"
+    yield f"{b.kernel.name}({names}): lower bound on the loads into a fast memory of {b.size} elements, for any order"
     yield ""
     parts = [("compulsory", b.compulsory)] + [(n, getattr(b, n)) for n, _ in b.arguments[1:]]
     for name, part in parts:
@@ -205,9 +205,9 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
         yield f"  {name:<11} {short(part.loads if whole else part.leading)}"
         yield f"  {'':<11}   {NAMES[name]}"
     yield ""
-    yield f"The largest holds. Valid for {VALID.replace('S >=', f'{b.size} >=')}."
+    yield f"The largest is the bound. It is valid for {VALID.replace('S >=', f'{b.size} >=')}."
     if len(parts) > 1:
-        yield "Leading terms are shown; --steps and --json have the whole forms, which hold at every size."
+        yield "Leading terms are shown; --steps and --json have the complete formulas, which hold at every size."
     yield from _where(b)
     if len(b.arguments) == 1:
         yield _only_compulsory(b)
@@ -215,7 +215,7 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
         per_byte = "" if r.element_bytes is None else f", {short(r.intensity / r.element_bytes)} for each byte"
         yield f"Intensity, by leading terms: at most {short(r.intensity)} operations for each element loaded{per_byte}."
         if b.bottleneck is not None or b.sweep is not None or r.intensity.has(b.size):
-            yield f"  ({b.size} far below the sizes; where it is not, the whole form says what is left.)"
+            yield f"  ({b.size} far below the sizes; otherwise, the complete formula has the value.)"
     if steps:
         yield ""
         yield from argument(b)
@@ -262,7 +262,7 @@ def _large(value: Any) -> float:
 def _only_compulsory(b: Bound) -> str:
     if b.notes:
         return f"No more can be said: {b.notes[0]}."
-    return "No more can be said: no value is read in so many places that a small memory must load it again."
+    return "No more can be said: no value is used in enough places for a small memory to load it again."
 
 
 def _tile(r: BoundReport) -> Iterator[str]:
@@ -271,21 +271,22 @@ def _tile(r: BoundReport) -> Iterator[str]:
         yield f"No tile is recommended: {r.why_no_tile}."
         return
     yield f"Tile: `order {', '.join(plan.order)}`, `tile {plan.rows}, {plan.columns} by b`, b = {plan.shape}:"
-    yield f"  loads {short(plan.loads.subs(plan.shape, sympy.Symbol('b')))}, which is the bound but for lower orders."
+    loads = short(plan.loads.subs(plan.shape, sympy.Symbol("b")))
+    yield f"  loads {loads}, which is the bound up to lower-order terms."
     if r.intensity is None or r.element_bytes is None:
         return
     size = sympy.Symbol("Z", positive=True)
     best = r.intensity.subs(b.size, size / r.element_bytes) / r.element_bytes
     square = best / (3 * sympy.sqrt(3) / 2)
-    yield f"  In Z bytes the intensity comes near {short(best)}. Square blocks of all three arrays, loaded anew for"
-    yield f"  each step (Z = {3 * r.element_bytes}*b**2), reach {short(square)}: the tile is 2.6 times better."
+    yield f"  In Z bytes, the intensity comes close to {short(best)}. Square blocks of all three arrays, loaded anew"
+    yield f"  for each step (Z = {3 * r.element_bytes}*b**2), reach {short(square)}: the tile is 2.6 times better."
 
 
 def _tiles_in_tiles(inside: Inside) -> Iterator[str]:
     if inside.why_not:
         yield f"No tiles in tiles: {inside.why_not}."
         return
-    yield "Tiles in tiles, one for each cache, the largest ratio to the bound as small as it can be:"
+    yield "Tiles in tiles, one for each cache, with the smallest possible worst ratio to the bound:"
     for line in inside.lines:
         yield f"  {line}"
 

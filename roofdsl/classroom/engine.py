@@ -175,26 +175,51 @@ def _limit(query: Query) -> Node:
 
 
 @cache
-def _regimes(source: str, line: int | None, convention: Any) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = _forms(source, line).regimes(convention)
+def _regimes(source: str, line: int | None, convention: Any, settings: tuple[tuple[str, int], ...]) -> tuple[Any, ...]:
+    """The plateaus of the sizes that are set, whose remainders may decide which there are. Raises CommandError where
+    they do, and are not set.
+    """
+    found: tuple[Any, ...] = _forms(source, line).regimes(convention, dict(settings))
+    if len({r.where for r in found}) > 1:
+        classes = ", ".join(dict.fromkeys(str(r.where) for r in found))
+        raise CommandError(
+            f"the plateaus of this kernel differ by the remainders of its sizes: {classes}",
+            "give its sizes with `set`, such as `set = { n = 1000 }`",
+        )
     return found
 
 
 def _plateau(query: Query) -> Node:
     """Of plateau `number` of Q(Z), from 1: the cache it begins at, its traffic, its intensity (leading terms)."""
-    from roofdsl.analysis.growth import growth_of, large_case
+    from roofdsl.analysis.growth import growth_of, leading_of
 
-    rows = _regimes(query.source, query.line, _convention(query))
+    rows = _regimes(query.source, query.line, _convention(query), query.settings)
     if not 1 <= query.number <= len(rows):
         raise CommandError(f"plateau {query.number} is asked for, and Q(Z) has {len(rows)}")
     row = rows[query.number - 1]
     if query.ask == "plateau_from":
-        return formula_of(row.from_bytes)
+        return _at_sizes(row.from_bytes, None, query)
     order = growth_of(kernel_of(query.source))
     moved = order.leading(row.bytes)
     if query.ask == "plateau_bytes":
-        return formula_of(moved)
-    return ratio(order.leading(large_case(_forms(query.source, None).work, order).value), moved)
+        return _at_sizes(moved, None, query)
+    work = leading_of(_forms(query.source, None).work, order, query.at, row.where)
+    if work is None:
+        raise CommandError("the leading term of W differs by remainders of the sizes", "give the sizes with `set`")
+    return _at_sizes(work, moved, query)
+
+
+def _at_sizes(top: Quasi, bottom: Quasi | None, query: Query) -> Node:
+    """top, or top / bottom: a formula, or a number where sizes are set."""
+    if not query.settings:
+        return formula_of(top) if bottom is None else ratio(top, bottom)
+    missing = (top.names() | (frozenset() if bottom is None else bottom.names())) - query.at.keys()
+    if missing:
+        raise CommandError(f"{', '.join(sorted(missing))} has no value in `set`, which gives others")
+    below = Fraction(1) if bottom is None else bottom.evaluate(query.at)
+    if not below:
+        raise CommandError("a ratio of an exercise divides by zero")
+    return number(top.evaluate(query.at) / below)
 
 
 def _bound(query: Query) -> Node:

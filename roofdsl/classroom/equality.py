@@ -23,6 +23,7 @@ from roofdsl.classroom.formula import (
     functions_in,
     names_in,
 )
+from roofdsl.classroom.units import value_of
 from roofdsl.lang.record import Record
 
 POINTS = 16
@@ -164,8 +165,9 @@ def to_sympy(node: Node, names: Mapping[str, Any]) -> Any:
     import sympy
 
     match node:
-        case Number(value):
-            return sympy.Rational(value.numerator, value.denominator)
+        case Number(value, unit):
+            exact = value * value_of(unit)[0]
+            return sympy.Rational(exact.numerator, exact.denominator)
         case Name(text):
             return names[text]
         case Negative(operand):

@@ -127,6 +127,8 @@ def dimension(node: Node) -> Dimension:
             return dimension(left) + dimension(right) * -1
         case Binary("**", base, exponent):
             own = dimension(base)
+            if dimension(exponent) != PLAIN:
+                raise FormulaError("an exponent has no unit")
             if own == PLAIN:
                 return own
             power = evaluate(exponent, {})

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from fractions import Fraction
 
 from roofdsl.classroom.units import unit_named
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, field
 
 FUNCTIONS = {"sqrt": (1, 1), "log2": (1, 1), "min": (2, 8), "max": (2, 8), "floor": (1, 1), "ceil": (1, 1)}
 """The functions of the language, with the least and the greatest number of arguments."""
@@ -27,10 +27,11 @@ class FormulaError(ValueError):
 
 
 class Number(Record):
-    """A number, exact; `unit` is empty, or one of the table of units."""
+    """A number, exact; `unit` is empty, or one of the table of units; `written` is how somebody wrote it."""
 
     value: Fraction
     unit: str = ""
+    written: str = field(default="", compare=False, repr=False)
 
 
 class Name(Record):
@@ -102,12 +103,12 @@ _COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
 
 def parse(text: str, names: Collection[str], *, units: bool = False) -> Node:
     """The formula that `text` is. Raises FormulaError for anything else, an unknown name, or beyond the limits."""
-    return _Parser(text, names, units=units, conditions=False).whole()
+    return Parser(_tokens(text), names, units=units, conditions=False).whole()
 
 
 def parse_condition(text: str, names: Collection[str]) -> Node:
     """A condition of an exercise, or a formula. Raises FormulaError."""
-    return _Parser(text, names, units=False, conditions=True).whole()
+    return Parser(_tokens(text), names, units=False, conditions=True).whole()
 
 
 def names_in(node: Node) -> frozenset[str]:
@@ -170,7 +171,9 @@ def _whole(node: Node) -> bool:
 def show(node: Node, above: int = 0) -> str:
     """The formula as text, with the parentheses that it needs; `parse` gives the formula back."""
     match node:
-        case Number(value, unit):
+        case Number(value, unit, written):
+            if written:
+                return f"{written} {unit}" if unit else written
             if value.denominator == 1 or unit:
                 text = str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
                 return f"{text} {unit}" if unit else text
@@ -181,6 +184,10 @@ def show(node: Node, above: int = 0) -> str:
         case Negative(operand):
             text = "-" + show(operand, 21)
             return f"({text})" if above >= 10 else text
+        case Binary("*", left, Number(_, unit, "1")) if unit:  # a unit behind something
+            inner = show(left)
+            text = f"{inner} {unit}" if isinstance(left, Number | Name | Call) else f"({inner}) {unit}"
+            return f"({text})" if above > 20 else text
         case Binary("**", left, right):
             return f"{show(left, 31)}**{show(right, 31)}"
         case Binary(op, left, right):
@@ -201,12 +208,12 @@ def show(node: Node, above: int = 0) -> str:
 # ---- parsing ----
 
 
-class _Parser:
-    """Recursive descent, no deeper than MAX_DEPTH."""
+class Parser:
+    """Recursive descent, no deeper than MAX_DEPTH, over tokens (kind, text)."""
 
-    def __init__(self, text: str, names: Collection[str], *, units: bool, conditions: bool) -> None:
+    def __init__(self, tokens: list[tuple[str, str]], names: Collection[str], *, units: bool, conditions: bool) -> None:
         self.names, self.units, self.conditions = names, units, conditions
-        self.tokens = _tokens(text)
+        self.tokens = tokens
         self.at = 0
         self.depth = 0
 
@@ -278,9 +285,12 @@ class _Parser:
             if self.take("+"):
                 return self.signed()
             base = self.atom()
-            return Binary("**", base, self.signed()) if self.take("**") else base
+            return self.power(base) if self.take("**") else base
         finally:
             self.depth -= 1
+
+    def power(self, base: Node) -> Node:
+        return Binary("**", base, self.signed())
 
     def atom(self) -> Node:
         kind, text = self.peek()
@@ -299,7 +309,7 @@ class _Parser:
         raise FormulaError(f"`{text}` stands where a number or a name is expected")
 
     def number(self, text: str) -> Node:
-        value = _value(text)
+        value = number_of(text)
         if not self.units:
             kind, word = self.peek()
             if kind == "name" and word not in self.names and unit_named(word):
@@ -371,7 +381,8 @@ def _unread(character: str) -> FormulaError:
     return FormulaError(f"`{shown}` is no part of a formula")
 
 
-def _value(text: str) -> Fraction:
+def number_of(text: str) -> Fraction:
+    """The number that a token is. Raises FormulaError for one of too many digits."""
     mantissa, _, exponent = text.lower().partition("e")
     if len(text) > MAX_DIGITS or (exponent and abs(int(exponent)) > 100):
         raise FormulaError(f"`{_short(text)}` has more digits than a number here can have")

@@ -7,6 +7,7 @@ the image is built, /autograder/run_autograder for every submission in /autograd
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -15,17 +16,18 @@ from typing import Any
 
 import roofdsl
 from roofdsl.classroom.data import Exercise
-from roofdsl.classroom.grading import Grade, grade_all, nothing
+from roofdsl.classroom.grading import Grade, Judging, grade_all, nothing
 from roofdsl.classroom.isolate import Limits
 from roofdsl.classroom.submissions import Unreadable, read_text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import models_folder
+from roofdsl.measure.atomic import write_whole
 
 _EPOCH = (2026, 1, 1, 0, 0, 0)
 
 
-def results(grade: Grade, titles: dict[str, str]) -> dict[str, Any]:
-    """The document of one submission: a test for every part."""
+def results(grade: Grade, titles: dict[str, str], seed: int) -> dict[str, Any]:
+    """The document of one submission: a test for every part. seed: of the data on which kernels were compared."""
     tests = [
         {
             "name": f"{titles.get(r.exercise, r.exercise)}: {p.id}",
@@ -42,6 +44,8 @@ def results(grade: Grade, titles: dict[str, str]) -> dict[str, Any]:
     output = f"{grade.score:g} of {grade.max_score} points."
     if grade.problem:
         output = f"Nothing of this submission could be graded: {grade.problem}."
+    output += "".join(f"\nNote: {note}." for note in grade.notes)
+    output += f"\nRandom data of kernels: seed {seed}."
     return {"score": grade.score, "output": output, "output_format": "text", "visibility": "visible", "tests": tests}
 
 
@@ -59,12 +63,18 @@ def student_of(metadata: Path) -> str:
 
 
 def grade_one(
-    submission: Path, exercises: Sequence[Exercise], student: str | None, metadata: Path | None, limits: Limits
+    submission: Path,
+    exercises: Sequence[Exercise],
+    student: str | None,
+    metadata: Path | None,
+    *,
+    limits: Limits,
+    judging: Judging,
 ) -> Grade:
     """The grade of one submission; zero points and the reason where it, or who handed in, cannot be read."""
     try:
         who = student if student is not None else "" if metadata is None else student_of(metadata)
-        return grade_all([(who, submission)], exercises, jobs=1, limits=limits)[0]
+        return grade_all([(who, submission)], exercises, jobs=1, limits=limits, judging=judging)[0]
     except CommandError as error:
         return nothing("", exercises, error.message)
 
@@ -111,35 +121,38 @@ cat > "$root/results/results.json" << 'END'
 END
 cd "$root/source"
 "$python" -m roofdsl exercise grade "$root/submission" --gradescope "$root/results/results.json" \\
-    --metadata "$root/submission_metadata.json" --only "$(cat "$root/source/exercises.txt")" __FOLDER__
+    --metadata "$root/submission_metadata.json" --only "$(cat "$root/source/exercises.txt")" __OPTIONS__
 exit 0
 """
 
 
-def write_zip(path: Path, exercises: Sequence[str], folder: Path | None) -> int:
+def write_zip(path: Path, exercises: Sequence[str], folder: Path | None, key: str = "") -> int:
     """Writes the zip of an autograder for these exercises; gives the number of its files.
 
-    folder: exercises of the instructor's own, which are packed too. Raises CommandError where it cannot be written.
+    folder: exercises of the instructor's own, which are packed too. key: the course key, if there is one. Raises
+    CommandError where it cannot be written.
     """
-    own = "--folder own" if folder is not None else ""
-    count = 0
-    try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            texts = {
-                "setup.sh": SETUP,
-                "run_autograder": RUN.replace("__FOLDER__", own).replace(" \n", "\n"),
-                "exercises.txt": ",".join(exercises) + "\n",
-                "requirements.txt": "".join(f"{line}\n" for line in requirements()),
-            }
-            for name, text in texts.items():
-                _add(archive, name, text.encode("utf-8"), executable=name in ("setup.sh", "run_autograder"))
-                count += 1
-            for name, file in _sources(folder):
+    options = ["--folder own"] if folder is not None else []
+    options += ["--key-file course.key"] if key else []
+    texts = {
+        "setup.sh": SETUP,
+        "run_autograder": RUN.replace("__OPTIONS__", " ".join(options)).replace(" \n", "\n"),
+        "exercises.txt": ",".join(exercises) + "\n",
+        "requirements.txt": "".join(f"{line}\n" for line in requirements()),
+        **({"course.key": f"{key}\n"} if key else {}),
+    }
+    sources = dict(_sources(folder))
+    packed = io.BytesIO()  # written at the end in one step: whatever interrupts this leaves no half of a zip
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in texts.items():
+            _add(archive, name, text.encode("utf-8"), executable=name in ("setup.sh", "run_autograder"))
+        for name, file in sources.items():
+            try:
                 _add(archive, name, file.read_bytes(), executable=False)
-                count += 1
-    except OSError as error:
-        raise CommandError(f"`{path}` cannot be written: {error.strerror or error}") from None
-    return count
+            except OSError as error:
+                raise CommandError(f"`{file}` cannot be read: {error.strerror or error}") from None
+    write_whole(path, packed.getvalue())
+    return len(texts) + len(sources)
 
 
 def requirements() -> list[str]:

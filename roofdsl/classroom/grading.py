@@ -14,8 +14,10 @@ from typing import Any
 from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
 from roofdsl.classroom.judge import NO_ANSWER, PartResult, Result, judge
-from roofdsl.classroom.settle import Settled, drawn, settled
+from roofdsl.classroom.settle import Settled, drawn, fresh_seed, settled
+from roofdsl.classroom.strangers import missing, strangers
 from roofdsl.classroom.submissions import Submission, Unreadable, read
+from roofdsl.classroom.versions import version_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 
@@ -24,11 +26,14 @@ FILES = {"kernel": ".roof", "measurement": ".json"}
 
 
 class Grade(Record):
-    """One student's results, in the order of the exercises. problem: why nothing could be graded."""
+    """One student's results, in the order of the exercises. problem: why nothing could be graded; notes: what in the
+    submission belongs to no exercise.
+    """
 
     student: str
     results: tuple[Result, ...]
     problem: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:
@@ -39,34 +44,49 @@ class Grade(Record):
         return sum(r.max_score for r in self.results)
 
 
-def grade_submission(path: Path, student: str, exercises: Sequence[Exercise]) -> Grade:
+class Judging(Record):
+    """How a class is judged. seed: of the data on which kernels are compared (`compared`), which no student may know
+    beforehand; key: the course key (`versions`), empty where versions follow from names alone.
+    """
+
+    seed: int
+    key: str = ""
+
+
+def grade_submission(path: Path, student: str, exercises: Sequence[Exercise], judging: Judging | None = None) -> Grade:
     """Grades one submission in this process. A submission that cannot be read gets zero points and the reason."""
+    how = judging or Judging(fresh_seed())
     try:
         submission = read(path)
     except Unreadable as problem:
         return nothing(student, exercises, str(problem))
-    return Grade(student, tuple(judge(settled(e, student), answers_to(submission, e)) for e in exercises))
+    version = version_of(student, how.key)
+    results = tuple(judge(settled(e, version, how.seed), answers_to(submission, e)) for e in exercises)
+    return Grade(student, results, "", strangers(submission, exercises))
 
 
-def check_alone(exercise: Exercise, submission: Submission, student: str) -> Result:
-    """The result of one exercise, judged apart with limits where the system can fork.
+def check_alone(exercise: Exercise, submission: Submission, version: str, seed: int) -> Result:
+    """The result of one exercise in a version, judged apart with limits where the system can fork.
 
     Raises CommandError for an error in the exercise.
     """
-    version = settled(exercise, student)
-    _ = version.parts
+    own = settled(exercise, version, seed)
+    _ = own.parts
     answers = answers_to(submission, exercise)
     if not hasattr(os, "fork"):
-        return judge(version, answers)
-    outcome = run_all([lambda: json.dumps(judge(version, answers).to_json())], 1)[0]
+        return judge(own, answers)
+    outcome = run_all([lambda: json.dumps(_plain(judge(own, answers)))], 1)[0]
     if outcome.text is None:
-        return nothing(student, [exercise], outcome.problem).results[0]
+        return nothing(version, [exercise], outcome.problem).results[0]
     return _result_of(json.loads(outcome.text))
 
 
 def answers_to(submission: Submission, exercise: Exercise) -> dict[str, Any]:
-    """The submission's answers to an exercise, files that they name read."""
-    return submission.of(exercise.id, {p.id: FILES[p.kind] for p in exercise.parts if p.kind in FILES})
+    """The submission's answers to an exercise, files that they name read, and a Missing for a part without an answer
+    where something else in the submission may be meant for it.
+    """
+    files = {p.id: FILES[p.kind] for p in exercise.parts if p.kind in FILES}
+    return submission.of(exercise.id, files) | missing(submission, exercise)
 
 
 def nothing(student: str, exercises: Sequence[Exercise], problem: str) -> Grade:
@@ -85,22 +105,24 @@ def grade_all(
     *,
     jobs: int | None = None,
     limits: Limits = DEFAULTS,
+    judging: Judging | None = None,
     tell: Callable[[float, str], None] = lambda part, step: None,
-    done: Callable[[Grade], None] = lambda grade: None,
+    done: Callable[[int, Grade], None] = lambda index, grade: None,
 ) -> list[Grade]:
     """Grades submissions (student, path), several at a time, each in a process of its own.
 
-    The right answers of every version in the class are derived here first, once. `done` is told of each grade as it
-    comes. Raises CommandError for an error in an exercise.
+    The right answers of every version in the class are derived here first, once. `done` is told of each grade and its
+    place as it comes. Raises CommandError for an error in an exercise.
     """
-    prepare(exercises, [student for student, _ in submissions], tell)
+    how = judging or Judging(fresh_seed())
+    prepare(exercises, [version_of(student, how.key) for student, _ in submissions], how.seed, tell)
     grades: dict[int, Grade] = {}
     stopped: dict[int, str] = {}
     at_once = jobs or _cores()
 
     def keep(index: int, grade: Grade) -> None:
         grades[index] = grade
-        done(grade)
+        done(index, grade)
         tell(0.2 + 0.8 * len(grades) / len(submissions), grade.student[:40])
 
     def finished(index: int, outcome: Outcome) -> None:
@@ -109,18 +131,26 @@ def grade_all(
         else:
             keep(index, _grade_of(submissions[index][0], json.loads(outcome.text)))
 
-    run_all([_task(*each, exercises) for each in submissions], at_once, limits, finished)
+    run_all([_task(*each, exercises, how) for each in submissions], at_once, limits, finished)
     for index in sorted(stopped):
-        keep(index, _one_by_one(*submissions[index], exercises, at_once, limits=limits, problem=stopped[index]))
+        one = _one_by_one(*submissions[index], exercises, at_once, how, limits=limits, problem=stopped[index])
+        keep(index, one)
     return [grades[k] for k in range(len(submissions))]
 
 
-def _task(student: str, path: Path, exercises: Sequence[Exercise]) -> Callable[[], str]:
-    return lambda: json.dumps(_document(grade_submission(path, student, exercises)))
+def _task(student: str, path: Path, exercises: Sequence[Exercise], how: Judging) -> Callable[[], str]:
+    return lambda: json.dumps(_document(grade_submission(path, student, exercises, how)))
 
 
 def _one_by_one(
-    student: str, path: Path, exercises: Sequence[Exercise], jobs: int, *, limits: Limits, problem: str
+    student: str,
+    path: Path,
+    exercises: Sequence[Exercise],
+    jobs: int,
+    how: Judging,
+    *,
+    limits: Limits,
+    problem: str,
 ) -> Grade:
     """The grade of a submission that had to be stopped: each exercise apart, so that one answer costs one exercise.
 
@@ -129,45 +159,51 @@ def _one_by_one(
     if len(exercises) == 1:
         return nothing(student, exercises, problem)
     each = replace(limits, wall_s=max(2.0, limits.wall_s * jobs / len(exercises)))
-    outcomes = run_all([_task(student, path, [e]) for e in exercises], jobs, each)
+    outcomes = run_all([_task(student, path, [e], how) for e in exercises], jobs, each)
     found: list[Result] = []
+    notes: dict[str, None] = {}
     for exercise, outcome in zip(exercises, outcomes, strict=True):
         if outcome.text is None:
             found += nothing(student, [exercise], outcome.problem).results
         else:
-            found += _grade_of(student, json.loads(outcome.text)).results
-    return Grade(student, tuple(found), "" if any(r.score for r in found) else problem)
+            grade = _grade_of(student, json.loads(outcome.text))
+            found += grade.results
+            notes |= dict.fromkeys(grade.notes)
+    return Grade(student, tuple(found), "" if any(r.score for r in found) else problem, tuple(notes))
 
 
 def prepare(
-    exercises: Sequence[Exercise], students: Sequence[str], tell: Callable[[float, str], None] = lambda part, step: None
+    exercises: Sequence[Exercise],
+    versions: Sequence[str],
+    seed: int,
+    tell: Callable[[float, str], None] = lambda part, step: None,
 ) -> None:
-    """Derives the right answers of every version that these students have, so that forks find them known."""
+    """Derives the right answers of these versions (of `versions.version_of`), so that forks find them known."""
     from roofdsl.classroom.kernels import prepare as prepare_kernels
 
     done = set()
     for k, exercise in enumerate(exercises):
         tell(0.2 * k / len(exercises), exercise.id)
-        for student in students:
-            values = drawn(exercise, student)
+        for one in versions:
+            values = drawn(exercise, one)
             key = (exercise.id, json.dumps(values, sort_keys=True, default=str))
             if key not in done:
                 done.add(key)
-                version = Settled(exercise, values)
+                version = Settled(exercise, values, "", seed)
                 _ = version.parts
                 for name in exercise.quantities:
                     version.quantity(name)
                 if any(p.kind == "kernel" for p in exercise.parts):
                     prepare_kernels(version)
         if any(p.kind == "kernel" for p in exercise.parts):
-            _warm(exercise, students[0] if students else "")
+            _warm(exercise, versions[0] if versions else "", seed)
     import sympy  # noqa: F401, forks that need it have it
 
 
-def _warm(exercise: Exercise, student: str) -> None:
+def _warm(exercise: Exercise, version: str, seed: int) -> None:
     """Judges the model solutions once, so that what judging a kernel needs is imported and compiled."""
-    version = settled(exercise, student)
-    judge(version, {p.id: version.kernels[p.solution_kernel] for p in exercise.parts if p.kind == "kernel"})
+    own = settled(exercise, version, seed)
+    judge(own, {p.id: own.kernels[p.solution_kernel] for p in exercise.parts if p.kind == "kernel"})
 
 
 def _cores() -> int:
@@ -178,16 +214,21 @@ def _cores() -> int:
 
 
 def _document(grade: Grade) -> dict[str, Any]:
-    return {"problem": grade.problem, "results": [r.to_json() for r in grade.results]}
+    return {"problem": grade.problem, "notes": grade.notes, "results": list(map(_plain, grade.results))}
 
 
 def _grade_of(student: str, document: Mapping[str, Any]) -> Grade:
-    return Grade(student, tuple(map(_result_of, document["results"])), document["problem"])
+    results = tuple(map(_result_of, document["results"]))
+    return Grade(student, results, document["problem"], tuple(document["notes"]))
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    keys = PartResult.__match_args__
+    return {"exercise": result.exercise, "parts": [[getattr(p, k) for k in keys] for p in result.parts]}
 
 
 def _result_of(document: Mapping[str, Any]) -> Result:
-    keys = ("id", "correct", "score", "max_score", "message")
-    return Result(document["exercise"], tuple(PartResult(*(p[k] for k in keys)) for p in document["parts"]))
+    return Result(document["exercise"], tuple(PartResult(*p) for p in document["parts"]))
 
 
 # ---- results of a class ----
@@ -215,7 +256,7 @@ def summary(grades: Sequence[Grade]) -> str:
             for p in r.parts:
                 told.setdefault((r.exercise, p.id), []).append(p)
     for (exercise, part), results in told.items():
-        wrong = Counter(p.message for p in results if not p.correct and p.message != NO_ANSWER)
+        wrong = Counter(p.told for p in results if not p.correct and p.message != NO_ANSWER)
         message, times = wrong.most_common(1)[0] if wrong else ("", 0)
         right = sum(p.correct for p in results)
         writer.writerow([exercise, part, right, len(results), times, _cell(" ".join(message.split()))])

@@ -10,14 +10,18 @@ import contextlib
 import os
 import selectors
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 
 _CHUNK = 1 << 16
 _MEMORY, _RAISED = 4, 3
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Limits(Record):
@@ -97,10 +101,13 @@ def _ready(selector: selectors.BaseSelector, running: dict[int, _Child], limits:
 
 def _start(index: int, task: Callable[[], str], limits: Limits) -> _Child:
     reading, writing = os.pipe()
+    parent = os.getpid()
+    _ = _prctl()  # loaded here once, not in every child
     pid = os.fork()
     if pid == 0:
         status = _RAISED
         try:
+            _die_with(parent)
             os.close(reading)
             _confine(limits)
             _write(writing, task().encode("utf-8", "replace"))
@@ -114,6 +121,29 @@ def _start(index: int, task: Callable[[], str], limits: Limits) -> _Child:
     os.close(writing)
     os.set_blocking(reading, True)
     return _Child(index, pid, reading, time.monotonic() + limits.wall_s)
+
+
+@cache
+def _prctl() -> Any:
+    """Linux's prctl, None elsewhere."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    try:
+        return ctypes.CDLL(None, use_errno=True).prctl
+    except (OSError, AttributeError):
+        return None
+
+
+def _die_with(parent: int) -> None:
+    """Ends this process with its parent, however that ends; where the system has no such thing, the limits do."""
+    prctl = _prctl()
+    if prctl is None:
+        return
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the system was told
+        os._exit(_RAISED)
 
 
 def _confine(limits: Limits) -> None:

@@ -12,24 +12,34 @@ from typing import Any
 
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
-from roofdsl.classroom.formula import FormulaError, Node, parse
+from roofdsl.classroom.formula import FormulaError, Node
 from roofdsl.classroom.settle import MEASURED, Settled, SettledPart, shown
-from roofdsl.classroom.submissions import Unreadable
+from roofdsl.classroom.submissions import Missing, Unreadable
+from roofdsl.classroom.typed import as_read, formulas, readings
 from roofdsl.classroom.units import PLAIN, value_of
-from roofdsl.lang.record import Record
+from roofdsl.classroom.verdict import Verdict
+from roofdsl.lang.record import Record, replace
 
 LONGEST_MESSAGE = 1500
 NO_ANSWER = "No answer yet."
 
 
 class PartResult(Record):
-    """What one answer is worth, and what to tell the student."""
+    """What one answer is worth, and what to tell the student. `message` begins with `reading`, how the answer was
+    read, which is empty where nothing had to be read.
+    """
 
     id: str
     correct: bool
     score: float
     max_score: int
     message: str
+    reading: str = ""
+
+    @property
+    def told(self) -> str:
+        """The message without how this student's answer was read."""
+        return self.message.removeprefix(self.reading).lstrip()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -70,14 +80,6 @@ class Result(Record):
         }
 
 
-class Verdict(Record):
-    """Whether an answer is right, and the message. `known` are measured quantities that it hands to later parts."""
-
-    correct: bool
-    message: str
-    known: Mapping[str, Node] = {}
-
-
 def judge(settled: Settled, answers: Mapping[str, Any]) -> Result:
     """Judges the answers, by part, to one student's version of an exercise.
 
@@ -89,20 +91,23 @@ def judge(settled: Settled, answers: Mapping[str, Any]) -> Result:
         verdict = _judged(settled, part, answers.get(part.part.id), known)
         known |= verdict.known
         points = part.part.points
-        results.append(
-            PartResult(part.part.id, verdict.correct, float(points if verdict.correct else 0), points, _plain(verdict))
-        )
+        score = float(points if verdict.correct else 0)
+        reading = _plain(verdict.reading)
+        message = f"{reading} {_plain(verdict.message)}".strip()
+        results.append(PartResult(part.part.id, verdict.correct, score, points, message, reading))
     return Result(settled.exercise.id, tuple(results))
 
 
-def _plain(verdict: Verdict) -> str:
+def _plain(message: str) -> str:
     """The message without characters that would act on a terminal or break a file."""
-    text = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in verdict.message)
+    text = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in message)
     return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + " ..."
 
 
 def _judged(settled: Settled, part: SettledPart, answer: Any, known: Mapping[str, Node]) -> Verdict:
-    if answer is None or answer == "":
+    if isinstance(answer, Missing):
+        return Verdict(False, f"There is no answer to `{part.part.id}`: {answer.text}")
+    if answer is None or (isinstance(answer, str) and not answer.strip()):
         return Verdict(False, NO_ANSWER)
     if isinstance(answer, Unreadable):
         return Verdict(False, f"The file that this answer names is not there to read: {answer}.")
@@ -136,24 +141,35 @@ def _digits(value: int) -> str:
 
 def _expression(part: SettledPart, text: str) -> Verdict:
     assert part.answer is not None
+    reading = as_read(text, None)
     try:
-        found = parse(text, part.symbols)
-        if equal(found, part.answer, part.symbols):
-            return Verdict(True, "Right.")
-        if part.part.leading and leading_equal(found, part.answer, part.symbols):
-            return Verdict(True, "Right, to leading order.")
-        for mistake in part.mistakes:
-            if equal(found, mistake.formula, part.symbols) or (
-                part.part.leading and leading_equal(found, mistake.formula, part.symbols)
-            ):
-                return Verdict(False, mistake.why)
-        match relation(found, part.answer, part.symbols):
-            case "proportional":
-                return Verdict(False, "Not quite: it grows as it should, but a constant factor is off.")
-            case "leading":
-                return Verdict(False, "Not quite: it is right for large sizes, and terms of lower order are missing.")
+        found = formulas(text, part.symbols, part.kind)
+        reading = as_read(text, found[0])
+        verdicts = [_compared(part, node) for node in found]
+        at = next((k for k, v in enumerate(verdicts) if v.correct), 0)
+        return replace(verdicts[at], reading=as_read(text, found[at]))
     except FormulaError as error:
-        return Verdict(False, f"This cannot be read as a formula: {error}.")
+        return Verdict(False, f"This cannot be read as a formula: {error}.", reading=reading)
+
+
+def _compared(part: SettledPart, found: Node) -> Verdict:
+    """Whether a formula is the right one, and what is usual about it if not. Raises FormulaError."""
+    right = part.answer
+    assert right is not None
+    if equal(found, right, part.symbols):
+        return Verdict(True, "Right.")
+    if part.part.leading and leading_equal(found, right, part.symbols):
+        return Verdict(True, "Right, to leading order.")
+    for mistake in part.mistakes:
+        if equal(found, mistake.formula, part.symbols) or (
+            part.part.leading and leading_equal(found, mistake.formula, part.symbols)
+        ):
+            return Verdict(False, mistake.why)
+    match relation(found, right, part.symbols):
+        case "proportional":
+            return Verdict(False, "Not quite: it grows as it should, but a constant factor is off.")
+        case "leading":
+            return Verdict(False, "Not quite: it is right for large sizes, and terms of lower order are missing.")
     return Verdict(False, "Not right. The hints lead to it step by step.")
 
 
@@ -161,11 +177,17 @@ def _expression(part: SettledPart, text: str) -> Verdict:
 
 
 def _number(part: SettledPart, text: str) -> Verdict:
-    given = quantity(part, text)
-    if isinstance(given, str):
-        return Verdict(False, given)
     right = _fraction(part.value)
     tolerance = Fraction(str(part.part.tolerance))
+    read = quantities(part, text)
+    if isinstance(read, Verdict):
+        return read
+    verdicts = [replace(_measured_against(part, value, right, tolerance), reading=told) for value, told in read]
+    return next((v for v in verdicts if v.correct), verdicts[0])
+
+
+def _measured_against(part: SettledPart, given: Fraction, right: Fraction, tolerance: Fraction) -> Verdict:
+    """Whether a number is the right one, and what is usual about it if not."""
     if _near(given, right, tolerance):
         return Verdict(True, f"Right: {_exactly(part)}." if given != right else "Right.")
     nearest: tuple[Fraction, str] | None = None
@@ -179,28 +201,39 @@ def _number(part: SettledPart, text: str) -> Verdict:
     return Verdict(False, _usual_slip(given, right, tolerance) or "Not right. The hints lead to it step by step.")
 
 
-def quantity(part: SettledPart, text: str) -> Fraction | str:
-    """The number in an answer, in operations, bytes and seconds; or what is wrong with it, in words.
+def quantities(part: SettledPart, text: str) -> list[tuple[Fraction, str]] | Verdict:
+    """What an answer may stand for, in operations, bytes and seconds, each with how it was read; or what is wrong.
 
-    A number without a unit is taken in the unit that the question asks for.
+    A number without a unit is taken in the unit that the question asks for, and `25 %` as 0.25 where it does not ask
+    for percent.
     """
     unit = part.part.unit
     factor, asked = value_of(unit)
-    if not unit:
-        text = text.strip().removesuffix("%")
+    plain = text.strip().replace("\\%", "%")
+    reading = as_read(text, None)
+    if plain.endswith("%"):
+        plain = plain[:-1]
+        if unit:
+            message = f"This is a share in percent, and {asked.words()} is asked for."
+            return Verdict(False, message, reading=reading)
+        factor = Fraction(1) if "percent" in part.ask or "%" in part.ask else Fraction(1, 100)
+    found, others = [], []
     try:
-        node = parse(text, (), units=True)
-        kind = dimension(node)
-        value = _fraction(evaluate(node, {}))
+        for node in readings(plain, (), units=True):
+            told = as_read(text, node)
+            try:
+                kind = dimension(node)
+            except FormulaError as error:
+                others.append(Verdict(False, f"This cannot be read as a number: {error}.", reading=told))
+                continue
+            if kind in (PLAIN, asked):
+                found.append((_fraction(evaluate(node, {})) * (factor if kind == PLAIN else 1), told))
+            else:
+                wanted = f"{asked.words()} is asked for" + (f", in {unit}." if unit else ".")
+                others.append(Verdict(False, f"This is {kind.words()} ({kind.unit()}), and {wanted}", reading=told))
     except FormulaError as error:
-        return f"This cannot be read as a number: {error}."
-    if kind == PLAIN:
-        return value * factor
-    if kind != asked:
-        return f"This is {kind.words()} ({kind.unit()}), and {asked.words()} is asked for" + (
-            f", in {unit}." if unit else "."
-        )
-    return value
+        return Verdict(False, f"This cannot be read as a number: {error}.", reading=reading)
+    return found or others[0]
 
 
 def _fraction(value: Any) -> Fraction:
@@ -264,11 +297,12 @@ def _choice(part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
 
 
 def _prediction(part: SettledPart, text: str) -> Verdict:
-    given = quantity(part, text)
-    if isinstance(given, str):
-        return Verdict(False, given)
+    read = quantities(part, text)
+    if isinstance(read, Verdict):
+        return read
+    given, told = read[0]
     if given <= 0:
-        return Verdict(False, "A prediction is a positive number.")
+        return Verdict(False, "A prediction is a positive number.", reading=told)
     from roofdsl.classroom.forms import number
 
-    return Verdict(True, "Noted. Now measure.", {"prediction": number(given)})
+    return Verdict(True, "Noted. Now measure.", {"prediction": number(given)}, told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING
 
 from roofdsl.classroom.engine import kernel_of
@@ -12,19 +13,27 @@ from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import Node
 from roofdsl.classroom.settle import Settled, SettledPart, shown
 from roofdsl.classroom.units import value_of
-from roofdsl.lang.diagnostics import InputError
+from roofdsl.classroom.verdict import Verdict
+from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 
 if TYPE_CHECKING:
-    from roofdsl.classroom.judge import Verdict
+    from roofdsl.loops.model import Kernel
+    from roofdsl.measure.results import Measurement
+
+SHORTEST_S, LONGEST_S = 1e-9, 1e7
+"""Between which times of one execution a measurement can be."""
+
+LARGEST_COUNT = 10**18
+"""No file has more operations, bytes or elements."""
 
 
 def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
     """Whether the file is a whole measurement of the exercise's kernel; what it says beside the prediction.
 
-    A file that was edited is refused (`measure.results`); whether the student ran it is not for a program to know.
+    A file that contradicts itself, the kernel or what computers can do is refused; whether the student ran it is not
+    for a program to know.
     """
-    from roofdsl.classroom.judge import Verdict
     from roofdsl.measure.results import parse
 
     try:
@@ -35,9 +44,16 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
     if len(found) != 1:
         return Verdict(False, f"Hand in one measurement; the file has {len(found)}.")
     measurement = found[0]
-    kernel = kernel_of(settled.kernels[part.part.reference], dict(measurement.parameters))
+    if problem := _implausible(measurement):
+        return Verdict(False, problem)
+    try:
+        kernel = kernel_of(settled.kernels[part.part.reference], dict(measurement.parameters))
+    except (InputError, CommandError):
+        return Verdict(False, "The sizes that the file names are not those of the exercise's kernel.")
     if measurement.kernel != kernel.name or measurement.is_stale(kernel):
         return Verdict(False, f"This measures another kernel than `{kernel.name}` as the exercise has it.")
+    if not _counts_agree(measurement, kernel):
+        return Verdict(False, "The operations or bytes in the file are not those of the kernel at its sizes.")
     time_s = Fraction(measurement.median_s)
     values: dict[str, Node] = {
         "measured_time": number(time_s),
@@ -52,6 +68,34 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
     if "prediction" not in known:
         return Verdict(False, "The prediction comes first: answer that part too.")
     return Verdict(True, _told(settled, part, values), values)
+
+
+def _implausible(measurement: Measurement) -> str:
+    """What in a file no measurement can be, so that nothing is reckoned with it; empty where there is nothing."""
+    sizes = [value for _, value in measurement.parameters]
+    if any(not 1 <= value <= LARGEST_COUNT for value in sizes):
+        return "The file names sizes that no computer has room for."
+    if not SHORTEST_S <= measurement.median_s <= LONGEST_S:
+        return (
+            f"The file says that one execution takes {measurement.median_s:.3g} s, which no computer can have measured."
+        )
+    if max(measurement.work, measurement.footprint_bytes or 0) > LARGEST_COUNT:
+        return "The file has more operations or bytes than any computer can have measured."
+    return ""
+
+
+def _counts_agree(measurement: Measurement, kernel: Kernel) -> bool:
+    """Whether W in the file is the kernel's own, and the footprint is, but for scalars and padding."""
+    from roofdsl.analysis.at import work_at
+
+    sizes = dict(measurement.parameters)
+    try:
+        work = work_at(kernel, sizes).total
+        footprint = sum(a.type.bytes * prod(d.evaluate(sizes) for d in a.dims) for a in kernel.arrays)
+    except (InputError, CommandError, KeyError):
+        return False
+    stated = measurement.footprint_bytes
+    return work == measurement.work and (stated is None or abs(stated - footprint) <= footprint // 100)
 
 
 def _told(settled: Settled, part: SettledPart, values: Mapping[str, Node]) -> str:

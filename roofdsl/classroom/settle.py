@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -25,7 +26,8 @@ from roofdsl.classroom.formula import (
     replaced,
     show,
 )
-from roofdsl.classroom.units import value_of
+from roofdsl.classroom.kinds import kind_of
+from roofdsl.classroom.units import Dimension, value_of
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
@@ -54,7 +56,9 @@ class SettledOption(Record):
 
 
 class SettledPart(Record):
-    """A part with everything filled in. `answer` is None where there is no formula (choices, kernels)."""
+    """A part with everything filled in. `answer` is None where there is no formula (choices, kernels); kind: what the
+    answer of an expression is, operations or bytes, None where that is not known.
+    """
 
     part: Part
     ask: str
@@ -64,6 +68,7 @@ class SettledPart(Record):
     symbols: Mapping[str, Symbol]
     hints: tuple[str, ...]
     solution: str
+    kind: Dimension | None = None
 
     @property
     def value(self) -> Any:
@@ -89,9 +94,12 @@ class Settled:
     and queries are CommandErrors.
     """
 
-    def __init__(self, exercise: Exercise, values: Mapping[str, Any], order: str = "") -> None:
-        """`values`: for each name of `vary` its value; `order`: what the order of options depends on."""
+    def __init__(self, exercise: Exercise, values: Mapping[str, Any], order: str = "", seed: int | None = None) -> None:
+        """`values`: for each name of `vary` its value; `order`: what the order of options depends on; `seed`: of the
+        data on which submitted kernels are compared, drawn afresh where it is None.
+        """
         self.exercise, self.values, self.order = exercise, dict(values), order
+        self.seed = fresh_seed() if seed is None else seed
         self._quantities: dict[str, Node | None] = {}
 
     # ---- names ----
@@ -287,6 +295,7 @@ class Settled:
             symbols,
             tuple(self.fill(h) for h in part.hints),
             self.fill(part.solution),
+            kind_of(self.fill(part.answer), self.exercise.quantities, self.symbols | self.numbers),
         )
 
     def _options(self, part: Part) -> tuple[SettledOption, ...]:
@@ -326,9 +335,14 @@ MEASURED = ("measured_time", "measured_rate", "measured_bandwidth", "prediction"
 """What conditions may use of a measurement that was handed in."""
 
 
-def settled(exercise: Exercise, student: str) -> Settled:
-    """The student's version of an exercise."""
-    return Settled(exercise, drawn(exercise, student), student)
+def settled(exercise: Exercise, student: str, seed: int | None = None) -> Settled:
+    """The student's version of an exercise (`versions.version_of` for one under a course key)."""
+    return Settled(exercise, drawn(exercise, student), student, seed)
+
+
+def fresh_seed() -> int:
+    """A seed that nobody can know beforehand."""
+    return secrets.randbits(48)
 
 
 def shown(node: Node, unit: str | None) -> str:

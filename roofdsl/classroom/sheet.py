@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from typing import Any
 
 from roofdsl.classroom.judge import Result
 from roofdsl.classroom.settle import Settled, SettledPart, shown
+from roofdsl.lang.record import Record
 
 WIDTH = 100
 
 
-def text(version: Settled, student: str, hints: int, *, solution: bool) -> str:
+class Reader(Record):
+    """Whose sheet it is: the name, and the version code where the course gave one."""
+
+    student: str
+    code: str = ""
+
+    @property
+    def options(self) -> str:
+        """What a command needs to speak of the same version, with a blank before each option."""
+        student = f" --student {shlex.quote(self.student)}" if self.student else ""
+        return student + (f" --code {self.code}" if self.code else "")
+
+
+def text(version: Settled, who: Reader, hints: int, *, solution: bool) -> str:
     """Everything that a student sees, with as many hints as asked for."""
     e = version.exercise
-    blocks = [f"{e.title}\n{e.id}, {_points(e.points)}" + (f", version of {student}" if student else "")]
+    whose = f", version of {who.student}" if who.student else ""
+    blocks = [f"{e.title}\n{e.id}, {_points(e.points)}{whose}"]
     if version.text:
         blocks.append(_wrapped(version.text))
     blocks += [textwrap.indent(version.kernels[name].strip("\n"), "    ") for name in e.show]
     if e.plot:
-        blocks.append(_wrapped(f"The figure: roofdsl exercise show {e.id}{_for(student)} -o figure.svg"))
+        blocks.append(_wrapped(f"The figure: roofdsl exercise show {e.id}{who.options} -o figure.svg"))
     if version.symbols:
         rows = [f"{s.name}: {s.meaning}" for s in version.symbols.values()]
         blocks.append("Answers may use " + "; ".join(rows) + ".")
@@ -29,12 +45,8 @@ def text(version: Settled, student: str, hints: int, *, solution: bool) -> str:
         blocks += [textwrap.indent(version.kernels[name].strip("\n"), "    ") for name in models]
         blocks += [_steps(version)] if e.steps else []
     example = " ".join(f"{p.part.id}='...'" for p in version.parts)
-    blocks.append(f"Check: roofdsl exercise check {e.id} {example}{_for(student)}")
+    blocks.append(f"Check: roofdsl exercise check {e.id} {example}{who.options}")
     return "\n\n".join(blocks)
-
-
-def _for(student: str) -> str:
-    return f" --student {student}" if student else ""
 
 
 def _points(count: int) -> str:

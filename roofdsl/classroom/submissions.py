@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,9 @@ from roofdsl.lang.record import Record
 
 MAX_ANSWERS_BYTES = 1 << 20
 MAX_ENTRIES = 1000
+MOST_MENDED = 40
+_LINE = re.compile(r"at line (\d+)")
+_VALUE = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=(.*)", re.DOTALL)
 ANSWERS = ("answers.toml", "answers.json")
 
 
@@ -22,11 +26,20 @@ class Unreadable(Exception):
     """A submission, or a file of one, that cannot be read; the message is for the student."""
 
 
+class Missing(Record):
+    """Stands for an answer that is not there, where something else may have been meant for it."""
+
+    text: str
+
+
 class Submission(Record):
-    """Answers by exercise and part. `folder` is where files that answers name are looked for; None: nowhere."""
+    """Answers by exercise and part. `folder` is where files that answers name are looked for; None: nowhere. outside:
+    the names of answers that stand in no exercise's table.
+    """
 
     answers: Mapping[str, Mapping[str, Any]]
     folder: Path | None = None
+    outside: tuple[str, ...] = ()
 
     def of(self, exercise: str, wanted: Mapping[str, str]) -> dict[str, Any]:
         """The answers to an exercise; those that name a file (`wanted`: part to its ending) as its text, or as the
@@ -44,6 +57,7 @@ class Submission(Record):
 
     def file(self, name: str) -> str:
         """The text of a file beside the answers. Raises Unreadable."""
+        name = name.removeprefix("./")
         if self.folder is None or "/" in name or "\\" in name or name.startswith("."):
             raise Unreadable(f"`{name[:80]}` is no file beside the answers")
         return read_text(self.folder / name)
@@ -66,8 +80,9 @@ def read_text(path: Path, limit: int = MAX_ANSWERS_BYTES) -> str:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise Unreadable(f"`{name}` grows while it is read")
+    is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")  # as editors on Windows may write
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
         raise Unreadable(f"`{name}` is no text in UTF-8") from None
 
@@ -98,13 +113,15 @@ def _folder(path: Path) -> Submission:
         path = path / inner[0]
         names = _names(path)
     answers: dict[str, Mapping[str, Any]] = {}
+    outside: list[str] = []
     for name in names:
-        if name in ANSWERS:
-            for exercise, parts in _by_exercise(_document(path / name)).items():
-                answers[exercise] = {**answers.get(exercise, {}), **parts}
+        if name.casefold() in ANSWERS:
+            document = _document(path / name)
+            outside += [n for n, v in document.items() if not isinstance(v, dict)]
+            _take(answers, _by_exercise(document))
     for name in names:
         stem, _, ending = name.rpartition(".")
-        if ending in ("toml", "json") and name not in ANSWERS and "." not in stem:
+        if ending in ("toml", "json") and name.casefold() not in ANSWERS and "." not in stem:
             try:
                 document = _document(path / name)
             except Unreadable:
@@ -112,10 +129,16 @@ def _folder(path: Path) -> Submission:
                     raise
                 continue  # a result file of another kind, which an answer may name
             if document.get("schema") is None:
-                answers[stem] = {**answers.get(stem, {}), **document}
-    if not answers:
+                alone = {n: v for n, v in document.items() if not isinstance(v, dict)}
+                _take(answers, {**({stem: alone} if alone else {}), **_by_exercise(document)})
+    if not answers and not outside:
         raise Unreadable("no answers are in it: there is no answers.toml or answers.json, and no EXERCISE.toml")
-    return Submission(answers, path)
+    return Submission(answers, path, tuple(outside))
+
+
+def _take(answers: dict[str, Mapping[str, Any]], more: Mapping[str, Mapping[str, Any]]) -> None:
+    for exercise, parts in more.items():
+        answers[exercise] = {**answers.get(exercise, {}), **parts}
 
 
 def _names(path: Path) -> list[str]:
@@ -136,13 +159,34 @@ def _document(path: Path) -> dict[str, Any]:
     if not text.strip():
         raise Unreadable(f"`{path.name[:80]}` is empty")
     try:
-        found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        found = _toml(text) if path.suffix.lower() == ".toml" else json.loads(text)
     except (ValueError, RecursionError) as error:
         where = "it nests too deep" if isinstance(error, RecursionError) else str(error)
         raise Unreadable(f"`{path.name[:80]}` is no {path.suffix[1:].upper()}: {where[:200]}") from None
     if not isinstance(found, dict):
         raise Unreadable(f"`{path.name[:80]}` is no table of answers")
     return found
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """A TOML document; a value that lacks its quotes is taken as it stands, so that one slip costs no other answer.
+
+    Raises ValueError and RecursionError as tomllib does.
+    """
+    lines = text.split("\n")
+    mended: set[int] = set()
+    while True:
+        try:
+            return tomllib.loads("\n".join(lines))
+        except tomllib.TOMLDecodeError as error:
+            place = _LINE.search(str(error))
+            number = int(place[1]) - 1 if place else len(lines)
+            value = _VALUE.fullmatch(lines[number]) if number < len(lines) else None
+            if value is None or number in mended or len(mended) == MOST_MENDED:
+                raise
+            mended.add(number)
+            plain = value[2].partition(" #")[0].strip().strip("\"'“”„‘’«»")
+            lines[number] = f"{value[1]} = {json.dumps(plain)}"
 
 
 def _by_exercise(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

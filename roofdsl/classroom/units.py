@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -69,21 +70,40 @@ def _table() -> dict[str, tuple[Fraction, Dimension]]:
 UNITS: Mapping[str, tuple[Fraction, Dimension]] = _table()
 """What a unit is worth in operations, bytes and seconds, and its dimension."""
 
-_OTHER = {"sec": "s", "usec": "us", "msec": "ms", "nsec": "ns", "KB": "kB", "byte": "B", "bytes": "B", "ops": "OP"}
+_OTHER = {"KB": "kB", "operation": "OP", "operations": "OP", **{f"{p}F": f"{p}FLOP" for p in ("", *"MGTP")}}
+_PREFIXES = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "milli": "m", "micro": "u", "nano": "n"}
+_BYTES = re.compile(r"(|[kKMGT]|[KMGT]i)[Bb]ytes?")
+_OPERATIONS = re.compile(r"([kmgtpe]?)(flop|op)(s?)", re.IGNORECASE)
+_TIMES = re.compile(r"([mun]?)(?:s|secs?|seconds?)")
 
 
 def unit_named(word: str) -> str | None:
-    """The unit that a word stands for: itself, or a common other spelling of it (`GFLOPs`, `bytes`)."""
-    if word in UNITS:
-        return word
-    if word in _OTHER:
-        return _OTHER[word]
-    if word[-1:] == "F" and f"{word}LOP" in UNITS and len(word) == 2:  # GF/s
-        return f"{word}LOP"
-    stem = word[:-1] if word[-1:] in "sS" and word[:-1].upper().endswith("OP") else word
-    if stem.upper().endswith("FLOP") and f"{stem[:-4]}FLOP" in UNITS:
-        return f"{stem[:-4]}FLOP"
+    """The unit that a word stands for: itself, or a common other spelling of it (`GFLOPs`, `gigabytes`, `GBytes`)."""
+    if word in UNITS or word in _OTHER:
+        return _OTHER.get(word, word)
+    word = _with_letter(word)
+    if match := _BYTES.fullmatch(word):
+        return "kB" if match[1] == "K" else f"{match[1]}B"
+    if match := _OPERATIONS.fullmatch(word):
+        prefix = match[1].lower() if match[1] in ("k", "K") else match[1].upper()
+        return f"{prefix}{match[2].upper()}"
+    if match := _TIMES.fullmatch(word):
+        return f"{match[1]}s"
     return None
+
+
+def is_rate(word: str) -> bool:
+    """Whether the last letter of a word such as GFLOPS may say "per second"."""
+    match = _OPERATIONS.fullmatch(_with_letter(word))
+    return match is not None and bool(match[3])
+
+
+def _with_letter(word: str) -> str:
+    """`gigabytes` as `Gbytes`."""
+    for name, letter in _PREFIXES.items():
+        if word.lower().startswith(name) and len(word) > len(name):
+            return letter + word[len(name) :].lower()
+    return word
 
 
 def value_of(unit: str) -> tuple[Fraction, Dimension]:

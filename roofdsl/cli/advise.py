@@ -12,6 +12,7 @@ from roofdsl.advise.advise import EFFORT_S, Advised, advise
 from roofdsl.advise.program import advise_program
 from roofdsl.cli.advise_plot import plot_advice
 from roofdsl.cli.advise_text import describe, to_json, where_time_goes
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     Chosen,
     choose,
@@ -30,6 +31,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.board import check_format
+from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import ProgramPrediction
 
@@ -45,6 +47,7 @@ from roofdsl.predict.program import ProgramPrediction
 @click.option("--all", "show_all", is_flag=True, help="Also what was tried and gains nothing.")
 @click.option("--apply", "apply_number", type=click.IntRange(1), metavar="N", help="Print the kernel changed as in N.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the times, by what bounds each, as bars.")
+@look_options("plot")
 @click.option(
     "--effort",
     type=click.FloatRange(0.1, 600),
@@ -66,6 +69,7 @@ def command(
     show_all: bool,
     apply_number: int | None,
     plot: str | None,
+    look: Look,
     effort: float,
     as_json: bool,
 ) -> None:
@@ -91,7 +95,7 @@ def command(
     everything = [*found, *(advised for advised, _ in programs)]
     if plot is not None:
         own = next((lowered for lowered, _ in kernels_of(chosen, settings)), None)
-        plot_advice(Path(plot), everything[0], machine, own)
+        plot_advice(Path(plot), everything[0], machine, own, look)
     if apply_number is not None:
         click.echo(_changed(everything[0], apply_number), nl=False)
     elif as_json:

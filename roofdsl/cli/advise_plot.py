@@ -11,21 +11,22 @@ from roofdsl.cli.advise_text import short
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.plot.advised import Change, Floor, save_advice
+from roofdsl.plot.look import Look
 
 
-def plot_advice(path: Path, advised: Advised, machine: Machine, kernel: Kernel | None) -> None:
+def plot_advice(path: Path, advised: Advised, machine: Machine, kernel: Kernel | None, look: Look) -> None:
     """Bars for the kernel as it is and each change by rank; lines at what arithmetic and the fewest loads take.
 
     kernel: None for a program, of which no fewest loads are known. Raises what `save_advice` raises.
     """
     now = advised.now.prediction
-    at = ", ".join(f"{n} = {v}" for n, v in now.parameters)
+    at = ", ".join(f"{n} = {v:,}" for n, v in now.parameters)
     title = f"{advised.kernel} on {machine.name}" + (f", {at}" if at else "")
     changes = [Change("as it is", float(now.expected_s), now.bound)]
     for number, one in enumerate(advised.advice, 1):
         label = f"{number}  {short(one, advised.advice)}"
         changes.append(Change(label, float(one.estimate.time_s), one.estimate.prediction.bound, not one.estimate.exact))
-    save_advice(path, changes, _floors(advised, machine, kernel), title)
+    save_advice(path, changes, _floors(advised, machine, kernel), title, look=look)
 
 
 def _floors(advised: Advised, machine: Machine, kernel: Kernel | None) -> list[Floor]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from roofdsl.advise.advise import Advice, Advised, Lift
+from roofdsl.advise.advise import NOT_FOUND, Advice, Advised, Lift
 from roofdsl.advise.subject import Refused
 from roofdsl.cli.text import bold, columns
 from roofdsl.machine.model import Machine
@@ -30,12 +31,16 @@ def describe(advised: Advised, machine: Machine, show_all: bool) -> str:
     at = ", ".join(f"{n} = {v}" for n, v in now.parameters)
     title = f" ({machine.title})" if machine.title else ""
     lines = [bold(f"{advised.kernel} on {machine.name}{title}") + (f", {at}" if at else ""), "", _now(now, machine)]
-    if advised.advice:
-        lines += ["", *_table(advised)]
-        if any(not a.estimate.exact for a in advised.advice):
-            lines += ["", "  <= and >=: the exact traffic takes too long to find; the time is no longer than this"]
+    keeping = [a for a in advised.advice if not a.precision]
+    changing = [a for a in advised.advice if a.precision]
+    if keeping:
+        lines += ["", *_table(advised, keeping)]
     else:
-        lines += ["", "  no change known here would make it faster"]
+        lines += ["", f"  at this precision nothing helps, because {_why_nothing(advised)}"]
+    if changing:
+        lines += ["", "  with results of fewer digits:", *_table(advised, changing)]
+    if any(not a.estimate.exact for a in advised.advice):
+        lines += ["", "  <= and >=: the exact traffic takes too long to find; the time is no longer than this"]
     lines += _refused(advised.refused, show_all)
     return "\n".join(lines)
 
@@ -56,10 +61,28 @@ def _now(now: Prediction, machine: Machine) -> str:
     return f"  now: {show_time(now.expected_s)}, {rate}, bound by {now.bound} ({'; '.join(because)})"
 
 
-def _table(advised: Advised) -> list[str]:
+def _why_nothing(advised: Advised) -> str:
+    now = advised.now.prediction
+    level = next((level for level in now.levels if level.name in now.bounds), None)
+    if "compute" in now.bounds and now.peak_per_s is not None:
+        return f"it computes at the peak, {show_rate(now.peak_per_s, now.operation)}"
+    if level is not None and advised.compulsory:
+        return (
+            f"all that {level.name} moves is compulsory: {show_bytes(level.bytes)}, each datum once, "
+            f"at {show_bandwidth(level.bandwidth_bytes_per_s)}"
+        )
+    unknown = sum(r.why == NOT_FOUND for r in advised.refused)
+    if unknown:
+        return f"no change whose time was found takes anything from {now.bound}; {unknown} took too long (`--effort`)"
+    return f"no change known here takes anything from what bounds it: {now.bound}"
+
+
+def _table(advised: Advised, shown: Sequence[Advice]) -> list[str]:
     rows: list[tuple[str, ...]] = [("", "change", "time", "gain", "lifts", "then bound by")]
     notes = []
     for number, one in enumerate(advised.advice, 1):
+        if one not in shown:
+            continue
         rows.append(
             (
                 str(number),
@@ -73,7 +96,7 @@ def _table(advised: Advised) -> list[str]:
         rounding = "; changes rounding" if one.rounding else ""
         notes.append((str(number), f"{one.because}{rounding}"))
     lines = [f"  {line}" for line in columns(rows, right=(0, 2, 3))]
-    lines += ["", "  why the results stay the same:"]
+    lines += ["", "  what becomes of the results:" if shown[0].precision else "  why the results stay the same:"]
     return lines + [f"  {line}" for line in columns(notes, right=(0,))]
 
 
@@ -172,6 +195,7 @@ def to_json(advised: Advised) -> dict[str, Any]:
                 ],
                 "because": one.because,
                 "changes_rounding": one.rounding,
+                "changes_precision": one.precision,
                 "text": one.text or None,
             }
             for rank, one in enumerate(advised.advice, 1)

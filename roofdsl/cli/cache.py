@@ -1,4 +1,4 @@
-"""`roofdsl cache`: what was derived before and is kept on disk."""
+"""`roofdsl cache`: the on-disk cache of derivations."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from roofdsl.lang.diagnostics import CommandError
 
 @click.group()
 def cache() -> None:
-    """The derivations kept on disk: where they are and how many (info), or away with them (clear).
+    """Show (info) or clear (clear) the on-disk cache of derivations.
 
-    Derivations that took long are kept by the meaning of the kernel, so that the next one of it takes no time.
-    `--no-cache` with a command, or ROOFDSL_CACHE=off, does without; ROOFDSL_CACHE_DIR names another folder.
+    Results that took long are stored under the meaning of the kernel and reused. `--no-cache` with any command, or
+    ROOFDSL_CACHE=off, disables the cache. ROOFDSL_CACHE_DIR names another folder.
     """
 
 
 @cache.command()
 @json_option
 def info(as_json: bool) -> None:
-    """Where derivations are kept, how many, and how much room they take."""
+    """Show the folder, the number of entries and their size."""
+    from roofdsl.lang.place import folder, is_off
     from roofdsl.machine.quantities import group, show_size
     from roofdsl.store import entries
-    from roofdsl.store.place import folder, is_off
 
     root = folder()
     found = entries.kept(root) if root is not None else entries.Kept(0, 0)
@@ -40,25 +40,25 @@ def info(as_json: bool) -> None:
         )
         return
     if root is None:
-        click.echo("no folder for a cache is known here: ROOFDSL_CACHE_DIR names one")
+        click.echo("no cache folder is known on this system: set ROOFDSL_CACHE_DIR")
         return
     if is_off():
-        click.echo("switched off: nothing is read or kept")
+        click.echo("switched off: nothing is read or stored")
     click.echo(f"folder   {root}")
     click.echo(f"entries  {group(found.entries)}")
-    click.echo(f"room     {show_size(found.bytes)} of at most {show_size(entries.MOST_BYTES)}")
+    click.echo(f"size     {show_size(found.bytes)} of at most {show_size(entries.MOST_BYTES)}")
 
 
 @cache.command()
 def clear() -> None:
-    """Remove all derivations that are kept, and no other file."""
+    """Remove all cached derivations, and no other file."""
+    from roofdsl.lang.place import folder
     from roofdsl.machine.quantities import group
     from roofdsl.store import entries
-    from roofdsl.store.place import folder
 
     root = folder()
     if root is None:
-        raise CommandError("no folder for a cache is known here", "ROOFDSL_CACHE_DIR names one")
+        raise CommandError("no cache folder is known on this system", "set ROOFDSL_CACHE_DIR")
     try:
         removed = entries.clear(root)
     except OSError as error:

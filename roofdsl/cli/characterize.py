@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import warn
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.text import columns
@@ -15,29 +16,37 @@ from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.characterize_cpu import Characterization, characterize_cpu
 from roofdsl.measure.machine_file import approximate_size, machine_text, save_machine, to_machine
 from roofdsl.measure.timing import usable_cores
+from roofdsl.measure.trust import trusted
+from roofdsl.plot.look import Look
 
 
 @click.command()
 @click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
 @click.option("-o", "--output", required=True, metavar="MACHINE.roof", help="The machine file to write.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw bandwidth against working set.")
+@look_options("plot")
 @click.option("--quick", is_flag=True, help="Under half a minute: fewer sizes, types and samples.")
 @click.option("--cores", type=click.IntRange(min=1), help="Use so many cores; by default all that can be used.")
 @click.option("--one-core", metavar="MACHINE.roof", help="Write the machine of one core too, of the same run.")
 @click.option("--name", metavar="NAME", help="The machine's name; by default the processor's.")
+@click.option("--keep-noisy", is_flag=True, help="Write numbers however far their samples spread.")
 def characterize(
     *,
     backend: str,
     output: str,
     plot: str | None,
+    look: Look,
     quick: bool,
     cores: int | None,
     one_core: str | None,
     name: str | None,
+    keep_noisy: bool,
 ) -> None:
     """Measure peaks, bandwidths and the cost of a call, and write them as a machine.
 
-    Other programs that run meanwhile lower the numbers; a machine file is as good as the machine was idle.
+    Other programs that run meanwhile lower the numbers. What spreads or does not fit to other numbers is measured
+    again. A peak whose samples still spread by more than 25 % is left out; where it is one that a machine cannot do
+    without, no file is written.
     """
     targets = [Path(p) for p in (output, plot, one_core) if p is not None]
     for path in targets:
@@ -54,24 +63,26 @@ def characterize(
     if backend == "gpu":
         from roofdsl.cli.characterize_gpu import run
 
-        run(Path(output), Path(plot) if plot is not None else None, quick, name)
+        figure = Path(plot) if plot is not None else None
+        run(Path(output), figure, quick, name, keep_noisy=keep_noisy, look=look)
         return
     if cores is not None and cores > len(usable_cores()):
         raise CommandError(f"{cores} cores are asked for, and this process can use {len(usable_cores())}")
     with progress_bar("characterize") as tell:
-        found = characterize_cpu(quick, cores, tell)
+        measured = characterize_cpu(quick, cores, tell)
+    found = measured if keep_noisy else trusted(measured)
     save_machine(Path(output), machine_text(found, name))
     click.echo(_report(found))
     click.echo(f"{to_machine(found, name).name} written to {output}")
     if one_core is not None:
-        alone = found.alone()
+        alone = measured.alone() if keep_noisy else trusted(measured.alone())
         own = f"{name}_1_core" if name else None
         save_machine(Path(one_core), machine_text(alone, own))
         click.echo(f"{to_machine(alone, own).name} written to {one_core}")
     if plot is not None:
         from roofdsl.plot.sweep import save_sweep, sweep_figure
 
-        save_sweep(Path(plot), sweep_figure(found))
+        save_sweep(Path(plot), sweep_figure(found), look=look)
     for note in found.notes:
         warn(note)
 

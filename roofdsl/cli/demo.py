@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,10 +17,12 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate
 from roofdsl.measure.atomic import check_writable
-from roofdsl.measure.results import save
+from roofdsl.measure.others import wait_until_calm
+from roofdsl.measure.results import Measurement, save
 from roofdsl.plot.content import overlay, roofs_of
 from roofdsl.plot.roofline import save_roofline
-from roofdsl.validate.run import Backend, How, Run, compare_all, measure_runs
+from roofdsl.validate.compare import Comparison, on_doubtful_machine
+from roofdsl.validate.run import Backend, How, Run, compare_all, measure_settled
 
 # Kernel, size on a CPU core, size on a GPU: out of every cache where memory is the bound, a second or less where
 # arithmetic is.
@@ -30,6 +34,8 @@ KERNELS = (
     ("matmul_blocked", {"n": 480, "b": 48}, {"n": 4_096, "b": 32}),
 )
 
+_SPREAD = "the samples of one number spread"
+
 
 @click.command()
 @click.option("-o", "--output", default="roofdsl-demo", show_default=True, metavar="FOLDER", help="Where files go.")
@@ -37,7 +43,8 @@ KERNELS = (
 def demo(*, output: str, backend: str) -> None:
     """Characterize this computer, predict and measure five kernels, and draw the measurements on the model.
 
-    Takes the GPU where there is one, else one core of the processor. Under two minutes.
+    Takes the GPU where there is one, else one core of the processor. Under two minutes, a little more where other
+    programs disturb it: what they slowed down is measured again, and said to be inconclusive where it stays so.
     """
     folder = Path(output)
     try:
@@ -49,7 +56,7 @@ def demo(*, output: str, backend: str) -> None:
         check_writable(path)
     machine_path, results_path, figure_path = paths
     chosen: Backend = "gpu" if backend == "gpu" or (backend == "auto" and _has_gpu()) else "cpu"
-    machine = _characterize(chosen, machine_path)
+    machine, doubt = _characterize(chosen, machine_path)
     beta = show_bandwidth(float(machine.main_memory.bandwidth_bytes_per_s))
     click.echo(bold(f"{machine.title}: f64 {show_rate(float(machine.peak('f64').per_s))}, memory {beta}"))
     runs = []
@@ -58,15 +65,31 @@ def demo(*, output: str, backend: str) -> None:
         runs.append(Run(kernel, own, "loops" if chosen == "cpu" else "naive"))
     with progress_bar("measure") as tell:
         # Cold, as the model starts: so that every kernel has a traffic and a place on the roofline.
-        measured = measure_runs(runs, How(chosen, cold=True, budget_s=4, repeats=10), tell)
+        how = How(chosen, cold=True, budget_s=4, repeats=10)
+        inconclusive = partial(_is_inconclusive, runs, machine, doubt)
+        measured = measure_settled(runs, how, inconclusive, tell, wait_until_calm, most_s=60)
     save(results_path, measured)
-    compared = compare_all([r.kernel for r in runs], measured, machine)
+    compared = _compared(runs, measured, machine, doubt)
     click.echo(table(compared))
     types = tuple(dict.fromkeys(c.prediction.type for c in compared if c.prediction.type is not None))
     save_roofline(figure_path, [roofs_of(machine, types)], [p for c in compared for p in overlay(c)])
     click.echo(f"\nwritten: {', '.join(map(str, paths))}")
     for message in dict.fromkeys(w for m in measured for w in m.warnings):
         warn(message)
+    if doubt:
+        warn(f"the machine's own rates are in doubt: {doubt}")
+    if any(c.verdict == "inconclusive" for c in compared):
+        warn("some comparisons are inconclusive: run the demo again when nothing else runs")
+
+
+def _compared(runs: Sequence[Run], measured: Sequence[Measurement], machine: Machine, doubt: str) -> list[Comparison]:
+    """`doubt`: why the machine's rates may be too low; empty where they are sound."""
+    found = compare_all([r.kernel for r in runs], measured, machine)
+    return [on_doubtful_machine(c, doubt) for c in found] if doubt else found
+
+
+def _is_inconclusive(runs: Sequence[Run], machine: Machine, doubt: str, measured: Measurement) -> bool:
+    return any(c.verdict == "inconclusive" for c in _compared(runs, [measured], machine, doubt))
 
 
 def _has_gpu() -> bool:
@@ -79,19 +102,40 @@ def _has_gpu() -> bool:
     return True
 
 
-def _characterize(backend: Backend, path: Path) -> Machine:
-    """This computer as a machine, written to `path`: the GPU, or one core."""
-    from roofdsl.measure.machine_file import machine_text, save_machine
+def _characterize(backend: Backend, path: Path) -> tuple[Machine, str]:
+    """This computer as a machine, written to `path`: the GPU, or one core. What other programs disturb is measured once
+    more; where it stays so, the machine comes with the reason, and with noisy numbers where it is none without them.
+    """
+    from roofdsl.measure.machine_file import save_machine
 
     with progress_bar("characterize") as tell:
-        if backend == "gpu":
-            from roofdsl.measure.characterize_gpu import characterize_gpu
-            from roofdsl.measure.gpu_machine import gpu_machine_text
-
-            text = gpu_machine_text(characterize_gpu(True, tell))
-        else:
-            from roofdsl.measure.characterize_cpu import characterize_cpu
-
-            text = machine_text(characterize_cpu(True, 1, tell))
+        text, doubt = _machine_text(backend, tell)
+        if doubt:
+            tell(0.0, "waiting for other programs")
+            wait_until_calm()
+            text, doubt = _machine_text(backend, tell)
     save_machine(path, text)
-    return load_machine(str(path))
+    return load_machine(str(path)), doubt
+
+
+def _machine_text(backend: Backend, tell: Callable[[float, str], None]) -> tuple[str, str]:
+    """The text of the machine, and why it is in doubt."""
+    if backend == "gpu":
+        from roofdsl.measure.characterize_gpu import characterize_gpu
+        from roofdsl.measure.gpu_machine import gpu_machine_text
+        from roofdsl.measure.trust import trusted_gpu
+
+        gpu = characterize_gpu(True, tell)
+        try:
+            return gpu_machine_text(trusted_gpu(gpu)), ""
+        except CommandError:
+            return gpu_machine_text(gpu), _SPREAD
+    from roofdsl.measure.characterize_cpu import characterize_cpu
+    from roofdsl.measure.machine_file import machine_text
+    from roofdsl.measure.trust import trusted
+
+    core = characterize_cpu(True, 1, tell)
+    try:
+        return machine_text(trusted(core)), core.disturbed
+    except CommandError:
+        return machine_text(core), core.disturbed or _SPREAD

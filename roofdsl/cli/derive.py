@@ -19,6 +19,7 @@ from roofdsl.cli.options import (
     size_option,
     traffic_option,
 )
+from roofdsl.cli.text import terminal_width
 from roofdsl.loops.model import Traffic
 
 if TYPE_CHECKING:
@@ -105,10 +106,12 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
         click.echo("\n".join(texts), nl=False)
     else:
         from roofdsl.analysis.report.derive_text import to_text
+        from roofdsl.analysis.report.lines import WIDTH
 
-        texts = [to_text(d) for d in kernels]
+        width = terminal_width() or WIDTH
+        texts = [to_text(d, width) for d in kernels]
         if programs:
             from roofdsl.analysis.report.program import to_text as program_text
 
-            texts += [program_text(d) for d in programs]
+            texts += [program_text(d, width) for d in programs]
         click.echo("\n".join(texts), nl=False)

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("roofdsl.cli.exercise:check", "Check answers: score and feedback at once."),
     "grade": ("roofdsl.cli.exercise_grade:grade", "Grade the submissions of a class."),
     "autograder": ("roofdsl.cli.exercise_grade:autograder", "Pack a zip for Gradescope."),
+    "codes": ("roofdsl.cli.exercise_grade:codes", "Print each student's version code under a course key."),
 }
 
 folder_option = click.option(
@@ -24,6 +25,19 @@ folder_option = click.option(
 )
 student_option = click.option(
     "--student", default="", metavar="ID", help="Whose version: each student has other values (an e-mail address, say)."
+)
+code_option = click.option(
+    "--code", default="", metavar="CODE", help="Your version code, where your course gave you one."
+)
+key_option = click.option(
+    "--key-file",
+    type=click.Path(path_type=Path),
+    help="The course key, for instructors: versions follow from it. Also read from the variable ROOFDSL_COURSE_KEY.",
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    help="Of the random data on which kernels are compared; by default another one each time.",
 )
 
 
@@ -62,6 +76,8 @@ def list_exercises(*, unit: str | None, folder: Path | None, as_json: bool) -> N
 @click.command()
 @click.argument("name", metavar="ID|FILE.toml")
 @student_option
+@code_option
+@key_option
 @click.option("--hint", "hints", type=click.IntRange(1), metavar="N", help="The first N hints of each question.")
 @click.option("--solution", is_flag=True, help="The worked solution.")
 @click.option("--template", is_flag=True, help="A file of answers to fill in, as TOML.")
@@ -72,6 +88,8 @@ def show(
     *,
     name: str,
     student: str,
+    code: str,
+    key_file: Path | None,
     hints: int | None,
     solution: bool,
     template: bool,
@@ -83,8 +101,10 @@ def show(
     from roofdsl.classroom import sheet
     from roofdsl.classroom.data import exercise as load_exercise
     from roofdsl.classroom.settle import settled
+    from roofdsl.classroom.versions import course_key, version_of
 
-    version = settled(load_exercise(name, folder), student)
+    version = settled(load_exercise(name, folder), version_of(student, course_key(key_file), code))
+    who = sheet.Reader(student, code)
     if figure is not None:
         from roofdsl.classroom.figures import save
 
@@ -94,7 +114,7 @@ def show(
     elif template:
         click.echo(sheet.template(version, student), nl=False)
     else:
-        click.echo(sheet.text(version, student, hints or 0, solution=solution))
+        click.echo(sheet.text(version, who, hints or 0, solution=solution))
 
 
 @click.command()
@@ -102,10 +122,22 @@ def show(
 @click.argument("given", nargs=-1, metavar="[PART=ANSWER]...")
 @click.option("--answers", type=click.Path(path_type=Path), help="A file of answers, or a folder with one.")
 @student_option
+@code_option
+@key_option
+@seed_option
 @folder_option
 @json_option
 def check(
-    *, name: str, given: tuple[str, ...], answers: Path | None, student: str, folder: Path | None, as_json: bool
+    *,
+    name: str,
+    given: tuple[str, ...],
+    answers: Path | None,
+    student: str,
+    code: str,
+    key_file: Path | None,
+    seed: int | None,
+    folder: Path | None,
+    as_json: bool,
 ) -> int:
     """Check answers to an exercise. An answer that ends in .roof or .json names a file.
 
@@ -113,8 +145,10 @@ def check(
     """
     from roofdsl.classroom.data import exercise as load_exercise
     from roofdsl.classroom.grading import FILES, check_alone
+    from roofdsl.classroom.settle import fresh_seed
     from roofdsl.classroom.sheet import told
     from roofdsl.classroom.submissions import Submission, Unreadable, read, read_text
+    from roofdsl.classroom.versions import course_key, version_of
 
     chosen = load_exercise(name, folder)
     if answers is None and not given:
@@ -134,9 +168,15 @@ def check(
             own[part] = read_text(Path(answer)) if is_file else answer
     except Unreadable as problem:
         raise CommandError(f"the answers cannot be read: {problem}") from None
-    result = check_alone(chosen, Submission({chosen.id: own}, submission.folder), student)
+    version = version_of(student, course_key(key_file), code)
+    all_answers = {**submission.answers, **({chosen.id: own} if own else {})}
+    whole = Submission(all_answers, submission.folder, submission.outside)
+    drawn = fresh_seed() if seed is None else seed
+    result = check_alone(chosen, whole, version, drawn)
     if as_json:
         show_json(result.to_json())
     else:
         click.echo(told(result))
+        if any(p.kind == "kernel" and p.id in own for p in chosen.parts):
+            click.echo(f"compared on random data; --seed {drawn} draws the same again")
     return 0 if result.correct else 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.visible import exact_output
 from roofdsl.lang.format import format_source
 from roofdsl.loops.load import read_source, standard_input
 from roofdsl.measure.atomic import write_whole
@@ -25,7 +26,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
                 changed = True
                 click.echo(f"{source.name} would change")
         elif file == "-":
-            click.echo(text, nl=False)
+            exact_output().write(text)
         elif text != source.text:
             write_whole(Path(source.name), text)
             click.echo(f"{source.name} laid out")

@@ -95,7 +95,8 @@ def describe(m: Machine) -> str:
         rows.append((f"memory {mem.name}", ", ".join(parts), mem.source))
     for ceiling in m.ceilings:
         if isinstance(ceiling, ComputeCeiling):
-            what = f"{ceiling.type} {show_rate(ceiling.rate_per_s, operation(ceiling.type))}"
+            cls = f" {ceiling.cls}" if ceiling.cls else ""
+            what = f"{ceiling.type}{cls} {show_rate(ceiling.rate_per_s, operation(ceiling.type))}"
         else:
             what = f"{ceiling.level} {show_bandwidth(ceiling.bandwidth_bytes_per_s)}"
         rows.append((f'ceiling "{ceiling.name}"', what, ceiling.source))

@@ -9,13 +9,17 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 
 import click
 
-from roofdsl import __version__
+from roofdsl import __version__, budget
+from roofdsl.cli.budget import stopped, summary, take_budget
 from roofdsl.cli.lazy import LazyGroup
+from roofdsl.cli.progress import telling_progress
+from roofdsl.cli.visible import visible_output
 from roofdsl.lang.diagnostics import CommandError, InputError
 
 # name -> (module:attribute, one line of help)
@@ -43,7 +47,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "exercise": ("roofdsl.cli.exercise:exercise", "Exercises that grade themselves: list, show, check, grade."),
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
-    "cache": ("roofdsl.cli.cache:cache", "What was derived before and is kept on disk: info, clear."),
+    "cache": ("roofdsl.cli.cache:cache", "Show or clear the on-disk cache of derivations."),
 }
 
 
@@ -53,32 +57,66 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 @click.option(
     "--no-cache", is_flag=True, expose_value=False, help="Derive anew; neither read nor keep derivations on disk."
 )
+@click.option(
+    "--budget",
+    metavar="TIME[,SIZE]",
+    expose_value=False,
+    help="Processor time and memory of a command, as in 2min or 1h,16GiB; by default 20s,4GiB.",
+)
 def cli() -> None:
     """Exact work, traffic and intensity of loop kernels, and the roofline they live under."""
 
 
+OWN_WORK = frozenset({"measure", "validate", "characterize", "demo", "sweep", "suite", "exercise", "import"})
+"""Commands with long work of their own: the budget is that of the analyses which they rest on, in a suite of each
+kernel's."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and exits the process."""
-    gc.freeze()
-    gc.set_threshold(50_000)  # what is imported and built stays: looking for garbage in it took 5 % of a short command
-    args = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in args
     try:
+        if signal.getsignal(signal.SIGINT) not in {signal.SIG_IGN, None}:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # until now: roofdsl/__main__.py
+        gc.freeze()
+        gc.set_threshold(50_000)  # what is imported and built stays: looking for garbage in it took 5 % of a command
+        args = list(sys.argv[1:] if arguments is None else arguments)
+        debug = "--debug" in args
         status = run([a for a in args if a != "--debug"], debug)
     except BrokenPipeError:  # whoever read our output has had enough of it; the flush at exit must not complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except KeyboardInterrupt:
+        status = 130
     sys.exit(status)
 
 
 def run(args: list[str], debug: bool = False) -> int:
     """Runs `args` and gives the exit status; errors are told on standard error. With `debug` they are raised."""
+    with visible_output():
+        return _run_in_budget(args, debug)
+
+
+def _run_in_budget(args: list[str], debug: bool) -> int:
     if "--no-cache" in args:  # like --debug, it may stand anywhere
-        from roofdsl.store.place import turn_off
+        from roofdsl.lang.place import turn_off
 
         turn_off()
         args = [a for a in args if a != "--no-cache"]
+    try:
+        args, seconds, memory = take_budget(args)
+    except click.ClickException as error:
+        error.show()
+        return 2
     args = [f"./-{a[1:]}" if a.startswith("-:") else a for a in args]  # `-:KERNEL` is no option
+    name = next((a for a in args if not a.startswith("-")), "")
+    with budget.beginning(seconds, memory, whole=name not in OWN_WORK) as own, telling_progress(name):
+        status = _run(args, debug)
+        if own.left_out and status == 0:
+            click.echo(f"note: {summary(own)}", err=True)
+        return status
+
+
+def _run(args: list[str], debug: bool) -> int:
     try:
         with cli.make_context("roofdsl", args) as context:  # not cli.main, which handles signals and pipes its own way
             result = cli.invoke(context)
@@ -116,6 +154,10 @@ def _tell(error: Exception) -> int:
     if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
         click.echo(f"error: the output cannot be written: {error.strerror}", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not complain
+        return 2
+    if isinstance(error, budget.Spent):
+        own = budget.current()
+        click.echo(f"error: {stopped(own)}" if own else "error: the budget is spent", err=True)
         return 2
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     click.echo(f"error: {what}", err=True)

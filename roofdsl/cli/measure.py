@@ -65,10 +65,11 @@ def measure(
     math_mode: str,
     output: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Time the kernels of FILE (or FILE:NAME, or a shipped name), after verifying what they compute.
 
-    A program is timed as a whole and launch by launch. In it a kernel that a variant does not have runs plainly.
+    A program is timed as a whole and launch by launch. In it a kernel that a variant does not have runs plainly. The
+    exit status is 1 where results cannot be verified, since rounding alone may change them by more than their size.
     """
     known = _CPU if backend == "cpu" else _GPU
     for name in variants:
@@ -101,6 +102,7 @@ def measure(
             click.echo(f"written to {output}")
     for message in dict.fromkeys(w for m in found for w in m.warnings):
         warn(message)
+    return 0 if all(m.verified.holds for m in found) else 1
 
 
 def report(found: list[Measurement]) -> str:
@@ -111,9 +113,13 @@ def report(found: list[Measurement]) -> str:
         times = [show_time(t, 4) for t in (m.median_s, m.low_s, m.high_s)]
         rate = show_rate(m.rate_per_s, m.operation) if m.work else "no operations"
         calls = f"{len(m.times_s)} x {group(m.calls_per_repeat)}"
-        rows.append([f"{m.kernel} {sizes}".strip(), m.variant, *times, rate, f"{m.verified.max_error:.1e}", calls])
+        rows.append([f"{m.kernel} {sizes}".strip(), m.variant, *times, rate, _error(m), calls])
     lines = columns(rows, right=(2, 3, 4, 5, 6, 7))
     return "\n".join([bold(lines[0]), *lines[1:], *(line for m in found for line in _by_launch(m))])
+
+
+def _error(m: Measurement) -> str:
+    return f"{m.verified.max_error:.1e}" if m.verified.holds else "cannot be verified"
 
 
 def _by_launch(m: Measurement) -> list[str]:
@@ -124,8 +130,9 @@ def _by_launch(m: Measurement) -> list[str]:
     for part in sorted(m.by_launch, key=lambda part: -part.median_s):
         sizes = ", ".join(f"{n}={v}" for n, v in part.of.parameters)
         times = [show_time(part.of.median_s, 4), show_time(part.median_s, 4), f"{part.median_s / m.median_s:.1%}"]
-        error = f"{part.of.verified.max_error:.1e}"
-        rows.append([f"{part.of.kernel} {sizes}".strip(), part.of.variant, group(part.launches), *times, error])
+        rows.append(
+            [f"{part.of.kernel} {sizes}".strip(), part.of.variant, group(part.launches), *times, _error(part.of)]
+        )
     lines = columns(rows, right=(2, 3, 4, 5, 6))
     return [
         "",

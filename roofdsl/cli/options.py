@@ -12,8 +12,9 @@ from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
-from roofdsl.lang.units import UnitError, parse_size, parse_time
+from roofdsl.lang.units import UnitError, parse_count, parse_size, parse_time
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import few
 from roofdsl.machine.find import checked_file, find_model
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,8 +27,10 @@ def size_option(name: str, help: str) -> Callable[[F], F]:
 
 
 def parse_size_option(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """`32KiB` in bytes. Raises click.BadParameter."""
+    """`32KiB` in bytes; the size of a line may be a number alone, since lines are bytes. Raises click.BadParameter."""
     try:
+        if value is not None and param.name == "line" and value.strip().isdecimal():
+            value = f"{value.strip()} B"
         return None if value is None else parse_size(value)
     except UnitError as error:
         raise click.BadParameter(str(error), ctx, param) from None
@@ -51,11 +54,13 @@ def parse_settings(text: str, ctx: click.Context | None = None, param: click.Par
     for part in text.split(","):
         name, equals, number = (s.strip() for s in part.partition("="))
         if not equals or not name.isidentifier():
-            raise click.BadParameter(f"`{part.strip()}` is not of the form n=4096", ctx, param)
+            help = "; digits are grouped as in 1_000_000, without commas" if found and name.isdigit() else ""
+            raise click.BadParameter(f"`{part.strip()}` is not of the form n=4096{help}", ctx, param)
         try:
-            found[name] = int(number)
-        except ValueError:
-            raise click.BadParameter(f"`{number[:40]}` for `{name}` is no integer", ctx, param) from None
+            found[name] = parse_count(number)
+        except UnitError as error:
+            message = f"`{number[:40]}` for `{name}` is no integer; {error.help}"
+            raise click.BadParameter(message, ctx, param) from None
         if not 0 < found[name] <= LARGEST_PARAMETER:
             what = "at most 2**62" if found[name] > 0 else "a positive integer"
             raise click.BadParameter(f"`{name}` is {what}, and {number[:40]} is given", ctx, param)
@@ -282,7 +287,7 @@ def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel
         whose = f"kernel {first.name} has" if len(pairs) == 1 else f"the kernels of {first.source.name} have"
         every = [[*(p.name for p in k.parameters), *(c for c, _ in k.constants)] for k, _ in pairs]
         names = dict.fromkeys(n for some in every for n in some)
-        have = f"its parameters are {', '.join(names)}" if names else "it has none"
+        have = f"its parameters are {few(list(names))}" if names else "it has none"
         raise CommandError(f"{whose} no parameter `{min(unknown)}`", have)
     return pairs
 

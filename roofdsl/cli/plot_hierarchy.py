@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     choose_all,
     kernels_of,
@@ -23,10 +24,12 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.board import check_format
 from roofdsl.plot.cited import measured_steps
+from roofdsl.plot.content import Ceilings
 from roofdsl.plot.hierarchy import save_hierarchy
 from roofdsl.plot.labels import joined
 from roofdsl.plot.levels_content import Kernel, common_sizes, level_roofs
 from roofdsl.plot.levels_content import kernels_of as kernels_of_predictions
+from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.program import predict_program
@@ -48,7 +51,11 @@ from roofdsl.profiler.cited import points_named
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
 @size_option("--shared", "Shared memory of a block.")
 @size_option("--in-flight", "What a thread has on the way at a time.")
-@click.option("--title", help="By default the machine's title.")
+@click.option(
+    "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
+    help="Which ceilings: those of what is shown that can be told apart, all, or none.",
+)  # fmt: skip
+@look_options()
 def hierarchy(
     *,
     files: tuple[str, ...],
@@ -64,7 +71,8 @@ def hierarchy(
     registers: int | None,
     shared: int | None,
     in_flight: int | None,
-    title: str | None,
+    ceilings: Ceilings,
+    look: Look,
 ) -> None:
     """Draw kernels with a symbol for every memory level, under the bandwidths of all levels of a machine."""
     check_format(Path(output))
@@ -78,8 +86,7 @@ def hierarchy(
     shown = types or tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
     units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
     latency = dict.fromkeys(found.ceiling() for p in predictions for found in p.latency if found.binds)
-    if title is None:
-        title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(predictions)]))
+    title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(predictions)]))
     kernels = with_work(predictions)
     for name in points:
         measured = [step.kernel for step in measured_steps(points_named(name))]
@@ -89,7 +96,8 @@ def hierarchy(
                 f"`plot trajectory --points {name}` draws rate over work"
             )
         kernels += [kernel for kernel in measured if kernel.intensities]
-    save_hierarchy(Path(output), level_roofs(machine, shown, units, tuple(latency)), kernels, title)
+    roofs = level_roofs(machine, shown, units, tuple(latency))
+    save_hierarchy(Path(output), roofs, kernels, title, look=look, ceilings=ceilings)
 
 
 def predicted(

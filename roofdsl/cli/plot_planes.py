@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import choose_all, machine_option, set_option, traffic_option, type_option, unit_option, warn
 from roofdsl.cli.plot_hierarchy import predicted
 from roofdsl.cli.subjects import subjects_of
@@ -16,8 +17,8 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.board import check_format
-from roofdsl.plot.labels import TITLE_LINE, folded
 from roofdsl.plot.levels_content import common_sizes
+from roofdsl.plot.look import Look
 from roofdsl.plot.planes import Kind, save_plane
 from roofdsl.plot.planes_content import Series, compared_series, plane_of, points_series, predicted_series
 from roofdsl.predict.kernel import Options
@@ -40,7 +41,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     traffic_option,
     unit_option,
     type_option(),
-    click.option("--title", help="By default the machine's title."),
+    look_options(),
 )
 
 
@@ -58,7 +59,7 @@ def _command(kind: Kind, about: str) -> click.Command:
         traffic: Traffic | None,
         unit: str | None,
         types: tuple[str, ...],
-        title: str | None,
+        look: Look,
     ) -> None:
         check_format(Path(output))
         machine = load_machine(machine_name)
@@ -77,9 +78,8 @@ def _command(kind: Kind, about: str) -> click.Command:
                 warn(note)
         if not any(s.spots for s in series):
             raise CommandError("there is nothing to draw", "give FILEs, or measured points by --points")
-        if title is None:
-            title = "\n".join(filter(None, [plane.title, folded(common_sizes(found), TITLE_LINE)]))
-        save_plane(Path(output), kind, plane, series, title)
+        title = "\n".join(filter(None, [plane.title, common_sizes(found)]))
+        save_plane(Path(output), kind, plane, series, title, look=look)
 
     run.__doc__ = about
     command: Any = run

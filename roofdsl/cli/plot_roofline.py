@@ -7,14 +7,16 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import choose_all, kernels_of, set_option, traffic_option, type_option, unit_option, warn
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_number
-from roofdsl.plot.content import MachineRoofs, Point, explained_point, roofs_of, with_launches
+from roofdsl.plot.content import Ceilings, MachineRoofs, Point, explained_point, roofs_of, with_launches
 from roofdsl.plot.labels import joined
 from roofdsl.plot.levels_content import common_sizes, labels_of
+from roofdsl.plot.look import Look
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import ProgramPrediction, predict_launches
@@ -38,7 +40,11 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @click.option("--level", default=None, metavar="NAME", help="Level whose bytes place these points; else the memory.")
 @click.option("--launches", is_flag=True, help="Draw W over the launches' time as ceilings.")
 @click.option("--by-kernel", is_flag=True, help="Draw each program's kernels, with their share of its time.")
-@click.option("--title", help="By default the machine's title.")
+@click.option(
+    "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
+    help="Which ceilings: those of what is shown that can be told apart, all, or none.",
+)  # fmt: skip
+@look_options()
 def roofline(
     *,
     files: tuple[str, ...],
@@ -54,7 +60,8 @@ def roofline(
     level: str | None,
     launches: bool,
     by_kernel: bool,
-    title: str | None,
+    ceilings: Ceilings,
+    look: Look,
 ) -> None:
     """Draw kernels (FILEs, FILE:KERNELs, shipped names) under the roofs of machines."""
     machines = [load_machine(name) for name in machine_names]
@@ -82,10 +89,11 @@ def roofline(
         labels = [p.kernel for p in own] if parts else labels_of(own)
         points += [explained_point(p, label) for p, label in zip(own, labels, strict=True)]
     points += [*parts, *(_measured(text) for text in measured)]
-    if title is None and len(machines) == 1 and not parts:
+    title = None
+    if len(machines) == 1 and not parts:
         title = "\n".join(filter(None, [roofs[0].title or roofs[0].name, common_sizes(predictions)]))
     points += [p for name in measured_files for p in _profiled(name, level or machines[0].main_memory.name)]
-    save_roofline(Path(output), roofs, points, title)
+    save_roofline(Path(output), roofs, points, title, look=look, ceilings=ceilings)
 
 
 def _kernels(program: ProgramPrediction) -> list[Point]:

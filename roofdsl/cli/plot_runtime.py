@@ -6,14 +6,15 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import choose_all, kernels_of, machine_option, set_option, traffic_option, unit_option, warn
 from roofdsl.cli.plot_planes import measured
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.measure.results import Measurement
 from roofdsl.plot.board import check_format
-from roofdsl.plot.labels import TITLE_LINE, folded
 from roofdsl.plot.levels_content import common_sizes, labels_of
+from roofdsl.plot.look import Look
 from roofdsl.plot.runtime import Bar, save_runtime
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import ProgramPrediction, predict_launches
@@ -29,7 +30,7 @@ from roofdsl.predict.time import Prediction
 @click.option("--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`.")
 @traffic_option
 @unit_option
-@click.option("--title", help="By default the machine's title.")
+@look_options()
 def runtime(
     *,
     files: tuple[str, ...],
@@ -40,7 +41,7 @@ def runtime(
     results: tuple[str, ...],
     traffic: Traffic | None,
     unit: str | None,
-    title: str | None,
+    look: Look,
 ) -> None:
     """Draw expected run times as bars, those of programs by kernel, with the overhead of their launches."""
     check_format(Path(output))
@@ -66,9 +67,8 @@ def runtime(
         m = times.get((p.kernel, p.parameters))
         spread = None if m is None else (m.low_s, m.median_s, m.high_s)
         bars.append(Bar(label, tuple(parts), float(p.launch_s), spread, () if m is None else _by_kernel(m)))
-    if title is None:
-        title = "\n".join(filter(None, [machine.title or machine.name, folded(common_sizes(predictions), TITLE_LINE)]))
-    save_runtime(Path(output), bars, title)
+    title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(predictions)]))
+    save_runtime(Path(output), bars, title, look=look)
 
 
 def _by_kernel(m: Measurement) -> tuple[tuple[str, float], ...]:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import choose_kernels, kernels_of, set_option, size_option, traffic_option, warn
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.plot.look import Look
 from roofdsl.plot.traffic import check_name, save_traffic
 from roofdsl.plot.traffic_content import traffic_content
 
@@ -21,6 +23,7 @@ from roofdsl.plot.traffic_content import traffic_content
 @traffic_option
 @size_option("--line", "Size of a line; without one, that of the machine's last cache, else an element.")
 @click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="Mark the caches of a machine.")
+@look_options()
 def traffic(
     *,
     file: str,
@@ -29,6 +32,7 @@ def traffic(
     traffic: Traffic | None,
     line: int | None,
     machine_name: str | None,
+    look: Look,
 ) -> None:
     """Draw Q(Z) of one kernel: exact, by its closed form where there is one, its plateaus, and simulated points."""
     from roofdsl.analysis.setting import numbers
@@ -43,7 +47,7 @@ def traffic(
     values = numbers(kernel, own)
     convention: Traffic = traffic or kernel.traffic or "load_store"
     content = traffic_content(kernel, values, convention, line, machine=machine)
-    save_traffic(Path(output), content)
+    save_traffic(Path(output), content, look=look)
     if content.note and not content.plateaus:
         warn(f"no plateaus in closed form: {content.note}")
     if content.curve_note:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import machine_option, set_option, traffic_option, type_option, unit_option
 from roofdsl.cli.plot_hierarchy import predicted
 from roofdsl.lang.diagnostics import CommandError
@@ -15,7 +16,9 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.board import check_format
 from roofdsl.plot.cited import measured_trajectory
+from roofdsl.plot.content import Ceilings
 from roofdsl.plot.levels_content import common_sizes, kernels_of, level_roofs
+from roofdsl.plot.look import Look
 from roofdsl.plot.trajectory import Step, Trajectory, save_trajectory
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.time import Prediction
@@ -33,7 +36,11 @@ from roofdsl.profiler.cited import points_named
 @traffic_option
 @unit_option
 @type_option()
-@click.option("--title", help="By default the machine's title.")
+@click.option(
+    "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
+    help="Which ceilings: those of what is shown that can be told apart, all, or none.",
+)  # fmt: skip
+@look_options()
 def trajectory(
     *,
     files: tuple[str, ...],
@@ -46,7 +53,8 @@ def trajectory(
     traffic: Traffic | None,
     unit: str | None,
     types: tuple[str, ...],
-    title: str | None,
+    ceilings: Ceilings,
+    look: Look,
 ) -> None:
     """Draw a kernel over sizes (--at), or several versions of a code, one after another, joined by arrows."""
     check_format(Path(output))
@@ -61,10 +69,10 @@ def trajectory(
     own = [p.type for p in found] + [w.type for d in documents.values() for p in d.points for w in p.work or ()]
     shown = types or tuple(dict.fromkeys(t for t in own if t in TYPES))
     units = tuple(dict.fromkeys(p.unit for p in found if p.unit is not None))
-    if title is None:
-        title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(found)]))
+    title = "\n".join(filter(None, [machine.title or machine.name, common_sizes(found)]))
     roofs = level_roofs(machine, shown, units)
-    save_trajectory(Path(output), roofs, [*_trajectories(found, len(sizes) > 1), *cited], levels, title)
+    paths = [*_trajectories(found, len(sizes) > 1), *cited]
+    save_trajectory(Path(output), roofs, paths, levels, title, look=look, ceilings=ceilings)
 
 
 def _trajectories(found: list[Prediction], over_sizes: bool) -> list[Trajectory]:

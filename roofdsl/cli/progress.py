@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from roofdsl import budget
 
 
 @contextmanager
@@ -17,9 +23,14 @@ def progress_bar(what: str) -> Iterator[Callable[[float, str], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[step]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(file=getattr(sys.stderr, "unfiltered", sys.stderr))
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(what, total=1.0, step="")
-        yield lambda part, step: progress.update(task, completed=part, step=step)
+        _bars.append(task)
+        try:
+            yield lambda part, step: progress.update(task, completed=part, step=step)
+        finally:
+            _bars.pop()
 
 
 @contextmanager
@@ -27,3 +38,38 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A function that is told how far the work is, of `total` (None: nobody knows)."""
     with progress_bar(title) as tell:
         yield lambda done: tell(done / total if total else 0.0, "")
+
+
+FIRST_S = 2.0
+"""Wall-clock time after which a command says that it is still at it; after that, each time twice as much."""
+
+_bars: list[object] = []  # while there is one, it says how far things are
+
+
+@contextmanager
+def telling_progress(command: str) -> Iterator[None]:
+    """Says now and then on standard error, where that is a terminal, what a long command is doing."""
+    if sys.stderr is None or not sys.stderr.isatty() or not hasattr(signal, "setitimer"):
+        yield
+        return
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    begun, wait = time.monotonic(), FIRST_S
+
+    def tell(number: int, frame: object) -> None:
+        nonlocal wait
+        wait *= 2
+        signal.setitimer(signal.ITIMER_REAL, wait / 2)
+        if not _bars:
+            own = budget.current()
+            doing = f"{command}: {own.doing[-1]}" if own and own.doing else command
+            os.write(2, f"{doing} ... {time.monotonic() - begun:.0f} s\n".encode(errors="replace"))
+
+    before = signal.signal(signal.SIGALRM, tell)
+    signal.setitimer(signal.ITIMER_REAL, wait)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

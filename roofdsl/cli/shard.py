@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     choose,
     json_option,
@@ -27,6 +28,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_number, show_rate, show_time
+from roofdsl.plot.look import Look
 from roofdsl.predict.collectives import Topology, network_of
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.sharded import Result, ShardedPrediction, predict_sharded, shard
@@ -57,6 +59,7 @@ MOST_DEVICES = 1_000_000
 )
 @click.option("--over", metavar="NAME", help="From which value of this parameter on compute is the bound.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the terms over several numbers of devices.")
+@look_options("plot")
 @network_options
 @unit_option
 @traffic_option
@@ -72,6 +75,7 @@ def command(
     result: Result,
     over: str | None,
     plot: str | None,
+    look: Look,
     topology: Topology | None,
     link: str | None,
     latency: Fraction,
@@ -93,7 +97,7 @@ def command(
     if plot is not None:
         from roofdsl.plot.sharded import save_sharded
 
-        save_sharded(Path(plot), found)
+        save_sharded(Path(plot), found, look=look)
     documents = [f.to_json() for f in found]
     if as_json:
         show_json(documents[0] if len(found) == 1 else {"schema": "roofdsl.shard/1", "shards": documents})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json, size_option
 from roofdsl.cli.progress import bar
 from roofdsl.cli.simulate_levels import levels_of
@@ -14,6 +15,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_time
+from roofdsl.plot.look import Look
 
 ACCESSES_PER_S = 5e7  # a cautious guess; streams are several times faster
 LONG_S = 3600
@@ -44,6 +46,7 @@ LONG_S = 3600
 @click.option("--histogram", is_flag=True, help="Also Q(Z) of all fully associative LRU caches, by stack distances.")
 @click.option("--sets", type=int, help="With --histogram: of all caches of so many sets instead, from one way on.")
 @click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z) beside the exact one.")
+@look_options("figure", "--curve")
 @click.option("--every-access", is_flag=True, help="Skip no iterations that only repeat earlier ones.")
 @click.option("--long", "long_run", is_flag=True, help="Start runs of more than an hour too.")
 @json_option
@@ -64,6 +67,7 @@ def simulate(
     histogram: bool,
     sets: int | None,
     figure: str | None,
+    look: Look,
     every_access: bool,
     long_run: bool,
     as_json: bool,
@@ -116,12 +120,16 @@ def simulate(
                     miss_curve(plain, values, line, sets=1 if sets is None else sets, progress=progress), convention
                 )
         runs.append(run)
-        if figure is not None:
-            from roofdsl.plot.traffic import save_traffic
-            from roofdsl.plot.traffic_content import traffic_content
+    _show(runs, histogram=histogram, as_json=as_json)
+    if figure is not None:  # the numbers are told by now, whatever comes of the figure
+        from roofdsl.plot.traffic import save_traffic
+        from roofdsl.plot.traffic_content import traffic_content
 
-            content = traffic_content(kernel, values, convention, line, machine=machine, curve=run.curve)
-            save_traffic(Path(figure), content)
+        content = traffic_content(kernel, values, convention, line, machine=machine, curve=run.curve)
+        save_traffic(Path(figure), content, look=look)
+
+
+def _show(runs: list[Run], *, histogram: bool, as_json: bool) -> None:
     if as_json:
         documents = [{**to_json(r), **(curve_json(r) if histogram else {})} for r in runs]
         single = len(documents) == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl import budget
 from roofdsl.cli.options import choose_kernels, json_option, machine_option, set_option, show_json, traffic_option
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.suite_text import describe, describe_forms, forms_to_json, to_csv, to_json
@@ -18,7 +19,8 @@ from roofdsl.measure.atomic import check_writable, write_whole
 from roofdsl.predict.kernel import Options
 from roofdsl.suite.rows import Subject, forms, rows
 
-LIMIT_S = 20.0
+LONGEST_S = 24 * 3600.0
+"""Processor time for one kernel where there is no limit."""
 
 
 @click.command("suite")
@@ -31,10 +33,8 @@ LIMIT_S = 20.0
 @click.option(
     "--limit",
     type=click.FloatRange(0.1, 3600),
-    default=LIMIT_S,
-    show_default=True,
     metavar="SECONDS",
-    help="Processor time for one kernel.",
+    help="Processor time for each kernel, in place of --budget's.",
 )
 @click.option("-o", "--output", metavar="OUT.csv", help="Also write the table as CSV.")
 @json_option
@@ -46,14 +46,14 @@ def command(
     settings: dict[str, int],
     traffic: Traffic | None,
     symbolic: bool,
-    limit: float,
+    limit: float | None,
     output: str | None,
     as_json: bool,
 ) -> None:
     """Compare many kernels on one machine: W, Q at every level, lower bound, intensity, rate, what bounds them.
 
-    GROUP is `polybench` or `kernels`, the shipped ones; FILE as everywhere. What is not found for a kernel within the
-    limit, or refused, is left empty, and said below the table.
+    GROUP is `polybench` or `kernels`, the shipped ones; FILE as everywhere. Each kernel has the command's budget
+    (`--budget`) to itself. What is not found within it, or refused, is left empty, and said below the table.
     """
     machine = load_machine(machine_name)
     if output is not None:
@@ -64,11 +64,12 @@ def command(
     unknown = set(settings) - frozenset().union(*(_names(s.kernel) for s in subjects))
     if unknown:
         raise CommandError(f"none of these kernels has a parameter `{min(unknown)}`")
+    seconds = limit or _budget_s()
     with progress_bar("suite") as tell:
         if symbolic:
-            closed = forms(subjects, machine, limit, tell)
+            closed = forms(subjects, machine, seconds, tell)
         else:
-            found = rows(subjects, machine, Options(traffic), limit, tell)
+            found = rows(subjects, machine, Options(traffic), seconds, tell)
     if symbolic:
         if as_json:
             show_json(forms_to_json(closed, machine))
@@ -81,6 +82,12 @@ def command(
         show_json(to_json(found, machine))
     else:
         click.echo(describe(found, machine, size, terminal_width()))
+
+
+def _budget_s() -> float:
+    """Processor time that the command's budget gives each kernel."""
+    own = budget.current()
+    return min(LONGEST_S, budget.DEFAULT_S if own is None else own.seconds)
 
 
 def _names(kernel: Kernel | None) -> frozenset[str]:

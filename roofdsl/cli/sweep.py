@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from roofdsl.cli.options import choose, json_option, show_json, traffic_option, unit_option, warn
+from roofdsl.cli.look import look_options
+from roofdsl.cli.options import choose, json_option, traffic_option, unit_option, warn
 from roofdsl.cli.progress import progress_bar
-from roofdsl.cli.sweep_report import FORMATS, check_output, describe, to_json, write_table
+from roofdsl.cli.sweep_report import FORMATS, check_output, describe, json_pieces, to_json, views_of, write_table
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
-from roofdsl.sweep.ranges import parse_ranges, parse_sizes
+from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
 
 if TYPE_CHECKING:
     from roofdsl.sweep.block import Variant
     from roofdsl.sweep.journal import Journal
     from roofdsl.sweep.points import Runner
-    from roofdsl.sweep.table import Table
 
 MOST_VARIANTS = 1000
 
@@ -54,6 +55,7 @@ MOST_VARIANTS = 1000
 @click.option("--per", "per_text", metavar="NAMES", help="The best, and the Pareto front, for each value of these.")
 @click.option("--pareto", "pareto_text", metavar="A,B", help="The two columns; time_s and the memory's bytes.")
 @click.option("--plot", "figure", metavar="OUT.svg|png|pdf", help="Curves over one parameter, or a map over two.")
+@look_options("figure")
 @click.option("--show", "shown", metavar="COLUMN", help="What is drawn; the rate.")
 @click.option("--over", "over_text", metavar="X[,Y]", help="Over one parameter, or two.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes for points without a closed form; one a core.")
@@ -77,6 +79,7 @@ def sweep(
     per_text: str | None,
     pareto_text: str | None,
     figure: str | None,
+    look: Look,
     shown: str | None,
     over_text: str | None,
     jobs: int | None,
@@ -89,8 +92,11 @@ def sweep(
 
     Points at which closed forms are exact are evaluated all at once, millions a second; the others are counted or
     simulated one by one, each as `predict` does it.
+
+    --budget is that of the search for closed forms, and each point that is counted has it to itself: how many are
+    counted is limited by --most-counted. Ctrl-C keeps what was counted in the journal.
     """
-    ranges: dict[str, tuple[int, ...]] = {}
+    ranges: dict[str, Sequence[int]] = {}
     for text in texts:
         ranges |= parse_ranges(text)
     caches = parse_sizes(cache_text) if cache_text else ()
@@ -104,6 +110,7 @@ def sweep(
         from roofdsl.plot.board import check_format
 
         check_format(Path(figure))
+    from roofdsl.sweep.points import ConnectionLost
     from roofdsl.sweep.run import sweep as run
 
     runner, journal = _runner(jobs, scheduler, journal_name or (f"{output}.journal" if output else None))
@@ -115,33 +122,48 @@ def sweep(
                 tell=lambda done, total: move(done / max(1, total), f"{done:,} of {total:,}"),
             )  # fmt: skip
     except KeyboardInterrupt:
-        if journal is not None and (done := len(journal.rows) + journal.written):
-            warn(f"{done:,} points counted are in {journal.path}; the same command goes on from there")
+        if kept := _kept(journal):
+            warn(kept)
         raise
+    except ConnectionLost as error:
+        here = "without --scheduler it counts on this machine"
+        kept = _kept(journal) or "they are lost; with `--journal FILE` the same command goes on from what was done"
+        raise CommandError(error.message, f"{kept}; {here}") from None
     finally:
         if journal is not None:
             journal.close()
     if not len(found.table):
         raise CommandError("the sweep has no points")
     per = tuple(n.strip() for n in per_text.split(",")) if per_text else ()
-    views = _views(found.table.names, best_by, pareto_text)
-    best_places, front = _chosen(found.table, views, per)
+    views = views_of(found.table, _views(found.table.names, best_by, pareto_text), per)
     if output is not None:
         write_table(Path(output), found)
     if figure is not None:
         from roofdsl.plot.sweep_map import save_sweep_figure
 
         over = tuple(n.strip() for n in over_text.split(",")) if over_text else ()
-        save_sweep_figure(Path(figure), found.table, shown or views[0], over, variants[0].kernel.name)
+        save_sweep_figure(Path(figure), found.table, shown or views.rated, over, variants[0].kernel.name, look=look)
     if as_json:
-        show_json(to_json(found, variants[0].kernel.name, best_places, front))
+        for piece in json_pieces(to_json(found, variants[0].kernel.name, views), found.table, 2):
+            click.echo(piece, nl=False)
+        click.echo()
     elif output is None or best_by or pareto_text or per:
-        click.echo(describe(found, variants[0].kernel.name, views, best_places, front))
+        click.echo(describe(found, variants[0].kernel.name, views))
     if found.left_out:
         warn(f"{found.left_out:,} points break what the kernel assumes, and are left out")
     for message in found.warnings:
         warn(message)
     return _tell_failures(found.failures, journal)
+
+
+def _kept(journal: Journal | None) -> str:
+    """Where the points are that were counted, if there are any."""
+    done = 0 if journal is None else len(journal.rows) + journal.written
+    return (
+        f"{done:,} points counted are in {journal.path}; the same command goes on from there"
+        if journal and done
+        else ""
+    )
 
 
 def _views(names: Sequence[str], best_by: str | None, pareto_text: str | None) -> tuple[str, str, str]:
@@ -152,12 +174,6 @@ def _views(names: Sequence[str], best_by: str | None, pareto_text: str | None) -
     if len(pair) != 2:
         raise CommandError(f"`{pareto_text}` is not two columns", "write --pareto time_s,DRAM_bytes")
     return best_by or rate, pair[0], pair[1]
-
-
-def _chosen(table: Table, views: tuple[str, str, str], per: Sequence[str]) -> tuple[list[int], list[int]]:
-    from roofdsl.sweep.table import best, pareto
-
-    return best(table, views[0], per), pareto(table, views[1], views[2], per)
 
 
 def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -> tuple[Runner, Journal | None]:
@@ -190,7 +206,7 @@ def _tell_failures(failures: Sequence[tuple[Mapping[str, object], str]], journal
     return 2
 
 
-def _variants(file: str, ranges: dict[str, tuple[int, ...]]) -> tuple[list[Variant], dict[str, tuple[int, ...]]]:
+def _variants(file: str, ranges: dict[str, Sequence[int]]) -> tuple[list[Variant], dict[str, Sequence[int]]]:
     """The kernels or programs, one for each combination of numbers that shape it, and their parameters' ranges."""
     from roofdsl.loops.launched import program_sizes
     from roofdsl.loops.load import kernel
@@ -205,12 +221,13 @@ def _variants(file: str, ranges: dict[str, tuple[int, ...]]) -> tuple[list[Varia
         raise CommandError(f"`{file}` has several {what}", f"pick one, such as {file}:{found[0]} ({names})")
     name = found[0]
     shaping = [n for n in _constants_of(chosen.checked, name) if n in ranges]
-    combinations = [dict(zip(shaping, values, strict=True)) for values in product(*(ranges[n] for n in shaping))]
-    if len(combinations) > MOST_VARIANTS:
+    count = points_of({n: ranges[n] for n in shaping})
+    if count > MOST_VARIANTS:
         raise CommandError(
-            f"{' and '.join(shaping)} shape kernel {name}, and {len(combinations):,} combinations are too many",
+            f"{' and '.join(shaping)} shape kernel {name}, and {count:,} combinations are too many",
             f"at most {MOST_VARIANTS:,}",
         )
+    combinations = [dict(zip(shaping, values, strict=True)) for values in product(*(ranges[n] for n in shaping))]
     own = {n: values for n, values in ranges.items() if n not in shaping}
     if chosen.programs:
         programs = [swept_program(chosen.checked, name, combination) for combination in combinations]
@@ -226,7 +243,7 @@ def _constants_of(checked: CheckedFile, name: str) -> list[str]:
     return [p.name.text for p in found.parameters if p.const]
 
 
-def _complete(kernel: Kernel, ranges: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def _complete(kernel: Kernel, ranges: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
     """Values of all parameters, those of the file's defaults too. Raises CommandError as `predict` does."""
     from roofdsl.analysis.setting import numbers
 
@@ -234,7 +251,7 @@ def _complete(kernel: Kernel, ranges: Mapping[str, tuple[int, ...]]) -> dict[str
     return _ordered(numbers(free, {n: v[0] for n, v in ranges.items()}), ranges)
 
 
-def _ordered(first: Mapping[str, int], ranges: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def _ordered(first: Mapping[str, int], ranges: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
     """The ranges of all parameters, those that are swept last and as they were written."""
     found = {n: ranges.get(n, (v,)) for n, v in first.items()}
     return {n: found[n] for n in [*(n for n in found if n not in ranges), *ranges]}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from roofdsl.cli.text import bold, columns
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_size, show_time
 from roofdsl.sweep.run import Sweep
 from roofdsl.sweep.table import Table
@@ -20,6 +22,29 @@ MOST_ROWS = 40
 """Rows that are printed; a table with more is written to a file."""
 
 MOST_FRONT = 20
+
+
+class Views(Record):
+    """What is shown of a table: the places of the best points by column `rated`, those of the Pareto front of two
+    columns, and the columns that are not the same everywhere.
+    """
+
+    rated: str
+    first: str
+    second: str
+    best: Sequence[int]
+    front: Sequence[int]
+    varying: frozenset[str]
+
+
+def views_of(table: Table, columns: tuple[str, str, str], per: Sequence[str]) -> Views:
+    """Looks through the table once. columns: of the best, and of the front. Raises CommandError for one it lacks."""
+    from roofdsl.sweep.table import Varying, best_of, front_of, look
+
+    rated, first, second = columns
+    best, front, varying = best_of(table, rated, per), front_of(table, first, second, per), Varying()
+    look(table, best, front, varying)
+    return Views(rated, first, second, best.found(rated), front.found(first, second), frozenset(varying.names))
 
 
 def check_output(path: Path) -> None:
@@ -51,11 +76,9 @@ def write_table(path: Path, found: Sweep) -> None:
 
     kind = path.suffix.lstrip(".").lower()
     if kind == "csv":
-        write_whole(path, to_csv(found.table))
+        write_whole(path, csv_pieces(found.table))
     elif kind == "json":
-        import json
-
-        write_whole(path, json.dumps(plain(found.table), allow_nan=False) + "\n")
+        write_whole(path, chain(json_pieces(plain(found.table), found.table), "\n"))
     else:
         _write_parquet(path, found.table)
 
@@ -65,15 +88,21 @@ def _write_parquet(path: Path, table: Table) -> None:
     import os
 
     pyarrow = _parquet()
-    part = path.with_name(f".{path.name}.part")
-    columns = {name: _arrow(pyarrow, table, name) for name in table.names}
+    beside = path.with_name(f".{path.name}.part")
     try:
-        written = pyarrow.table(columns).replace_schema_metadata({"schema": SCHEMA})
-        pyarrow.parquet.write_table(written, part)
-        os.replace(part, path)
+        writer = None
+        for part in table.parts():
+            columns = {name: _arrow(pyarrow, part, name) for name in part.names}
+            written = pyarrow.table(columns).replace_schema_metadata({"schema": SCHEMA})
+            writer = writer or pyarrow.parquet.ParquetWriter(beside, written.schema)
+            writer.write_table(written)
+        if writer is not None:
+            writer.close()
+        os.replace(beside, path)
     except (OSError, pyarrow.ArrowException) as error:
-        part.unlink(missing_ok=True)
         raise CommandError(f"`{path}` cannot be written: {str(error).splitlines()[0]}") from None
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _arrow(pyarrow: Any, table: Table, name: str) -> Any:
@@ -94,32 +123,72 @@ def _arrow(pyarrow: Any, table: Table, name: str) -> Any:
         raise CommandError(f"the integers of column {name} are too large for Parquet", "write .csv or .json") from None
 
 
-def to_csv(table: Table) -> str:
+AT_A_TIME = 1 << 14
+"""Points that are turned into text at a time."""
+
+
+def _pieces(table: Table, names: Sequence[str]) -> Iterator[Table]:
+    """Some columns of all points."""
+    for part in table.parts():
+        for start in range(0, len(part), AT_A_TIME):
+            cut = slice(start, start + AT_A_TIME)
+            yield Table({n: part.columns[n][cut] for n in names}, part.words)
+
+
+def csv_pieces(table: Table) -> Iterator[str]:
     """One line a point behind a line of names; what has no value is empty, times have all their digits."""
     import csv
 
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.names)
-    lists = [["" if v is None else repr(v) if isinstance(v, float) else v for v in table.cells(n)] for n in table.names]
-    writer.writerows(zip(*lists, strict=True))
-    return out.getvalue()
+    for part in _pieces(table, table.names):
+        lists = [
+            ["" if v is None else repr(v) if isinstance(v, float) else v for v in part.cells(n)] for n in part.names
+        ]
+        writer.writerows(zip(*lists, strict=True))
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
 
 
 def plain(table: Table) -> dict[str, Any]:
-    """The table as JSON: a list for each column, null where there is no value."""
-    return {"schema": SCHEMA, "points": len(table), "columns": {n: table.cells(n) for n in table.names}}
+    """The table as JSON, for `json_pieces`: a list for each column, null where there is no value."""
+    return {"schema": SCHEMA, "points": len(table), "columns": {n: f"{_HERE}{k}" for k, n in enumerate(table.names)}}
 
 
-def to_json(found: Sweep, kernel: str, best: Sequence[int], front: Sequence[int]) -> dict[str, Any]:
-    """The document of `sweep --json`."""
+_HERE = "\0"
+"""Begins what stands for a column in a document: no name or message has it."""
+
+
+def json_pieces(document: Mapping[str, Any], table: Table, indent: int | None = None) -> Iterator[str]:
+    """The document as text, in which the columns of `table` stand where `plain` has left place for them."""
+    import json
+    import re
+
+    text = json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=indent is None)
+    between, *rest = re.split(r'"\\u0000(\d+)"', text)
+    line = "" if indent is None else "\n" + 3 * indent * " "
+    yield between
+    for place, behind in zip(rest[::2], rest[1::2], strict=True):
+        separator = "[" + line
+        name = table.names[int(place)]
+        for part in _pieces(table, [name]):
+            cells = json.dumps(part.cells(name), allow_nan=False, separators=(f",{line or ' '}", ":"))
+            yield separator + cells[1:-1]
+            separator = f",{line or ' '}"
+        yield line[: -indent if indent else None] + "]" + behind
+
+
+def to_json(found: Sweep, kernel: str, views: Views) -> dict[str, Any]:
+    """The document of `sweep --json`, for `json_pieces`."""
     return {
         **plain(found.table),
         "kernel": kernel,
         "counted": found.counted,
         "left_out": found.left_out,
-        "best": [found.table.row(k) for k in best],
-        "pareto": [found.table.row(k) for k in front],
+        "best": list(found.table.at(views.best).rows()),
+        "pareto": list(found.table.at(views.front).rows()),
         "failures": [{"point": dict(where), "message": why} for where, why in found.failures],
         "warnings": list(found.warnings),
     }
@@ -128,23 +197,25 @@ def to_json(found: Sweep, kernel: str, best: Sequence[int], front: Sequence[int]
 # ---- for people ----
 
 
-def describe(found: Sweep, kernel: str, views: tuple[str, str, str], best: Sequence[int], front: Sequence[int]) -> str:
+def describe(found: Sweep, kernel: str, views: Views) -> str:
     """How many points there are, all of them where they are few, the best, and the Pareto front."""
     table = found.table
+    names = [n for n in table.names if n != "how" and (n in _ALWAYS or n in views.varying)]
+    names = [n for n in names if n not in ("compute_s", "time_no_overlap_s")]
     closed = len(table) - found.counted
     how = [f"{group(closed)} by closed forms"] if closed else []
     how += [f"{group(found.counted)} counted one by one"] if found.counted else []
     lines = [f"{bold(kernel)}: {_points(len(table))}, {', '.join(how)}"]
     if len(table) <= MOST_ROWS:
-        lines += ["", *_rows(table, range(len(table)), kernel)]
-    lines += ["", f"best by {views[0]}:", *_rows(table, best[:MOST_ROWS], kernel)]
-    if len(best) > MOST_ROWS:
-        lines.append(f"  and {len(best) - MOST_ROWS:,} more")
-    if len(front) > 1 and len(front) < len(table):
-        lines += ["", f"Pareto front of {views[1]} and {views[2]}, {_points(len(front))}:"]
-        lines += _rows(table, front[:MOST_FRONT], kernel)
-        if len(front) > MOST_FRONT:
-            lines.append(f"  and {len(front) - MOST_FRONT:,} more (--json has all)")
+        lines += ["", *_rows(table, names)]
+    lines += ["", f"best by {views.rated}:", *_rows(table.at(views.best[:MOST_ROWS]), names)]
+    if len(views.best) > MOST_ROWS:
+        lines.append(f"  and {len(views.best) - MOST_ROWS:,} more")
+    if len(views.front) > 1 and len(views.front) < len(table):
+        lines += ["", f"Pareto front of {views.first} and {views.second}, {_points(len(views.front))}:"]
+        lines += _rows(table.at(views.front[:MOST_FRONT]), names)
+        if len(views.front) > MOST_FRONT:
+            lines.append(f"  and {len(views.front) - MOST_FRONT:,} more (--json has all)")
     return "\n".join(lines)
 
 
@@ -152,24 +223,15 @@ def _points(count: int) -> str:
     return "1 point" if count == 1 else f"{count:,} points"
 
 
-def _rows(table: Table, places: Sequence[int], kernel: str) -> list[str]:
-    """The points at `places`, without columns that are the same in the whole table."""
-    names = [n for n in table.names if n != "how" and (n in _ALWAYS or _varies(table, n))]
-    names = [n for n in names if n not in ("compute_s", "time_no_overlap_s")]
+def _rows(table: Table, names: Sequence[str]) -> list[str]:
+    """All points of a table, by these columns."""
     rows = [[_head(n) for n in names]]
-    rows += [[show(n, table.cell(n, int(k))) for n in names] for k in places]
+    rows += [[show(n, table.cell(n, k)) for n in names] for k in range(len(table))]
     right = [k for k, n in enumerate(names) if n not in table.words]
     return [f"  {line}" for line in columns(rows, right)]
 
 
 _ALWAYS = ("time_s", "flops_per_s", "bytes_per_s", "bound")
-
-
-def _varies(table: Table, name: str) -> bool:
-    """Whether a column has different values, or only some points have one."""
-    column = table.columns[name]
-    there = column == column  # noqa: PLR0124 - nan is not
-    return bool(there.any() and ((column[there] != column[there][0]).any() or not there.all()))
 
 
 def _head(name: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     choose_all,
     json_option,
@@ -26,12 +27,13 @@ from roofdsl.measure.results import Measurement, load, save
 from roofdsl.plot.board import check_format
 from roofdsl.plot.cited import overlay_point
 from roofdsl.plot.content import overlay, roofs_of
+from roofdsl.plot.look import Look
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.points import compare_points, points_held
-from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_runs, stale
+from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_settled, stale
 
 VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
 
@@ -70,6 +72,7 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
     help="How far above it is taken for noise.",
 )
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the measured points on the predicted ones.")
+@look_options("plot")
 @click.option("-o", "--output", metavar="RESULT.json", help="Keep the new measurements.")
 @json_option
 def validate(
@@ -90,13 +93,17 @@ def validate(
     tolerance: float,
     margin: float,
     plot: str | None,
+    look: Look,
     output: str | None,
     as_json: bool,
 ) -> int:
     """Measure the kernels and programs of FILEs on this computer, and compare with what a machine predicts.
 
     The exit status is 1 where a measurement is above the roof, which the model says cannot be, or slower than
-    predicted by more than the tolerance; of a profiler's points also where bytes of a level differ by more than that.
+    predicted by more than the tolerance, or where its results cannot be verified; of a profiler's points also where
+    bytes of a level differ by more than that.
+    A run that other programs slowed down is inconclusive. It is measured again at the end; where it stays so, and
+    nothing else is wrong, the exit status is 2.
     """
     for name in variants:
         if name not in VARIANTS[backend]:
@@ -116,13 +123,21 @@ def validate(
     names = dict(_point_of(text) for text in point_names)
     stored = [m for path in results if not holds_points(path) for m in load(Path(path))]
     found: list[Measurement] = stored
+    limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written")
+
+    def inconclusive(measured: Measurement) -> bool:
+        return any(
+            c.verdict == "inconclusive"
+            for m in machines
+            for c in compare_all(kernels, [measured], m, options=options, limits=limits, accesses=accesses)
+        )
+
     if not results:
         runs = [Run(kernel, own, v) for kernel, own in pairs for v in variants or VARIANTS[backend][:1]]
         with progress_bar("validate") as tell:
-            found = measure_runs(runs, How(backend, compiler, cold, budget), tell)
+            found = measure_settled(runs, How(backend, compiler, cold, budget), inconclusive, tell)
         if output is not None:
             save(Path(output), found)
-    limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written")
     compared: list[Comparison] = []
     of_kernels = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)]
     checks = [
@@ -150,10 +165,14 @@ def validate(
         predictions = [c.prediction for c in compared] + [c.prediction for c in checks]
         types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
         points = [p for c in compared for p in overlay(c)] + [p for c in checks for p in overlay_point(c)]
-        save_roofline(Path(plot), [roofs_of(m, types) for m in machines], points)
+        save_roofline(Path(plot), [roofs_of(m, types) for m in machines], points, look=look)
     for message in [*stale(kernels, stored), *(w for m in found for w in m.warnings)]:
         warn(message)
-    return 0 if all(c.verdict == "as predicted" for c in compared) and all(c.agrees for c in checks) else 1
+    told = {c.verdict for c in compared}
+    verified = all(c.measurement.verified.holds for c in compared)
+    if told & {"slower than predicted", "above the roof"} or not verified or not all(c.agrees for c in checks):
+        return 1
+    return 2 if "inconclusive" in told else 0
 
 
 def _point_of(text: str) -> tuple[str, str]:

@@ -26,7 +26,9 @@ def table(comparisons: Sequence[Comparison]) -> str:
         state = "" if m.state == "warm" else f", {m.state}"
         times = (show_time(c.predicted_s), show_time(c.measured_s))
         row = [f"{p.kernel} {sizes}".strip() + on, m.variant + state, *times, spread, rate]
-        rows.append([*row, f"{c.ratio:.2f}", p.bound, "" if c.verdict == "as predicted" else c.verdict])
+        said = [] if c.verdict == "as predicted" else [str(c.verdict)]
+        said += [] if m.verified.holds else ["cannot be verified"]
+        rows.append([*row, f"{c.ratio:.2f}", p.bound, ", ".join(said)])
     lines = columns(rows, right=(2, 3, 4, 5, 6))
     out = [bold(lines[0]), *lines[1:]]
     for c in comparisons:
@@ -36,6 +38,10 @@ def table(comparisons: Sequence[Comparison]) -> str:
             sizes = ", ".join(f"{n}={v}" for n, v in c.prediction.parameters)
             out += ["", f"{c.prediction.kernel} {sizes} is faster than the model allows. It may be that"]
             out += [f"  - {cause}" for cause in c.causes]
+    for c in comparisons:
+        if c.disturbed:
+            sizes = ", ".join(f"{n}={v}" for n, v in c.prediction.parameters)
+            out += ["", f"{c.prediction.kernel} {sizes}".strip() + f": inconclusive: {c.disturbed}"]
     if len(comparisons) > 1:
         out += ["", f"measured / predicted performance: {spread_of(distribution([c.ratio for c in comparisons]))}"]
     return "\n".join(out)
@@ -57,7 +63,7 @@ def _by_launch(c: Comparison, several: bool) -> list[str]:
     lines = columns(rows, right=(2, 3, 4, 5, 6))
     return [
         "",
-        f"launches of {c.prediction.kernel}{on}, those of a kernel and size together:",
+        f"launches of {c.prediction.kernel}{on}, grouped by kernel and size:",
         *(f"  {x}" for x in lines),
     ]
 
@@ -117,6 +123,7 @@ def to_json(comparisons: Sequence[Comparison], checks: Sequence[PointCheck] = ()
                 "bound": c.prediction.bound,
                 "verdict": c.verdict,
                 "causes": list(c.causes),
+                "disturbed": c.disturbed or None,
                 **({"by_launch": [_launch_json(part) for part in c.by_launch]} if c.by_launch else {}),
                 "prediction": c.prediction.to_json(),
                 "measurement": c.measurement.to_json(),

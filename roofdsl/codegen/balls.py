@@ -38,15 +38,22 @@ class Ball:
         return np.abs(self.value) if self.summands is None else self.summands
 
 
-def rounded(ball: Ball, type_name: str, units: float = 1.0, size: Any = None) -> Ball:
+def rounded(
+    ball: Ball, type_name: str, units: float = 1.0, size: Any = None, summands: tuple[Any, Any] | None = None
+) -> Ball:
     """The ball after rounding to a type; integer types round nothing.
 
     size: what is rounded, where that may be larger than the value: the sizes of summands, which compilers reorder.
+    summands: the two values that were added, where it is a sum.
     """
     unit = UNIT.get(type_name)
     if unit is None:
         return ball
-    exact = _is_exact(ball.value if size is None else ball.value + _room(size), type_name)
+    if summands is None:
+        exact = _is_exact(ball.value, type_name)
+    else:
+        room = _room(np.abs(ball.value) if size is None else size)
+        exact = _fits(summands[0], room, type_name) & _fits(summands[1], room, type_name)
     exact &= np.asarray(ball.error) == 0
     size = np.abs(ball.value) if size is None else size
     more = (unit * units * (size + ball.error) + LEAST.get(type_name, 0.0)).astype(np.float64)
@@ -58,6 +65,14 @@ def _room(size: Any) -> Any:
     """A power of two beyond the sums that another order of summands may lead to: what is exact there is exact here."""
     with np.errstate(divide="ignore"):
         return 4 * np.exp2(np.ceil(np.log2(size)))
+
+
+def _fits(value: Any, room: Any, type_name: str) -> Any:
+    """Whether a number is a multiple of the last digit that the type has beside `room`: sums of such numbers that
+    stay below it are exact, in any order. The sum itself does not tell: it is rounded in higher precision too."""
+    with np.errstate(all="ignore"):
+        moved = np.asarray(value) + room
+        return _is_exact(moved, type_name) & (moved - room == value)
 
 
 def _is_exact(value: Any, type_name: str) -> Any:
@@ -72,9 +87,9 @@ def arithmetic(op: str, a: Ball, b: Ball, type_name: str) -> Ball:
     """`a op b` in a type; op is one of + - * /."""
     with np.errstate(all="ignore"):
         size_a, size_b = np.abs(a.value), np.abs(b.value)
-        size = None
+        size = summands = None
         if op in "+-":
-            size = a.size + b.size
+            size, summands = a.size + b.size, (a.value, b.value)
             value, error = (a.value + b.value if op == "+" else a.value - b.value), a.error + b.error
         elif op == "*":
             value = a.value * b.value
@@ -87,7 +102,7 @@ def arithmetic(op: str, a: Ball, b: Ball, type_name: str) -> Ball:
             error = np.where(room > 0, (a.error + _zero_wins(np.abs(value), b.error)) / room, np.inf)
     # complex products and quotients round several times
     units = 4.0 if type_name in ("c64", "c128") and op in "*/" else 1.0
-    result = rounded(Ball(value, _number(error)), type_name, units, size)
+    result = rounded(Ball(value, _number(error)), type_name, units, size, summands)
     return Ball(result.value, result.error, size)
 
 
@@ -180,8 +195,9 @@ def summed(start: Ball, terms: Ball, axis: int, compute: str, stored: str) -> Ba
         given = np.asarray(start.error + np.sum(terms.error, axis=axis, keepdims=True))
         clean = np.asarray(start.error + np.cumsum(terms.error, axis=axis))
         before = np.concatenate([np.asarray(start.value + 0 * np.take(sums, [0], axis=axis)), sums], axis=axis)
-        size = np.abs(np.take(before, range(sums.shape[axis]), axis=axis)) + terms.size
-        each = rounded(rounded(Ball(sums, clean), compute, 1.0, size), stored)
+        held = np.take(before, range(sums.shape[axis]), axis=axis)
+        size = np.abs(held) + terms.size
+        each = rounded(rounded(Ball(sums, clean), compute, 1.0, size, (held, terms.value)), stored)
         error = given + np.sum(each.error - clean, axis=axis, keepdims=True)
     last = np.take(sums, [-1], axis=axis)
     return Ball(last, _number(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from roofdsl.codegen.clike import KEYWORDS, LIBRARY, CLike
+from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.syntax import Lines, Text
 from roofdsl.lang.types import ElementType
 
@@ -16,7 +16,6 @@ class CSyntax(CLike):
     """C11."""
 
     integer_type: ClassVar[str] = "int64_t"
-    reserved: ClassVar[frozenset[str]] = KEYWORDS | LIBRARY
     names: ClassVar[dict[str, str]] = {
         "f64": "double", "f32": "float", "i64": "int64_t", "i32": "int32_t",
         "c128": "double complex", "c64": "float complex",

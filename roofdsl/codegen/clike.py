@@ -7,29 +7,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from roofdsl.codegen.compute import Computed
-from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Syntax, Text, words
+from roofdsl.codegen.reserved import is_reserved
+from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Syntax, Text
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Array
-
-KEYWORDS = words(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long "
-    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "bool true false asm typeof class namespace new delete this template typename operator public private protected "
-    "virtual friend using try catch throw explicit mutable nullptr and or not xor bitand bitor compl main NULL EOF "
-    "INFINITY NAN I complex imaginary signbit isnan isinf linux unix errno "
-)
-"""Words that are no names in C or C++, and macros of the headers used."""
-
-LIBRARY = words(
-    "acos asin atan atan2 acosh asinh atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma "
-    "fmax fmin fmod frexp hypot ilogb j0 j1 jn y0 y1 yn ldexp lgamma llrint llround log log10 log1p log2 logb lrint "
-    "lround modf nan nearbyint nextafter pow remainder remquo rint round scalbn scalbln sin sinh sqrt tan tanh "
-    "tgamma trunc gamma cabs carg cexp cimag clog conj cpow cproj creal csin csqrt ctan memcpy memset memmove "
-    "memcmp malloc free calloc realloc abort exit abs labs llabs div ldiv lldiv printf scanf puts putc getc strlen "
-    "strcpy strcmp index rindex rsqrt rcbrt min max norm dim3 int2 int4 float2 float4 double2 half clock time "
-    "signal select "
-)
-"""Functions of the headers and of the compilers, which a kernel must not redefine."""
 
 _SUFFIXED = frozenset(("sqrt", "exp", "log", "tanh", "sin", "cos"))
 
@@ -42,6 +23,9 @@ class CLike(Syntax):
 
     storage: ClassVar[dict[str, str]] = {}
     """Element types as they lie in memory."""
+
+    def is_reserved(self, word: str) -> bool:
+        return super().is_reserved(word) or is_reserved(word)
 
     def floor_div(self, a: Text, b: Text) -> Text:
         return Text(f"{self.helper('floor_div')}({a.text}, {b.text})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,18 +22,21 @@ class Comparison:
     """How far a result is from the reference.
 
     max_error: the largest difference, over the largest size of a value in that array; of_allowed: the largest
-    difference over what rounding allows there (at most 1 where `correct`); unverified: the share of elements about
-    which the reference can say nothing. wrong: the worst element, in words; empty where all are right.
+    difference over what rounding allows there (at most 1 where nothing is `wrong`); unverified: the share of elements
+    about which the reference can say nothing. wrong: the worst element, in words; empty where none is.
+    unverifiable: the arrays of which more than half can say nothing, each with the reason.
     """
 
     max_error: float
     of_allowed: float
     unverified: float
     wrong: str
+    unverifiable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def correct(self) -> bool:
-        return not self.wrong
+        """Whether the comparison shows that the result is right: nothing is wrong, and it could have been seen."""
+        return not self.wrong and not self.unverifiable
 
 
 def compare(
@@ -41,9 +44,10 @@ def compare(
 ) -> Comparison:
     """Compares arrays as stored with the reference. `inputs` is what the kernel was given, poison included.
 
-    Elements that the kernel does not write have to be as they were. A result of which nothing can be verified is
-    wrong.
+    Elements that the kernel does not write have to be as they were. An element can say nothing where the reference is
+    no number, or where rounding may change it by more than its own size and the typical size in its array.
     """
+    unverifiable: dict[str, str] = {}
     max_error = of_allowed = 0.0
     wrong = ""
     total = unknown = 0
@@ -59,8 +63,12 @@ def compare(
             of_allowed = np.inf
         error, allowed, size = _difference(mine, want, array)
         checked = np.isfinite(allowed) & ~untouched
-        total += int((~untouched).sum())
-        unknown += int((~checked & ~untouched).sum())
+        told = checked & _tells(want.values[array.name], allowed, checked)
+        written, silent = int((~untouched).sum()), int((~told & ~untouched).sum())
+        total += written
+        unknown += silent
+        if 2 * silent > written:
+            unverifiable[array.name] = _reason(want.values[array.name], allowed, ~told & ~untouched)
         if not checked.any():
             continue
         error = np.where(checked, error, 0.0)
@@ -76,9 +84,31 @@ def compare(
                 or f"{_place(array, ratio == ratio.max())} is {value:.9g}, and {right:.9g} is right to {limit:.2g}"
             )
         of_allowed = max(of_allowed, float(ratio.max()))
-    if total and unknown == total:
-        wrong = wrong or "nothing of the result can be verified: the reference is no number, or its error has no bound"
-    return Comparison(max_error, of_allowed, unknown / total if total else 0.0, wrong)
+    return Comparison(max_error, of_allowed, unknown / total if total else 0.0, wrong, unverifiable)
+
+
+def _tells(right: NDArray[Any], allowed: NDArray[Any], checked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where what rounding allows is small enough for the comparison to mean something.
+
+    Up to the element's own size, or to the typical one: a sum that happens to cancel is told from others like it.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        size = np.where(checked, np.abs(right), 0.0).astype(np.float64)
+    known = size[checked & (size > 0) & np.isfinite(size)]
+    typical = float(np.median(known)) if known.size else 0.0
+    return np.asarray(allowed <= np.maximum(size, typical))
+
+
+def _reason(right: NDArray[Any], allowed: NDArray[Any], silent: NDArray[np.bool_]) -> str:
+    """Why elements of an array say nothing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if not np.isfinite(right[silent]).any():
+            return "what the kernel says is no number there"
+        least = float(np.min(allowed[silent]))
+        largest = float(np.max(np.abs(right[silent]).astype(np.float64)))
+    if not np.isfinite(least):
+        return "the error of rounding has no bound there"
+    return f"rounding alone may change it by {least:.2g}, and its largest value is {largest:.2g}"
 
 
 def _difference(mine: NDArray[Any], want: Outcome, array: Array) -> tuple[NDArray[Any], NDArray[Any], float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from roofdsl.codegen.clike import KEYWORDS, LIBRARY, CLike
+from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.compute import Computed
 from roofdsl.codegen.emitter import Emitter, LoopHeader
-from roofdsl.codegen.generated import Call, Generated, HostIf, HostLoop, Step, Variant
+from roofdsl.codegen.generated import Call, Generated, HostIf, HostLoop, Step
 from roofdsl.codegen.helpers import COMPLEX, c_helpers
 from roofdsl.codegen.kernels import (
     arguments,
@@ -31,15 +31,16 @@ _REDUCED = {"f16": "__half", "bf16": "__nv_bfloat16", "f8": "__nv_fp8_e4m3"}
 _HEADERS = {"f16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "f8": "cuda_fp8.h"}
 _WIDEN = {"f16": "__half2float({})", "bf16": "__bfloat162float({})", "f8": "(float)({})"}
 _NARROW = {"f16": "__float2half_rn({})", "bf16": "__float2bfloat16_rn({})", "f8": "__nv_fp8_e4m3({})"}
-_OWN = "blockIdx threadIdx blockDim gridDim warpSize index_t complex64 complex128 thread_x thread_y thread_z threads_x "
-_OWN += "threads_y threads_z tex1D __half __nv_bfloat16 __nv_fp8_e4m3 assert uint ushort ulong uchar thread threads"
+_OWN = "index_t complex64 complex128 complex_of thread threads thread_x thread_y thread_z threads_x threads_y threads_z"
+_OWN += " shared sum p"
+"""What our text in CUDA declares itself."""
 
 
 class CudaSyntax(CLike):
     """CUDA C++."""
 
     integer_type: ClassVar[str] = "index_t"
-    reserved: ClassVar[frozenset[str]] = KEYWORDS | LIBRARY | words(_OWN)
+    reserved: ClassVar[frozenset[str]] = words(_OWN)
     names: ClassVar[dict[str, str]] = {
         "f64": "double", "f32": "float", "i64": "long long", "i32": "int", "c128": "complex128", "c64": "complex64",
     }  # fmt: skip
@@ -91,12 +92,8 @@ def header_of(spread: Spread, syntax: CudaSyntax) -> LoopHeader:
     return opened
 
 
-def generate_cuda(kernel: Kernel, variant: Variant, free: Mapping[LoopId, int], sizes: Mapping[str, int]) -> Generated:
-    """CUDA for a kernel whose directives are applied. Raises CommandError where `tiled` does not apply."""
-    if variant == "tiled":
-        from roofdsl.codegen.tiled import generate_tiled
-
-        return generate_tiled(kernel, free, sizes)
+def generate_cuda(kernel: Kernel, free: Mapping[LoopId, int]) -> Generated:
+    """CUDA, the variant `naive`, for a kernel whose directives are applied."""
     builder = _Builder(kernel, free)
     steps = builder.steps(kernel.body, (), ())
     calls = list(_calls(steps))

@@ -101,9 +101,8 @@ class Emitter(Expressions):
         self.quote(node.span)
         kind = computed(node.type)
         name = self.name(node.name)
-        if self.syntax.comment == "#":  # Python knows no blocks: one name, one type
-            while self._declared.setdefault(name, kind) != kind:
-                name += "_"
+        if self.syntax.comment == "#" and self._declared.setdefault(name, kind) != kind:
+            name = f"{name}_{kind}"  # Python knows no blocks: one name, one type
         text = self.syntax.declare(name, kind, self.value(node.value, kind), constant=True)
         self.lets[node.name] = name
         self.out.add(text)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from roofdsl.codegen.c import CSyntax
 from roofdsl.codegen.compute import REDUCED
+from roofdsl.codegen.cuda import generate_cuda
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.generated import VARIANTS, Generated, TargetName, Variant
 from roofdsl.codegen.helpers import c_helpers, python_helpers
@@ -24,6 +25,7 @@ from roofdsl.codegen.kernels import (
 from roofdsl.codegen.names import renamed
 from roofdsl.codegen.python import PythonSyntax
 from roofdsl.codegen.syntax import Lines
+from roofdsl.codegen.tiled import generate_tiled
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import For, Kernel, Node
 from roofdsl.loops.transform import apply
@@ -54,9 +56,9 @@ def generate(
     plain_kernel = apply(kernel)
     known = dict(free or {}) | declared_parallel(plain_kernel.body)
     if target == "cuda":
-        from roofdsl.codegen.cuda import generate_cuda
-
-        return generate_cuda(plain_kernel, chosen, known, sizes or {})
+        if chosen == "tiled":
+            return generate_tiled(plain_kernel, known, sizes or {})
+        return generate_cuda(plain_kernel, known)
     syntax: PythonSyntax | CSyntax = PythonSyntax() if target == "python" else CSyntax()
     parallel = outermost(plain_kernel.body, known) if chosen == "parallel" else []
     if chosen == "parallel" and not parallel:

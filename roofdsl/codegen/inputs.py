@@ -45,21 +45,34 @@ def all_parameters(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
 
 
 def random_inputs(
-    kernel: Kernel, params: Mapping[str, int], seed: int = 0, *, exact: bool = False
+    kernel: Kernel,
+    params: Mapping[str, int],
+    seed: int = 0,
+    *,
+    exact: bool = False,
+    positive: bool = False,
+    uneven: bool = False,
 ) -> dict[str, NDArray[Any]]:
     """An array for every array and scalar of a kernel, as it is stored (`storage`), scalars with shape (1,).
 
-    What is read holds random values between -1 and 1 (integers: 1 to 9); what a kernel divides by, or takes the root
-    or logarithm of, is positive, or has a large diagonal where it is divided by at equal subscripts (so that a
-    triangular system or a factorization is well conditioned). Reduced types, and all with `exact`, get few bits, so
-    that sums of products of them are exact and a missing term shows. `out` and `temp` are poisoned.
+    What is read holds random values between -1 and 1 (integers: 1 to 9; of 8 and 16 bits, in which sums soon have no
+    room: -2, -1, 1 and 2), all of them positive with `positive`, so that no sum cancels. What a kernel divides by, or
+    takes the root or logarithm of, is positive, or has a large diagonal where it is divided by at equal subscripts (so
+    that a triangular system or a factorization is well conditioned). Reduced types, and all with `exact`, get few
+    bits, so that sums of products of them are exact and a missing term shows. `out` and `temp` are poisoned. With
+    `uneven`, the sizes of numbers in f32, f64 and their complex kin differ by up to 2**12 (not where a diagonal has to
+    be large), so that each array decides some minimum or maximum.
+
     Raises CommandError for missing sizes, or arrays too large for memory.
     """
     values = all_parameters(kernel, params)
     rng = np.random.default_rng(seed)
     special = _denominators(kernel)
+    otherwise = "positive" if positive else None
     try:
-        return {a.name: _filled(a, values, rng, special.get(a.name), exact) for a in kernel.arrays}
+        return {
+            a.name: _filled(a, values, rng, special.get(a.name, otherwise), exact, uneven=uneven) for a in kernel.arrays
+        }
     except (MemoryError, ValueError) as error:
         raise CommandError(f"the arrays of kernel {kernel.name} do not fit in memory: {error}") from None
 
@@ -74,7 +87,13 @@ def poisoned(kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> dict[str, ND
 
 
 def _filled(
-    array: Array, params: Mapping[str, int], rng: np.random.Generator, special: str | None, exact: bool
+    array: Array,
+    params: Mapping[str, int],
+    rng: np.random.Generator,
+    special: str | None,
+    exact: bool,
+    *,
+    uneven: bool,
 ) -> NDArray[Any]:
     shape = tuple(d.evaluate(params) for d in array.dims) or (1,)
     order: Any = "F" if array.column_major else "C"
@@ -89,12 +108,16 @@ def _filled(
         along = np.arange(min(shape))
         diagonal[(along,) * len(shape)] = 2.0 ** np.ceil(np.log2(max(shape) + 1))
         real = real + (diagonal.astype(np.int64) if array.type.kind == "int" else diagonal)
+    if uneven and special != "diagonal" and array.type.name in ("f32", "f64", "c64", "c128"):
+        real = real * 2.0 ** rng.integers(-6, 7, shape)
     return np.asarray(encode(real, array.type.name), order=order)
 
 
 def _numbers(
     array: Array, shape: tuple[int, ...], rng: np.random.Generator, special: str | None, few: bool
 ) -> NDArray[Any]:
+    if array.type.name in ("i8", "i16"):
+        return rng.choice(np.array([1, 2] if special else [-2, -1, 1, 2]), shape)
     if array.type.kind == "int":
         return rng.integers(1, 10, shape)
     if few:

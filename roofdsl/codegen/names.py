@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 from roofdsl.codegen.syntax import Syntax
 from roofdsl.loops.model import For, If, Kernel, Let, Node
@@ -15,19 +16,28 @@ _OWN = re.compile(
 
 
 def renamed(kernel: Kernel, syntax: Syntax) -> dict[str, str]:
-    """What to write for the names that cannot stand as they are: an underscore is added until they can."""
+    """What to write for the names that cannot stand as they are."""
     used = set(all_names(kernel))
     found: dict[str, str] = {}
     for name in sorted(used):
-        new = name
-        while new in syntax.reserved or _OWN.match(new) or (new != name and new in used):
-            new += "_"
-        if name.startswith("__"):
-            new = "a" + new  # names of compilers
-        if new != name:
-            found[name] = new
-            used.add(new)
+        if not _is_taken(name, syntax):
+            continue
+        new = next(s for s in _spellings(name) if s not in used and not _is_taken(s, syntax))
+        found[name] = new
+        used.add(new)
     return found
+
+
+def _is_taken(word: str, syntax: Syntax) -> bool:
+    return word.startswith("_") or syntax.is_reserved(word) or _OWN.match(word) is not None
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """A name with more and more underscores; in front of them a letter, where it begins with one or that is no help."""
+    for more in count(1):
+        if not name.startswith("_"):
+            yield name + "_" * more
+        yield "a" + name + "_" * (more - 1)
 
 
 def all_names(kernel: Kernel) -> Iterator[str]:

@@ -56,6 +56,10 @@ class Syntax(ABC):
     def __init__(self) -> None:
         self.helpers: dict[str, None] = {}
 
+    def is_reserved(self, word: str) -> bool:
+        """Whether a word is none to declare in this language, or stands for something that the texts use."""
+        return word in self.reserved
+
     def helper(self, name: str) -> str:
         """Notes that a helper is needed; its name."""
         self.helpers[name] = None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from roofdsl.lang.lexer import KEYWORDS
+from roofdsl.lang.grammar import keywords, patterns
 from roofdsl.lang.scope import FUNCTIONS
-from roofdsl.lang.table import TERMINALS
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UNITS
 
@@ -29,16 +28,16 @@ MACHINE_LINES = (
 SETTINGS = ("traffic", "cost", "unit", "compute")
 """Lines whose further names are words that the language knows: `traffic once`."""
 
-STATEMENTS = tuple(sorted(set(KEYWORDS) - {*DEFINERS, *OPERATORS, *INTENTS, *_WITHIN, *MACHINE_LINES, *SETTINGS}))
+STATEMENTS = tuple(sorted(set(keywords()) - {*DEFINERS, *OPERATORS, *INTENTS, *_WITHIN, *MACHINE_LINES, *SETTINGS}))
 """What else a line may begin with: for, if, tile, run, ..."""
 
 TYPE_NAMES = tuple(TYPES)
 FUNCTION_NAMES = (*FUNCTIONS, "range")
 UNIT_NAMES = tuple(sorted({u for units in UNITS.values() for u in units if u}, key=lambda u: (-len(u), u)))
 
-NAME = TERMINALS["NAME"][1]
-NUMBER = TERMINALS["NUMBER"][1]
-STRING = TERMINALS["STRING"][1]
+NAME = "[A-Za-z_][A-Za-z0-9_]*"
+NUMBER = patterns()["NUMBER"]
+STRING = patterns()["STRING"]
 NO_TARGET = r"(?![ \t]*(?:\[|=|(?:min|max|[-+*/])=))"
 """After a word that may also name an array: not where something is assigned to it."""
 

@@ -30,7 +30,7 @@ def _lines(blocks: Sequence[Block]) -> Iterator[str]:
     for block in blocks:
         match block:
             case Heading(words):
-                yield f"<h4>{html.escape(words)}</h4>"
+                yield f"<h3>{html.escape(words)}</h3>"
             case Paragraph(content, depth):
                 yield f'<p class="depth{min(depth, 2)}">{_inline(content)}</p>'
             case Equations(rows):

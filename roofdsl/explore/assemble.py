@@ -22,7 +22,7 @@ from roofdsl.lang.diagnostics import CommandError
 LARGEST_BYTES = 500_000
 """A page is a thing to send by mail."""
 
-NUMERIC = ("exact.js", "format.js", "model.js")
+NUMERIC = ("exact.js", "format.js", "model.js", "traffic.js", "crossings.js")
 """The scripts that need no document to run in."""
 
 SCRIPTS = (*NUMERIC, "state.js", "draw.js", "roofline.js", "bars.js", "curve.js", "controls.js", "main.js")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from roofdsl import budget
 from roofdsl.analysis.closed import NoClosedForm
 from roofdsl.analysis.derive import derive
 from roofdsl.analysis.growth import tile_names
@@ -18,12 +19,12 @@ from roofdsl.explore.forms import (
     PlateauForm,
     TrafficForms,
     WorkForms,
-    in_lines,
     of_derivation,
     with_tiles,
     work_forms,
 )
 from roofdsl.explore.javascript import function, truth
+from roofdsl.explore.lines import in_lines
 from roofdsl.explore.rates import Key, rates_of
 from roofdsl.explore.retype import own_type, retyped
 from roofdsl.explore.sums import sum_function
@@ -148,7 +149,8 @@ class _Collector:
         first = next(iter(conventions.values())).convention
         element: dict[Traffic, TrafficForms] = {}
         for convention in dict.fromkeys([first, *(b.convention for b in conventions.values())]):
-            derivation = derive(kernel, traffic=convention, any_cache=True, steps=convention == first)
+            with budget.part(2):  # the page needs the forms of W as well
+                derivation = derive(kernel, traffic=convention, any_cache=True, steps=convention == first)
             tiles = {n: given[n] for n in tile_names(kernel) if n in given}
             element[convention] = with_tiles(of_derivation(derivation), kernel, tiles)
             if convention == first:
@@ -280,6 +282,12 @@ class _Collector:
             "lines": [self.held(h) for h in of.lines],
             "plateaus": [self.plateau(p) for p in of.plateaus],
             "note": of.note,
+            "rows": None
+            if of.rows is None
+            else {"aligned": self.number(truth(of.rows.aligned)), "steps": dict(of.rows.steps)},
+            "every": None if of.every is None else self.held(of.every),
+            "moved": of.moved_bytes,
+            "smallest": of.smallest_bytes,
         }
 
     def plateau(self, of: PlateauForm) -> Json:
@@ -288,6 +296,7 @@ class _Collector:
             "end": None if of.end is None else self.number(function(Cases((Case((), of.end),)))),
             "whole": self.held(of.whole),
             "text": _typeset(neat_text(of.leading)),
+            **({} if of.where is None else {"where": self.number(truth((of.where,)))}),
         }
 
     # ---- measurements ----

@@ -6,23 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from roofdsl.analysis.at import QUICK_OPERATIONS
-from roofdsl.analysis.closed import CACHE, Bytes, ClosedForms, NoClosedForm, Regime
-from roofdsl.analysis.derived import Derivation, Traffics
+from roofdsl.analysis.at import scalar_bytes
+from roofdsl.analysis.closed import CACHE, ClosedForms, NoClosedForm
+from roofdsl.analysis.derived import Derivation, Quantity, Traffics
 from roofdsl.analysis.fixed import FixedForms
 from roofdsl.analysis.operations import StatementOperations
 from roofdsl.analysis.results import OPERATION_CLASSES
-from roofdsl.analysis.reuse_steps import ReuseFacts
 from roofdsl.lang.record import Record, replace
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
+from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.integers import Compare, Condition, Const, Product, Sym
-from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.model import Assign, Kernel, Let, Node, Traffic
 from roofdsl.polyhedral.cases import Case, Cases, Constraint
-from roofdsl.polyhedral.isolated import Raised, Stopped, in_child
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.terms import Terms
-
-LONGEST_S = 4.0
-"""Processor time after which plateaus in lines are given up."""
 
 _AT_LEAST = re.compile(r"(\w+) (>=|=) (\d+)(?:\*(\w+))?")
 _MULTIPLE = re.compile(rf"{CACHE} a multiple of (\d+)")
@@ -43,12 +40,24 @@ class Held(Record):
 class PlateauForm(Record):
     """A plateau of Q(Z): the caches from which it holds and from which it no longer does (leading terms; None: it is
     the last), its bytes with all lower orders. Between one plateau's end and the next one's start lies a step.
+
+    where: the sizes that have this plateau, by their remainders; None: all.
     """
 
     start: Quasi
     whole: Held
     leading: Quasi
     end: Quasi | None
+    where: Condition | None = None
+
+
+class Rows(Record):
+    """Rows of arrays that forms take to start on line boundaries: where they do, and by how much a parameter has to
+    grow for each row to take one more line.
+    """
+
+    aligned: tuple[Condition, ...]
+    steps: tuple[tuple[str, int], ...]
 
 
 class TrafficForms(Record):
@@ -56,6 +65,10 @@ class TrafficForms(Record):
 
     any_cache: Q(Z) exactly, Z a whole number of `grain` bytes; None where none is found. compulsory: Q of a cache
     without bound, in units of what is moved; lines: the bytes of all lines touched. plateaus: of Q(Z), nearest first.
+    rows: what its forms take of rows of arrays. every: the bytes if every access missed, which no cache exceeds.
+    moved_bytes: what moves of a line at a time, if that is less than all
+    of it; then `any_cache` and `plateaus` are those of whole lines, which is the most that can move. smallest_bytes:
+    the smallest element.
     """
 
     line_bytes: int | None
@@ -67,6 +80,10 @@ class TrafficForms(Record):
     lines: tuple[Held, ...]
     plateaus: tuple[PlateauForm, ...]
     note: str = ""
+    rows: Rows | None = None
+    every: Held | None = None
+    moved_bytes: int | None = None
+    smallest_bytes: int = 1
 
     def scaled(self, ratio: Fraction) -> TrafficForms:
         """The traffic with every element `ratio` times as large; only for lines of an element, and one type."""
@@ -87,11 +104,17 @@ class TrafficForms(Record):
             tuple(map(scaled, self.lines)),
             tuple(
                 PlateauForm(
-                    p.start * ratio, scaled(p.whole), p.leading * ratio, None if p.end is None else p.end * ratio
+                    p.start * ratio,
+                    scaled(p.whole),
+                    p.leading * ratio,
+                    None if p.end is None else p.end * ratio,
+                    p.where,
                 )
                 for p in self.plateaus
             ),
             self.note,
+            every=None if self.every is None else scaled(self.every),
+            smallest_bytes=int(self.smallest_bytes * ratio),
         )
 
 
@@ -149,15 +172,11 @@ def of_derivation(d: Derivation) -> TrafficForms:
         n: v for n, v in ((p.name, d.values.get(p.name, p.default)) for p in d.kernel.parameters) if v is not None
     }
     fixed = _numbers(d, symbols, stated)
-    rows = [(p.from_bytes.form, p.all_bytes.form, p.bytes.form) for p in d.plateaus]
-    starts = [start.single for start, _, _ in rows if start is not None and start.single is not None]
-    try:
-        ends = _ends(ClosedForms(d.kernel, fixed), starts) if len(starts) == len(rows) else []
-    except NoClosedForm:
-        ends = []
-    for (_, whole, leading), start, end in zip(rows, starts, ends, strict=False):
-        if whole is not None and leading is not None and leading.single is not None:
-            plateaus.append(PlateauForm(start, held(whole, fixed), leading.single, end))
+    for p in d.plateaus:
+        start, leading, end = (None if q is None else _single(q) for q in (p.from_bytes, p.bytes, p.end_bytes))
+        if start is not None and leading is not None:
+            whole = on_plateau(p.all_bytes.form, Cases((Case((), leading),)), p.where, fixed)
+            plateaus.append(PlateauForm(start, whole, leading, end, p.where))
     return TrafficForms(
         None,
         d.convention,
@@ -170,7 +189,23 @@ def of_derivation(d: Derivation) -> TrafficForms:
         else (),
         tuple(plateaus),
         (total.note if total is not None else "") or d.plateaus_note,
+        every=every_access(ClosedForms(d.kernel, {}), d.convention, None),
+        smallest_bytes=min(sizes, default=1),
     )
+
+
+def _single(q: Quantity) -> Quasi | None:
+    return None if q.form is None else q.form.single
+
+
+def on_plateau(
+    whole: Cases | None, leading: Cases, where: Condition | None, given: Mapping[str, int] | None = None
+) -> Held:
+    """What a plateau moves on the sizes `where` it is: all of it, or, where that changes along it, leading terms."""
+    if whole is None:
+        return Held(leading, words=("leading terms",))
+    kept = tuple(text for text in whole.assumes if where is None or text != str(where))
+    return held(Cases(whole.cases, kept), given)
 
 
 def _numbers(d: Derivation, symbols: set[str], stated: Mapping[str, int]) -> dict[str, int]:
@@ -199,67 +234,22 @@ def _grain(assumes: Sequence[str]) -> int:
     return 1
 
 
-def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: int) -> TrafficForms:
-    """The forms in lines of `line_bytes`, of which `moved_bytes` move at a time, as far as they are found quickly."""
-    forms = ClosedForms(kernel, {}, line_bytes, QUICK_OPERATIONS)
-    moved = forms if moved_bytes == line_bytes else ClosedForms(kernel, {}, moved_bytes, QUICK_OPERATIONS)
-    notes = []
-    any_cache: Bytes | None = None
-    compulsory: Bytes | None = None
-    plateaus: list[PlateauForm] = []
-    lines: tuple[Held, ...] = ()
-    try:
-        compulsory = moved.compulsory(convention)
-        lines = tuple(map(held, forms.by_array().values()))
-    except NoClosedForm as error:
-        notes.append(str(error))
-    if moved_bytes == line_bytes:
-        try:
-            any_cache = forms.at_any_cache(convention)
-        except NoClosedForm as error:
-            notes.append(str(error))
-        try:
-            found = _regimes(forms, convention)
-            ends = _ends(forms, [r.from_bytes for r in found])
-            plateaus = [
-                PlateauForm(r.from_bytes, held(r.all_bytes), r.bytes, end) for r, end in zip(found, ends, strict=True)
-            ]
-        except NoClosedForm as error:
-            notes.append(str(error))
-    else:
-        notes.append(f"sectors of {moved_bytes} B of lines of {line_bytes} B have no closed form")
-    return TrafficForms(
-        line_bytes,
-        convention,
-        None if any_cache is None else held(any_cache.total, loads=any_cache.loads),
-        line_bytes,
-        line_bytes,
-        None if compulsory is None else held(compulsory.total, loads=compulsory.loads),
-        lines,
-        tuple(plateaus),
-        notes[0] if notes else "",
-    )
+def every_access(forms: ClosedForms, convention: Traffic, unit_bytes: int | None) -> Held | None:
+    """The traffic of a kernel whose every access misses, each moving `unit_bytes` (None: an element); scalars too."""
 
-
-def _ends(forms: ClosedForms, starts: Sequence[Quasi]) -> list[Quasi | None]:
-    """Where the plateaus that begin at `starts` end: where the next step does begin. Raises NoClosedForm."""
-    steps, key = ReuseFacts(forms, {}).steps, forms.order.key
-    return [next((step.low for step in steps if key(step.high) > key(start)), None) for start in starts]
-
-
-def _regimes(forms: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:
-    """The plateaus, after a copy of this process has shown that they do not take long. Raises NoClosedForm."""
-
-    def task() -> str:
-        return str(len(forms.regimes(convention)))
+    def cost(statement: Node) -> int:
+        if not isinstance(statement, (Assign, Let)):
+            return 0
+        each = [(a.is_write, unit_bytes or a.element.array.type.bytes) for a in accesses(statement)]
+        twice = convention == "write_allocate"
+        return sum(size * (2 if is_write and twice else 1) for is_write, size in each)
 
     try:
-        in_child(task, LONGEST_S)
-    except Stopped:
-        raise NoClosedForm("its plateaus take too long to find") from None
-    except Raised:
-        return forms.regimes(convention)  # raises it here, with the reason
-    return forms.regimes(convention)
+        found = forms.weighted([cost(placed.statement) for placed in statements(forms.kernel.body)])
+    except NoClosedForm:
+        return None
+    scalars = sum(scalar_bytes(forms.kernel))
+    return held(Cases(tuple(Case(c.alternatives, c.value + scalars) for c in found.cases), found.assumes))
 
 
 # ---- work ----
@@ -269,7 +259,7 @@ class WorkForms(Record):
     """Operations by (type, class), classes being those of rates: fused pairs, what is left of add and mul, the rest.
 
     classes: "pair" (a fused pair), "add", "mul" (all of them), "add_left", "mul_left" (outside pairs), "div", "min",
-    "special", and "all" of a type together.
+    every special function, and "all" of a type together.
     """
 
     total: Held
@@ -291,7 +281,10 @@ def work_forms(kernel: Kernel) -> WorkForms:
         put((t, "all"), [sum(n for (of, _), n in s.operations.items() if of == t) for s in every])
         put((t, "pair"), [s.fused_pairs.get(t, 0) for s in every])
         for cls in OPERATION_CLASSES:
-            put((t, cls), [_of(s, t, cls) for s in every])
+            if cls != "special":
+                put((t, cls), [_of(s, t, cls) for s in every])
+        for function in SPECIAL_FUNCTIONS:
+            put((t, function), [s.functions.get((t, function), 0) for s in every])
         for cls in ("add", "mul"):
             put((t, f"{cls}_left"), [_of(s, t, cls) - s.fused_pairs.get(t, 0) for s in every])
     return WorkForms(held(forms.work), counts)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from roofdsl.analysis.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.machine.model import Machine
 from roofdsl.predict.compute import PIPES, compute_time, pipe_of
 
@@ -60,7 +61,10 @@ class _Probe:
         self.notes: list[str] = []
 
     def seconds(self, operations: Mapping[Key, int], pairs: Mapping[str, int] | None = None) -> Fraction:
-        found = compute_time(WorkAt(operations, pairs or {}), self.machine, unit=self.unit, costs=self.costs)
+        functions = {key: n for key, n in operations.items() if key[1] in SPECIAL_FUNCTIONS}
+        classes = {(t, "special" if (t, cls) in functions else cls): n for (t, cls), n in operations.items()}
+        work = WorkAt(classes, pairs or {}, functions=functions)
+        found = compute_time(work, self.machine, unit=self.unit, costs=self.costs)
         self.notes.extend(found.assumptions)
         return found.time_s
 

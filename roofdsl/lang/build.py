@@ -1,22 +1,38 @@
-"""From the parser's reductions to the syntax tree: one method for each rule of the grammar, named like it."""
+"""From lark's tree to the syntax tree: one method for each rule of the grammar, named like it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
+from typing import Any
+
+from lark import Token, v_args
+from lark.tree import Meta
+from lark.visitors import Transformer_NonRecursive
 
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import Diagnostic
-from roofdsl.lang.lexer import MAX_NESTING, Token
+from roofdsl.lang.layout import span_of
 from roofdsl.lang.source import Span
 from roofdsl.lang.tree import Expr, Item
 
 MAX_INTEGER = 2**63 - 1
+MAX_NESTING = 200
 
 
-class Builder:
+def _with_span(method: Callable[..., Any], _rule: str, children: list[Any], meta: Meta) -> Any:
+    """Calls a method of the builder with the extent of what it stands for, and what that is made of."""
+    if meta.empty:
+        return method(Span(1, 1, 1, 1), *children)
+    return method(Span(meta.line, meta.column, meta.end_line, meta.end_column), *children)
+
+
+@v_args(wrapper=_with_span)
+class Builder(Transformer_NonRecursive[Token, tree.File]):
     """Builds nodes bottom up, so that no depth of the text makes it recurse. Collects what it finds wrong."""
 
     def __init__(self) -> None:
+        super().__init__(visit_tokens=False)
         self.errors: list[Diagnostic] = []
         self._depths: dict[int, int] = {}  # by id of an expression that is alive
         self._too_deep: set[int] = set()  # lines
@@ -60,14 +76,16 @@ class Builder:
     def parameters(self, span: Span, *parameters: tree.Parameter | None) -> tuple[tree.Parameter, ...]:
         return tuple(p for p in parameters if p is not None)
 
-    def parameter(self, span: Span, const: Token | None, name: Token, default: Expr | None) -> tree.Parameter:
+    def parameter(
+        self, span: Span, const: Token | None, name: Token, _equal: Token | None, default: Expr | None
+    ) -> tree.Parameter:
         return tree.Parameter(_name(name), default, const is not None, span)
 
     def block(self, span: Span, *items: Item) -> tuple[Item, ...]:
         return items
 
     def declaration(self, span: Span, intent: Token, *groups: tree.Declared) -> tree.Declaration:
-        return tree.Declaration(intent.text, groups, span)
+        return tree.Declaration(str(intent), groups, span)
 
     def declared(self, span: Span, *parts: Token | tuple[Expr, ...] | None) -> tree.Declared:
         """NAME, ..., type NAME, dims or None, `col` or None."""
@@ -93,7 +111,7 @@ class Builder:
     def names(self, span: Span, *names: Token) -> tuple[tree.Name, ...]:
         return tuple(map(_name, names))
 
-    def for_(self, span: Span, parallel: Token | None, *parts: tree.Clause | tuple[Item, ...]) -> tree.For:
+    def loop(self, span: Span, parallel: Token | None, *parts: tree.Clause | tuple[Item, ...]) -> tree.For:
         clauses = tuple(p for p in parts[:-1] if isinstance(p, tree.Clause))
         block = parts[-1]
         assert isinstance(block, tuple)
@@ -102,7 +120,7 @@ class Builder:
     def clause(self, span: Span, var: Token, _in: Token, function: Token, args: tuple[Expr, ...]) -> tree.Clause:
         return tree.Clause(_name(var), _name(function), args, span)
 
-    def if_(
+    def conditional(
         self,
         span: Span,
         condition: Expr,
@@ -114,14 +132,14 @@ class Builder:
         others = (b for b in rest if isinstance(b, tree.Branch))
         return tree.If((first, *others), orelse[1] if orelse else (), orelse[0] if orelse else None, span)
 
-    def elif_(self, span: Span, condition: Expr, block: tuple[Item, ...]) -> tree.Branch:
+    def alternative(self, span: Span, condition: Expr, block: tuple[Item, ...]) -> tree.Branch:
         return tree.Branch(condition, block, span)
 
-    def else_(self, span: Span, block: tuple[Item, ...]) -> tuple[Span, tuple[Item, ...]]:
+    def otherwise(self, span: Span, block: tuple[Item, ...]) -> tuple[Span, tuple[Item, ...]]:
         return span, block
 
     def assign(self, span: Span, target: tree.Ref | tree.Index, op: Token, value: Expr) -> tree.Assign:
-        return tree.Assign(target, op.text, value, span)
+        return tree.Assign(target, str(op), value, span)
 
     def let(self, span: Span, name: Token, _equal: Token, value: Expr) -> tree.Let:
         return tree.Let(_name(name), value, span)
@@ -136,7 +154,7 @@ class Builder:
 
     def number(self, span: Span, token: Token) -> Expr:
         value: int | float
-        digits = token.text.replace("_", "")
+        digits = str(token).replace("_", "")
         if digits.isdigit():
             value = int(digits) if len(digits.lstrip("0")) < 20 else MAX_INTEGER + 1
             if value > MAX_INTEGER:
@@ -147,10 +165,10 @@ class Builder:
             if not isfinite(value):
                 self._error("number-range", "this number is too large for f64 (about 1.8e308)", span)
                 value = 1.0
-        return self._deep(tree.Number(token.text, value, span))
+        return self._deep(tree.Number(str(token), value, span))
 
     def ref(self, span: Span, name: Token) -> Expr:
-        return self._deep(tree.Ref(name.text, span))
+        return self._deep(tree.Ref(str(name), span))
 
     def index(self, span: Span, name: Token, subscripts: tuple[Expr, ...]) -> Expr:
         return self._deep(tree.Index(_name(name), subscripts, span), *subscripts)
@@ -162,16 +180,16 @@ class Builder:
         return self._deep(tree.Group(inner, span), inner)
 
     def unary(self, span: Span, op: Token, operand: Expr) -> Expr:
-        return self._deep(tree.Unary(op.text, operand, span), operand)
+        return self._deep(tree.Unary(str(op), operand, span), operand)
 
     def binary(self, span: Span, left: Expr, op: Token, right: Expr) -> Expr:
-        return self._deep(tree.Binary(op.text, left, right, span), left, right)
+        return self._deep(tree.Binary(str(op), left, right, span), left, right)
 
     def logic(self, span: Span, left: Expr, op: Token, right: Expr) -> Expr:
-        return self._deep(tree.Logic(op.text, left, right, span), left, right)
+        return self._deep(tree.Logic(str(op), left, right, span), left, right)
 
     def compare(self, span: Span, first: Expr, *rest: Token | Expr) -> Expr:
-        operators = [r.text for r in rest if isinstance(r, Token)]
+        operators = [str(r) for r in rest if isinstance(r, Token)]
         operands = [r for r in rest if not isinstance(r, Token)]
         return self._deep(tree.Compare(first, tuple(zip(operators, operands, strict=True)), span), first, *operands)
 
@@ -187,11 +205,11 @@ class Builder:
         notes = [p for p in parts if isinstance(p, tree.Text)]
         return tree.MachineLine(
             keyword,
-            tuple(_name(t) for t in tokens if t.kind == "NAME"),
+            tuple(_name(t) for t in tokens if t.type == "NAME"),
             tuple(p for p in parts if isinstance(p, tree.Quantity)),
             tuple(p for p in parts if isinstance(p, tree.Option)),
             _text(label) if label else None,
-            next((t.text for t in tokens if t.kind == "ARROW"), ""),
+            next((str(t) for t in tokens if t.type == "ARROW"), ""),
             notes[0] if notes else None,
             span,
         )
@@ -242,10 +260,10 @@ class Builder:
         return tree.Option(_name(name), quantity, span)
 
     def quantity(self, span: Span, number: Token, unit: str | None) -> tree.Quantity:
-        return tree.Quantity(number.text, unit or "", span)
+        return tree.Quantity(str(number), unit or "", span)
 
     def unit_name(self, span: Span, name: Token, slash: Token | None, per: Token | None) -> str:
-        return name.text + (f"/{per.text}" if per else "")
+        return str(name) + (f"/{per}" if per else "")
 
     # ---- programs ----
 
@@ -279,8 +297,8 @@ class Builder:
 
 
 def _name(token: Token) -> tree.Name:
-    return tree.Name(token.text, token.span)
+    return tree.Name(str(token), span_of(token))
 
 
 def _text(token: Token) -> tree.Text:
-    return tree.Text(token.text[1:-1], token.span)
+    return tree.Text(str(token)[1:-1], span_of(token))

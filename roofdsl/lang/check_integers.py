@@ -38,6 +38,7 @@ class Shape(Record):
 
 
 UNSURE = Shape(True)
+_A_SIZE = "a size is a parameter of the kernel: put it in the parentheses after the kernel's name"
 _GATHER = "copy what is used into an array in the order of use, and subscript that with loop variables"
 _COUNTED = "what depends on data cannot be counted: give its average as a parameter"
 SUBSCRIPT = Place("a subscript", "subscript-affine", instead=_GATHER)
@@ -117,7 +118,9 @@ class Integers:
                 return UNSURE
 
     def _ref(self, ref: tree.Ref, place: Place) -> Shape:
-        symbol = self.scope.find(tree.Name(ref.name, ref.span))
+        loop = f"name it in a loop, `for {ref.name} in range(n):`, or among the kernel's parameters"
+        help = loop if place is SUBSCRIPT else _A_SIZE
+        symbol = self.scope.find(tree.Name(ref.name, ref.span), help, ("parameter", "const", "loop"))
         if symbol is None:
             return UNSURE
         if not symbol.is_integer:
@@ -156,7 +159,8 @@ class Integers:
         elif (symbol := self.scope.symbols.get(name.text)) is not None and symbol.kind == "array":
             self._data(name.text, call.span, place, "array")
         else:
-            self.report.error("function-unknown", f"there is no function `{name.text}` of integers", name.span)
+            help = _A_SIZE if name.text in ("len", "size", "shape") else ""
+            self.report.error("function-unknown", f"there is no function `{name.text}` of integers", name.span, help)
         return UNSURE
 
     def _binary(self, node: tree.Binary, op: str, left: tree.Expr, right: tree.Expr, place: Place) -> Shape:

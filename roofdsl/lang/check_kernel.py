@@ -6,18 +6,13 @@ from roofdsl.lang import tree
 from roofdsl.lang.check_body import Body
 from roofdsl.lang.check_integers import ASSUMPTION, DEFAULT, DIMENSION, Integers
 from roofdsl.lang.check_nests import Nests
+from roofdsl.lang.hints import of_word
 from roofdsl.lang.report import Report, did_you_mean, listed
 from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.types import TYPES
 
 CONVENTIONS = ("once", "load_store", "write_allocate")
 UNITS = ("tensor", "tensor_sparse")
-_OTHER_TYPES = {
-    "double": "f64", "float": "f32", "float64": "f64", "float32": "f32", "float16": "f16", "half": "f16",
-    "bfloat16": "bf16", "int": "i32", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "long": "i64",
-    "complex": "c128", "complex64": "c64", "complex128": "c128", "fp64": "f64", "fp32": "f32", "fp16": "f16",
-    "fp8": "f8", "char": "i8",
-}  # fmt: skip
 _Statement = tree.Assign | tree.Let | tree.Count | tree.For | tree.If
 
 
@@ -75,7 +70,7 @@ def _declarations(kernel: tree.Kernel, scope: Scope, report: Report) -> None:
 def _declared(group: tree.Declared, intent: str, scope: Scope, integers: Integers, report: Report) -> None:
     type_ = TYPES.get(group.type.text)
     if type_ is None:
-        other = _OTHER_TYPES.get(group.type.text.lower())
+        other = of_word(group.type.text)
         known = f"the types are {listed(TYPES, 'and')}"
         help = f"write `{other}`" if other else did_you_mean(group.type.text, TYPES, known)
         report.error("type-unknown", f"there is no type `{group.type.text}`", group.type.span, help)

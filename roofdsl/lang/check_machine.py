@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from roofdsl.lang import tree
 from roofdsl.lang.report import Report, did_you_mean, listed
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import Kind, UnitError, convert
 
-PEAK_CLASSES = ("fma", "min", "div", "special", "tensor", "tensor_sparse")
-COST_CLASSES = ("add", "mul", "div", "min", "special")
+PEAK_CLASSES = ("fma", "min", "div", "special", *SPECIAL_FUNCTIONS, "tensor", "tensor_sparse")
+COST_CLASSES = ("add", "mul", "div", "min", "special", *SPECIAL_FUNCTIONS)
 _ALLOCATE = ("write_allocate", "no_write_allocate")
 _DUPLEX = "duplex"
 _BESIDE = "beside"

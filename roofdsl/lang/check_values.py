@@ -6,6 +6,7 @@ from functools import reduce
 
 from roofdsl.lang import tree
 from roofdsl.lang.check_integers import SUBSCRIPT, VALUE, Integers
+from roofdsl.lang.format_text import comma
 from roofdsl.lang.report import Report, did_you_mean, listed, plural
 from roofdsl.lang.scope import FUNCTIONS, Scope, Symbol
 from roofdsl.lang.types import ElementType, widest
@@ -19,11 +20,31 @@ _OTHER_FUNCTIONS = {
     "fabs": "write `abs(x)`",
     "fmin": "write `min(a, b)`",
     "fmax": "write `max(a, b)`",
+    "minimum": "write `min(a, b)`",
+    "maximum": "write `max(a, b)`",
+    "relu": "write `max(x, 0)`",
+    "square": "powers are written `x**2`",
+    "tan": "write `sin(x) / cos(x)`",
+    "log2": "write `log(x)` times a number",
+    "log10": "write `log(x)` times a number",
+    "exp2": "write `exp(x)` with x times a number",
+    "dot": "write a loop: `s += x[i] * y[i]`",
+    "matmul": "write loops: `C[i, j] += A[i, k] * B[k, j]`",
+    "mean": "write a loop that adds to a scalar",
+    "prod": "write a loop that multiplies a scalar",
+    "zeros": "an array is declared, `out C: f64[n]`, and set in a loop",
+    "ones": "an array is declared, `out C: f64[n]`, and set in a loop",
+    "empty": "an array is declared, `out C: f64[n]`, and set in a loop",
+    "transpose": "a transposed array is read as `A[j, i]`",
+    "len": "sizes are parameters of the kernel",
+    "size": "sizes are parameters of the kernel",
+    "shape": "sizes are parameters of the kernel",
     "ln": "write `log(x)`",
     "sum": "write a loop that adds to a scalar",
     "float": "values are converted where they are stored",
     "int": "values are converted where they are stored",
 }
+_SUBSCRIPTS = "ijklmn"
 
 
 def join(types: list[ElementType | None]) -> ElementType | None:
@@ -73,7 +94,8 @@ class Values:
                 return None
 
     def _ref(self, name: tree.Name) -> ElementType | None:
-        symbol = self.scope.find(name, "declare it: `in NAME: f64` for a scalar, `kernel k(NAME):` for an integer")
+        help = f"declare it: `in {name.text}: f64` for a scalar, `kernel k({name.text}):` for an integer"
+        symbol = self.scope.find(name, help, ("parameter", "const", "scalar", "loop", "let"))
         if symbol is None:
             return None
         if symbol.kind == "array":
@@ -83,7 +105,8 @@ class Values:
 
     def element(self, index: tree.Index) -> Symbol | None:
         """Checks `A[i, j]`, read or written; the array, None where there is none of that name."""
-        symbol = self.scope.find(index.name, "declare it: `in NAME: f64[n]`")
+        dims = ", ".join("n" for _ in index.subscripts)
+        symbol = self.scope.find(index.name, f"declare it: `in {index.name.text}: f64[{dims}]`", ("array",))
         for subscript in index.subscripts:
             self.integers.require(subscript, SUBSCRIPT)
         if symbol is None:
@@ -101,6 +124,13 @@ class Values:
             message = f"`{symbol.name}` is a scalar and takes no subscripts"
             self.report.error("subscript-count", message, node.span, f"write `{symbol.name}`")
             return
+        if not given:
+            message = f"`{symbol.name}` is an array, and a statement is about single elements of it"
+            element = f"{symbol.name}[{', '.join(_SUBSCRIPTS[k % len(_SUBSCRIPTS)] for k in range(symbol.rank))}]"
+            self.report.error(
+                "subscript-count", message, node.span, f"write `{element}` inside loops over its elements"
+            )
+            return
         subscripts = plural(symbol.rank, "subscript")
         message = f"`{symbol.name}` has {plural(symbol.rank, 'dimension')} and takes {subscripts}, not {given}"
         self.report.error("subscript-count", message, node.span, f"it is declared in line {symbol.span.line}")
@@ -110,7 +140,8 @@ class Values:
         if name not in FUNCTIONS:
             self._unknown(call)
             for arg in call.args:
-                self.value(arg)
+                if not self._is_whole_array(arg):  # what it lacks follows from the function that there is not
+                    self.value(arg)
             return None
         wanted = FUNCTIONS[name]
         if len(call.args) != wanted and not (wanted == -2 and len(call.args) >= 2):
@@ -130,6 +161,10 @@ class Values:
             if name in ("abs", "real", "imag"):
                 return result.component
         return result
+
+    def _is_whole_array(self, arg: tree.Expr) -> bool:
+        symbol = self.scope.symbols.get(arg.name) if isinstance(arg, tree.Ref) else None
+        return symbol is not None and symbol.kind == "array"
 
     def _select(self, call: tree.Call) -> ElementType | None:
         condition = call.args[0]
@@ -152,7 +187,7 @@ class Values:
         symbol = self.scope.symbols.get(name)
         if symbol is not None and symbol.kind == "array":
             message = f"`{name}` is an array, and its elements are written with brackets"
-            self.report.error("function-unknown", message, call.name.span, f"write `{name}[...]`")
+            self.report.error("function-unknown", message, call.name.span, f"write `{name}[{comma(call.args)}]`")
             return
         help = _OTHER_FUNCTIONS.get(name.lower(), "")
         help = help or did_you_mean(name, FUNCTIONS, f"the functions are {listed(FUNCTIONS, 'and')}")

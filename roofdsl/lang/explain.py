@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+
+from lark import Token
 
 from roofdsl.lang.diagnostics import Diagnostic
-from roofdsl.lang.lexer import KEYWORDS, RESERVED, Token
+from roofdsl.lang.grammar import keywords, patterns, reserved
+from roofdsl.lang.hints import of_character, of_line, of_token
+from roofdsl.lang.layout import span_of
 from roofdsl.lang.report import closest
 from roofdsl.lang.source import Span
-from roofdsl.lang.table import TERMINALS
 
 _OPERATORS = frozenset(("PLUS", "MINUS", "STAR", "SLASH", "FLOORDIV", "PERCENT", "POWER", "COMPARE", "AND", "OR"))
 _OPERAND = frozenset(("NAME", "NUMBER", "LPAR", "MINUS", "PLUS", "NOT"))
-_ITEMS = "NAME IN OUT INOUT TEMP ASSUME TRAFFIC TILE ORDER UNIT COMPUTE FOR PARALLEL IF LET COUNT _DEDENT"
+_ITEMS = "NAME IN OUT INOUT TEMP ASSUME TRAFFIC TILE ORDER UNIT COMPUTE FOR PARALLEL IF LET COUNT DEDENT"
 _STATEMENT = frozenset(_ITEMS.split())
 _TOP = ("`kernel`, `machine`, `program`, `use`, `traffic` or `cost`",)
 _MACHINE = ("a line of a machine (`peak`, `cache`, `memory`, `ceiling`, `link`, `launch`, `clock`, `units`, ...)",)
@@ -20,12 +24,25 @@ _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
     "STRING": 'a text in double quotes ("...")',
-    "_NEWLINE": "the end of the line",
-    "_INDENT": "an indented block",
+    "NEWLINE": "the end of the line",
+    "INDENT": "an indented block",
     "$END": "the end of the file",
     "UPDATE": "one of `+= -= *= /= min= max=`",
     "COMPARE": "a comparison",
     "ARROW": "`->` or `<->`",
+}
+_BESIDE_A_NAME = ("NAME", "NUMBER", "STRING", "LPAR")
+_CLOSES = {")": "(", "]": "["}
+_CHARACTERS = {
+    "{": "blocks are made by `:` and indentation, subscripts by `[` and `]`",
+    "}": "blocks are made by `:` and indentation, subscripts by `[` and `]`",
+    ";": "one statement stands on a line; no `;` ends it",
+    "^": "powers are written `**`",
+    "&": "conditions are joined by `and`",
+    "|": "conditions are joined by `or`",
+    "!": "`not` negates a condition, `!=` compares",
+    ".": "numbers are written 0.5 or 1.; the language has no attributes",
+    "\\": "a line continues inside brackets",
 }
 _FOREIGN = {
     "while": "loops are written `for i in range(n):`",
@@ -45,31 +62,37 @@ _FOREIGN = {
 }
 
 
-def explain(line: Sequence[Token], at: int, token: Token, accepted: frozenset[str]) -> Diagnostic:
-    """The diagnostic for `token`, number `at` of its logical `line`, where the terminals `accepted` could stand."""
-    if token.kind == "_INDENT":
+def explain(line: Sequence[Token], accepts: Iterable[str], text: str) -> Diagnostic:
+    """The diagnostic for the last token of a logical `line`, where the terminals `accepts` could stand.
+
+    text: the line of the source in which that token stands.
+    """
+    *before, token = line
+    kind = _kind(token)
+    accepted = frozenset(name.lstrip("_") for name in accepts)
+    span = span_of(token)
+    if kind == "INDENT":
         message = "this line is indented, but the line before it opens no block"
-        span = Span(token.span.line, 1, token.span.line, max(2, token.span.column))
+        span = Span(span.line, 1, span.line, max(2, span.column))
         return Diagnostic("syntax-indent", message, span, "indented lines follow a line that ends in `:`")
-    previous = line[at - 1] if at else None
-    span = token.span
-    if token.kind in ("_NEWLINE", "$END"):
+    if kind in ("NEWLINE", "$END"):
         span = Span(span.line, max(1, span.column - 1), span.end_line, max(2, span.end_column))
-    if token.kind == "_NEWLINE" and "COLON" in accepted and line[0].text not in ("in", "out", "inout", "temp", "link"):
+    if kind == "NEWLINE" and "COLON" in accepted and line[0] not in ("in", "out", "inout", "temp", "link"):
         return Diagnostic("syntax", "`:` is missing at the end of this line", span)
-    if token.text in RESERVED and "NAME" in accepted and previous is not None and _OPERAND - accepted:
-        message = f"`{token.text}` is a word of the language and cannot be a name"
+    if token in reserved() and "NAME" in accepted and before and _OPERAND - accepted:
+        message = f"`{token}` is a word of the language and cannot be a name"
         return Diagnostic("syntax", message, span, "choose another name")
     first = line[0]
-    if at == 1 and first.kind == "NAME" and "UPDATE" in accepted and token.kind in ("NAME", "NUMBER", "STRING", "LPAR"):
+    hint = of_line(text) or of_token(text, span_of(token).column)
+    if len(before) == 1 and _kind(first) == "NAME" and "UPDATE" in accepted and kind in _BESIDE_A_NAME:
         starts = accepted | {"FOR", "LET", "COUNT", "IF", "ASSUME", "TILE", "ORDER", "TRAFFIC", "UNIT", "COMPUTE"}
-        help = _word(first.text, starts | {"IN", "OUT", "INOUT", "TEMP", "PARALLEL"})
-        return Diagnostic("syntax", f"`{_short(first.text)}` begins no statement or declaration", first.span, help)
-    found = {"_NEWLINE": "the line ends here", "$END": "the file ends here", "_DEDENT": "the block ends here"}.get(
-        token.kind, f"`{_short(token.text)}` cannot stand here"
+        help = hint or _word(first, starts | {"IN", "OUT", "INOUT", "TEMP", "PARALLEL"})
+        return Diagnostic("syntax", f"`{_short(first)}` begins no statement or declaration", span_of(first), help)
+    found = {"NEWLINE": "the line ends here", "$END": "the file ends here", "DEDENT": "the block ends here"}.get(
+        kind, f"`{_short(token)}` cannot stand here"
     )
     expected = _expected(accepted)
-    return Diagnostic("syntax", f"{found}; {expected} is expected", span, _help(line, at, token, accepted))
+    return Diagnostic("syntax", f"{found}; {expected} is expected", span, hint or _help(line, accepted))
 
 
 def _short(text: str) -> str:
@@ -96,8 +119,8 @@ def _expected(accepted: frozenset[str]) -> str:
         parts.append("an operator")
     if "COL" in rest:
         rest -= {"COL"}
-    order = sorted(rest, key=lambda kind: (kind == "_NEWLINE", kind))
-    parts += [_WORDS.get(kind) or f"`{TERMINALS[kind][1]}`" for kind in order]
+    order = sorted(rest, key=lambda kind: (kind == "NEWLINE", kind))
+    parts += [_WORDS.get(kind) or f"`{_written(kind)}`" for kind in order]
     return _join(parts[:6])
 
 
@@ -105,23 +128,24 @@ def _join(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " or " + parts[-1]
 
 
-def _help(line: Sequence[Token], at: int, token: Token, accepted: frozenset[str]) -> str:
-    kinds = [t.kind for t in line[:at]]
+def _help(line: Sequence[Token], accepted: frozenset[str]) -> str:
+    *_, token = line
+    kinds = [_kind(t) for t in line[:-1]]
+    kind = _kind(token)
     first = line[0]
-    previous = line[at - 1] if at else None
-    kind = token.kind
-    before = previous.kind if previous else ""
+    previous = line[-2] if kinds else None
+    before = kinds[-1] if kinds else ""
     if kind == "LSQB" and before == "RSQB":
         return "all subscripts stand in one pair of brackets: `A[i, j]`"
-    if before == "NUMBER" and kind in ("NAME", "LPAR") and "STAR" in accepted and previous:
-        return f"a product is written with `*`: `{previous.text} * {token.text if kind == 'NAME' else '(...)'}`"
+    if before == "NUMBER" and kind in ("NAME", "LPAR") and "STAR" in accepted:
+        return f"a product is written with `*`: `{previous} * {token if kind == 'NAME' else '(...)'}`"
     if kind == "COLON" and kinds.count("LSQB") > kinds.count("RSQB"):
         return "there are no slices: write a loop over the elements"
-    if kind == "COLON" and first.text in ("kernel", "program") and kinds.count("LPAR") > kinds.count("RPAR"):
+    if kind == "COLON" and first in ("kernel", "program") and kinds.count("LPAR") > kinds.count("RPAR"):
         return "a parameter is a positive integer and has no type: `n` or `n = 4096`"
-    if first.text in ("kernel", "program") and kind == "COLON" and len(kinds) == 2:
-        return f"parameters stand in parentheses, also where there are none: `{first.text} {line[1].text}(n):`"
-    if "for" in (t.text for t in line[:2]) and kind != "_NEWLINE":
+    if first in ("kernel", "program") and kind == "COLON" and len(kinds) == 2:
+        return f"parameters stand in parentheses, also where there are none: `{first} {line[1]}(n):`"
+    if "for" in line[:2] and kind != "NEWLINE":
         if kind == "EQUAL" or (before == "IN" and kind in ("NUMBER", "LPAR", "LSQB")) or accepted == {"LPAR"}:
             return "loops are written `for i in range(n):` or `for i in range(start, stop, step):`"
     elif kind == "EQUAL" and before in ("FLOORDIV", "PERCENT", "POWER"):
@@ -135,17 +159,56 @@ def _help(line: Sequence[Token], at: int, token: Token, accepted: frozenset[str]
     if kind == "IF" and before == "ELSE":
         return "write `elif`"
     if kind in ("ELSE", "ELIF") and not previous:
-        return f"`{token.text}` belongs after the block of an `if`, indented like the `if`"
+        return f"`{token}` belongs after the block of an `if`, indented like the `if`"
     if kind == "MINUS" and accepted == {"NUMBER"}:
         return "quantities are positive"
-    if first.kind == "NAME" and not at:
-        return _word(first.text, accepted)
+    if len(line) == 1 and kind == "NAME":
+        return _word(first, accepted)
     return ""
 
 
 def _word(word: str, accepted: frozenset[str]) -> str:
     if word.lower() in _FOREIGN:
         return _FOREIGN[word.lower()]
-    keywords = (text for text, kind in KEYWORDS.items() if kind in accepted)
-    close = closest(word.lower(), keywords, 0.6 if len(word) > 2 else 0.8)
+    known = (text for text, kind in keywords().items() if kind in accepted)
+    close = closest(word.lower(), known, 0.65 if len(word) > 2 else 0.8)
     return f"did you mean `{close}`?" if close else ""
+
+
+def _kind(token: Token) -> str:
+    """The terminal of a token; NAME for every word that is not reserved."""
+    kind = token.type.lstrip("_")
+    return "NAME" if token in keywords() and token not in reserved() else kind
+
+
+def _written(kind: str) -> str:
+    """How a terminal that is one text is written: `kernel`, `(`."""
+    pattern = patterns()[kind]
+    return kind.lower() if keywords().get(kind.lower()) == kind else re.sub(r"\(\?!.*|\\", "", pattern)
+
+
+def mismatch(token: Token, opened: Sequence[Token]) -> Diagnostic:
+    """The diagnostic for a closing bracket that does not fit the last one `opened`."""
+    opening = f"does not match the `{opened[-1]}` that is open" if opened else f"closes no `{_CLOSES[token]}`"
+    return Diagnostic("bracket-mismatch", f"`{token}` {opening}", span_of(token))
+
+
+def bad_character(text: str, token: Token) -> Diagnostic:
+    """The diagnostic for a character, given as a token, that begins no token of the language.
+
+    text: the line of the source in which it stands.
+    """
+    span = span_of(token)
+    shown = token if token.isprintable() else f"U+{ord(token):04X}"
+    if token == '"':
+        span = span._replace(end_column=len(text) + 1)
+        return Diagnostic("string-unclosed", 'the text that begins here has no closing `"` on its line', span)
+    if token == "'":
+        message, help = "`'` is no part of the language", 'texts stand between double quotes: "..."'
+    elif token.isalpha():
+        message = f"`{shown}` cannot stand in a name"
+        help = "names are made of the letters a to z, A to Z, digits and `_`"
+    else:
+        message = f"the character `{shown}` is no part of the language"
+        help = of_character(text, span.column - 1) or _CHARACTERS.get(shown, "")
+    return Diagnostic("character", message, span, help)

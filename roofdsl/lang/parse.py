@@ -1,71 +1,45 @@
-"""Tokens to syntax tree: an LALR parser on the generated table, which goes on after an error with the next line.
-
-The parser keeps its own stacks, so that no input makes it recurse. A word is taken as a keyword where the grammar
-allows that keyword, unless what follows shows it to be a name (`tile[i] = 0`).
-"""
+"""Text to syntax tree: lark reads one line after another, and goes on with the next line behind an error."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from copy import copy
+from threading import Lock
+
+from lark import Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from roofdsl.lang import tree
-from roofdsl.lang.build import Builder
+from roofdsl.lang.build import MAX_NESTING, Builder
 from roofdsl.lang.diagnostics import Diagnostic, InputError
-from roofdsl.lang.explain import explain
-from roofdsl.lang.lexer import KEYWORDS, MAX_ERRORS, Token, tokenize
+from roofdsl.lang.explain import bad_character, explain, mismatch
+from roofdsl.lang.grammar import parser, reserved
+from roofdsl.lang.layout import DEDENT, INDENT, LAYOUT, Layout, span_of
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source, Span
-from roofdsl.lang.table import END, ROWS, RULES, TERMINALS
 
 MAX_BYTES = 1 << 20
 MAX_SYNTAX_ERRORS = 100
+MAX_ERRORS = 1000  # then the rest is not read
+MAX_UNCLOSED = 20  # brackets whose end is looked for in all that follows
 
-
-class _Actions(dict[int, dict[str, int]]):
-    """By state, what to do for each symbol; a row is decoded when it is first asked for."""
-
-    def __missing__(self, state: int) -> dict[str, int]:
-        words = ROWS[state].split()
-        row = self[state] = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-        return row
-
-
-ACTIONS = _Actions()
-
-
-class _Climbs(dict[tuple[int, int, str], tuple[int, int | None]]):
-    """By the two topmost states and the next terminal: the state, and what to do, once no rule passes its child on.
-
-    An operand climbs the whole ladder of precedences; each way up is looked for once.
-    """
-
-    def __missing__(self, key: tuple[int, int, str]) -> tuple[int, int | None]:
-        below, state, kind = key
-        action = ACTIONS[state].get(kind)
-        while action is not None and action < 0 and _PASSES[-1 - action]:
-            state = ACTIONS[below][_PASSES[-1 - action]]
-            action = ACTIONS[state].get(kind)
-        found = self[key] = (state, action)
-        return found
-
-
-_CLIMBS = _Climbs()
-_Stack = list[tuple[int, Any, Span]]  # state, value, extent
-_PYTHON_WORDS = {"for": "for_", "if": "if_", "elif": "elif_", "else": "else_"}
-_CALLBACKS = tuple(_PYTHON_WORDS.get(name, name) for _, _, name, _ in RULES)
-# By rule, the symbol made by one that only passes its child on, such as `product: power`; empty for all others.
-_PASSES = tuple(
-    origin if size == 1 and plan == (0,) and not name and origin[0] != "_" else "" for origin, size, name, plan in RULES
-)
-_NAME_FOLLOWED_BY = frozenset(("LSQB", "EQUAL", "UPDATE"))
 # What takes the place of damaged lines, as terminals: a line in each kind of block, and the lines that open blocks.
-_STATEMENTS = ["NAME EQUAL NUMBER _NEWLINE", "UNITS NUMBER _NEWLINE", "RUN NAME LPAR RPAR _NEWLINE"]
+_STATEMENTS = ["NAME EQUAL NUMBER _NEWLINE", "_UNITS NUMBER _NEWLINE", "_RUN NAME LPAR RPAR _NEWLINE"]
 _HEADERS = {
-    "kernel": "KERNEL NAME LPAR RPAR COLON",
-    "machine": "MACHINE NAME COLON",
-    "program": "PROGRAM NAME LPAR RPAR COLON",
-    "repeat": "REPEAT NUMBER COLON",
+    "kernel": "_KERNEL NAME LPAR RPAR COLON _NEWLINE",
+    "machine": "_MACHINE NAME COLON _NEWLINE",
+    "program": "_PROGRAM NAME LPAR RPAR COLON _NEWLINE",
+    "repeat": "_REPEAT NUMBER COLON _NEWLINE",
 }
+_ANY_HEADER = "_IF NUMBER COLON _NEWLINE"
+_MADE_UP = {"NAME": "_", "NUMBER": "1", "EQUAL": "="}
+
+# What matters on a line that is not read: texts and comments may hold brackets, and brackets line ends.
+_SKIPPED = re.compile(r'"[^"\n]*"|#[^\n]*|(?P<opens>[(\[])|(?P<closes>[)\]])|(?P<ends>\n[ \t]*(?P<word>[A-Za-z_]\w*)?)')
+_INSIDE_BRACKETS = frozenset(("and", "or", "not", "const"))  # reserved words that do not show that a line begins
+_CHARACTER = "CHARACTER"  # stands for a character that begins no terminal
+
+_one_at_a_time = Lock()  # lark's parser has one `Layout`
 
 
 def parse(source: Source) -> tree.File:
@@ -82,242 +56,264 @@ def parse_all(source: Source) -> tuple[tree.File, list[Diagnostic]]:
     if size > MAX_BYTES:
         message = f"the file has {size} bytes; the limit is {MAX_BYTES} (1 MiB)"
         return tree.File((), source=source), [Diagnostic("limit-file", message, Span(1, 1, 1, 1))]
-    return _Parser(source).run()
+    with _one_at_a_time:
+        reader = _Reader(source)
+        read = reader.run()
+    builder = Builder()
+    file = builder.transform(read) if read is not None else tree.File(())
+    found = sorted(reader.errors, key=_place)
+    first = {e.span.line: e for e in reversed(found)}  # of several on a line, the others follow from the first
+    errors = sorted([*first.values(), *builder.errors], key=_place)
+    return _without_damaged(file, errors, reader.layout, source), _capped(errors)
 
 
-class _Parser:
+def _place(error: Diagnostic) -> tuple[int, int]:
+    return error.span.line, error.span.column
+
+
+def _without_damaged(file: tree.File, errors: list[Diagnostic], layout: Layout, source: Source) -> tree.File:
+    """The file without the definitions in which an error stands."""
+    lines = {e.span.line for e in errors}
+    for error in errors:
+        if error.code == "syntax-indent":  # such a line belongs to nothing: the item before it counts as damaged
+            before = [item.span.end_line for item in file.items if item.span.line < error.span.line]
+            lines.update(before[-1:])
+    at = sorted(lines)
+    kept: list[tree.TopItem] = []
+    damaged: set[str] = set()
+    for item in file.items:
+        if not any(item.span.line <= line <= item.span.end_line for line in at):
+            kept.append(item)
+        elif isinstance(item, tree.Kernel | tree.MachineBlock | tree.Program):
+            damaged.add(item.name.text)
+    comments = tuple(layout.comments)
+    return replace(file, items=tuple(kept), comments=comments, damaged=frozenset(damaged), source=source)
+
+
+class _Reader:
+    """One text on its way through lark's interactive parser."""
+
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.lexed = tokenize(source)
-        self.tokens = self.lexed.tokens
-        self.builder = Builder()
-        self.errors: list[Diagnostic] = []
-        start = Span(1, 1, 1, 1)
-        self.stack: _Stack = [(0, None, start)]
-        self.saved = self.stack
-        self.line = 0  # index of the token that begins the logical line
-        self.position = 0
+        self.text = source.text if source.text.endswith("\n") else source.text + "\n"
+        self.parser = parser().parse_interactive(self.text)
+        self.state = self.parser.parser_state
+        lexer, layout = self.parser.lexer_thread.state, parser().options.postlex
+        assert lexer is not None and isinstance(layout, Layout)
+        self.position = lexer.line_ctr
+        self.layout = layout
+        self.layout.begin(self.text)
+        self.found: list[Diagnostic] = []
+        self.line: list[Token] = []  # what the parser has taken of the logical line
+        self.unclosed = 0
 
-    def run(self) -> tuple[tree.File, list[Diagnostic]]:
-        file = self._parse()
-        found = sorted(self.lexed.errors + self.errors, key=lambda e: (e.span.line, e.span.column))
-        first = {e.span.line: e for e in reversed(found)}  # of several on a line, the others follow from the first
-        errors = sorted([*first.values(), *self.builder.errors], key=lambda e: (e.span.line, e.span.column))
-        lines = self._damaged_lines(file, errors)
-        kept: list[tree.TopItem] = []
-        damaged: set[str] = set()
-        for item in file.items:
-            broken = any(item.span.line <= line <= item.span.end_line for line in lines)
-            if not broken:
-                kept.append(item)
-            elif isinstance(item, tree.Kernel | tree.MachineBlock | tree.Program):
-                damaged.add(item.name.text)
-        comments = tuple(self.lexed.comments)
-        result = replace(file, items=tuple(kept), comments=comments, damaged=frozenset(damaged), source=self.source)
-        return result, _capped(errors)
+    @property
+    def errors(self) -> list[Diagnostic]:
+        """What is wrong with the layout and the syntax."""
+        return self.layout.errors + self.found
 
-    def _damaged_lines(self, file: tree.File, errors: list[Diagnostic]) -> list[int]:
-        """The lines with errors; for an indented line that belongs to nothing, the end of the item before it."""
-        lines = {e.span.line for e in errors}
-        for error in errors:
-            if error.code == "syntax-indent":
-                before = [item.span.end_line for item in file.items if item.span.line < error.span.line]
-                lines.update(before[-1:])
-        return sorted(lines)
+    def run(self) -> Tree[Token] | None:
+        """What was read, with stand-ins for damaged lines; None where too much is wrong."""
+        while len(self.errors) <= MAX_ERRORS:
+            try:
+                for token in self.parser.lexer_thread.lex(self.state):
+                    self._take(token)
+                end = Token.new_borrow_pos("$END", "", self._token_at(len(self.text)))
+                if not self.layout.brackets:
+                    read: Tree[Token] = self.parser.feed_token(end)
+                    return read
+                self._recover(end)
+            except UnexpectedCharacters:
+                self._recover(self._token_at(self.position.char_pos))
+            except UnexpectedToken as error:
+                self._recover(error.token)
+        return None
 
-    def _parse(self) -> tree.File:
-        begins = True
-        while True:
-            token = self.tokens[self.position]
-            if begins:
-                self.line = self.position
-            kind = self._kind(token)
-            if begins and kind is None:
-                self.saved = list(self.stack)
-            shifted = kind is not None and self._feed(kind, token, begins and kind not in ("_INDENT", "_DEDENT"))
-            if self.stack[-1][0] == END:
-                file = self.stack[-1][1]
-                assert isinstance(file, tree.File)
-                return file
-            if shifted:
-                begins = kind in ("_NEWLINE", "_INDENT", "_DEDENT")
-                self.position += 1
-            else:
-                self._recover(token, begins)
-                begins = True
-
-    # ---- the automaton ----
-
-    def _kind(self, token: Token) -> str | None:
-        """The terminal that `token` is here; None for an error that has been reported."""
-        if token.kind == "ERROR":
-            return None
-        if token.kind == "NAME" and token.text in KEYWORDS:
-            keyword = KEYWORDS[token.text]
-            follows = self.tokens[self.position + 1].kind
-            if follows not in _NAME_FOLLOWED_BY and keyword in ACTIONS[self.stack[-1][0]]:
-                return keyword
-        return token.kind
-
-    def _feed(self, kind: str, token: Token, begins: bool = False) -> bool:
-        """Reduces and shifts one token; False where the grammar does not allow it here."""
-        stack = self.stack
-        while True:
-            top, value, span = stack[-1]
-            if len(stack) > 1:
-                state, action = _CLIMBS[stack[-2][0], top, kind]
-                if state != top:
-                    stack[-1] = (state, value, span)
-            else:
-                action = ACTIONS[top].get(kind)
-            if action is None:
-                if begins:
-                    self.saved = list(stack)
-                return False
-            if action >= 0:
-                if begins:
-                    self.saved = list(stack)
-                stack.append((action, token, token.span))
-                return True
-            self._reduce(-1 - action)
-            if stack[-1][0] == END:
-                return True
-
-    def _reduce(self, number: int) -> None:
-        origin, size, _, plan = RULES[number]
-        stack = self.stack
-        value: Any
-        if size == 1 and plan == (0,) and not _CALLBACKS[number]:
-            _, value, span = stack.pop()  # the first of a list
-            stack.append((ACTIONS[stack[-1][0]][origin], [value], span))
-            return
-        taken = stack[len(stack) - size :]
-        del stack[len(stack) - size :]
-        span = stack[-1][2] if not taken else taken[0][2] if size == 1 else taken[0][2].to(taken[-1][2])
-        callback = _CALLBACKS[number]
-        if not callback and plan and plan[0] & 1 and plan[0] > 0:
-            value = taken[plan[0] >> 1][1]  # the list grows in place
-            for step in plan[1:]:
-                value += taken[step >> 1][1] if step & 1 else [taken[step >> 1][1]]
+    def _take(self, token: Token) -> None:
+        """Gives the parser a token. Raises UnexpectedToken."""
+        if len(self.layout.brackets) > MAX_NESTING:
+            raise UnexpectedToken(token, set())
+        self.parser.feed_token(token)
+        if token.type in LAYOUT:
+            self.line.clear()
         else:
-            value = []
-            for step in plan:
-                if step < 0:
-                    value.append(None)
-                elif step & 1:
-                    value += taken[step >> 1][1]
-                else:
-                    value.append(taken[step >> 1][1])
-            if callback:
-                value = getattr(self.builder, callback)(span, *value)
-            elif not origin.startswith("_"):
-                value = value[0]
-        stack.append((ACTIONS[stack[-1][0]][origin], value, span))
+            self.line.append(token)
 
-    def _accepts(self, begins: bool) -> frozenset[str]:
-        """The terminals that could stand here, by trying each on a copy of the states.
+    # ---- what is wrong ----
 
-        What the failed token has reduced is undone first: the line is read again up to that token.
+    def _recover(self, token: Token) -> None:
+        """Reports what is wrong at a token that was refused, and makes the parser ready for what follows."""
+        accepted = self._accepts()
+        if token.type == INDENT:
+            self.found.append(self._explained(token, accepted))
+            self._skip_block()
+        elif INDENT in accepted:
+            self._missing_block(token)
+        elif token.type == DEDENT and not self.line and self._stand_in(_STATEMENTS, token):
+            self.layout.waiting.appendleft(token)  # a block whose lines were all left out
+        else:
+            self._leave_out(token, accepted)
+
+    def _accepts(self) -> set[str]:
+        """The terminals that could stand here.
+
+        What the refused token has reduced is undone first: the line is read again up to that token.
         """
-        found = set()
-        if not begins:
-            errors, position = len(self.builder.errors), self.position
-            self.stack = list(self.saved)
-            for at in range(self.line, position):
-                self.position = at
-                self._feed(self._kind(self.tokens[at]) or "ERROR", self.tokens[at])
-            self.position = position
-            del self.builder.errors[errors:]
-        for kind in ACTIONS[self.stack[-1][0]]:
-            if kind not in TERMINALS and kind not in ("$END", "_NEWLINE", "_INDENT", "_DEDENT"):
-                continue
-            states = [state for state, _, _ in self.stack]
-            while True:
-                action = ACTIONS[states[-1]].get(kind)
-                if action is None:
-                    break
-                if action >= 0:
-                    found.add(kind)
-                    break
-                origin, size, _, _ = RULES[-1 - action]
-                del states[len(states) - size :]
-                states.append(ACTIONS[states[-1]][origin])
-                if states[-1] == END:
-                    found.add(kind)
-                    break
-        return frozenset(found)
+        if self.line:
+            self._undo_line()
+            for token in self.line:
+                self.parser.feed_token(token)
+        accepts: set[str] = self.parser.accepts()
+        return accepts
 
-    # ---- errors ----
+    def _undo_line(self) -> None:
+        """Takes what the logical line has put there off the parser's stacks."""
+        states, values = self.state.state_stack, self.state.value_stack
+        while self.line and values and _start(values[-1]) >= _start(self.line[0]):
+            values.pop()
+            states.pop()
 
-    def _recover(self, token: Token, begins: bool) -> None:
-        """Reports what is wrong at `token`, unless the lexer has, and makes the parser ready for what follows."""
-        accepted = self._accepts(begins)
-        if token.kind == "_INDENT":
-            self._report(token, accepted)
-            self._skip_block()
-            return
-        if "_INDENT" in accepted:
-            self._missing_block()
-            return
-        if token.kind == "_DEDENT" and begins and self._stand_in(_STATEMENTS):
-            return  # a block whose lines were left out
-        if token.kind != "ERROR":
-            self._report(token, accepted)
-        self.stack = list(self.saved)
-        if len(self.errors) > MAX_ERRORS:
-            self.position = len(self.tokens) - 1
-        while self.tokens[self.position].kind not in ("_NEWLINE", "$END"):
-            self.position += 1
-        if self.tokens[self.position].kind == "$END":
-            self.stack = [(0, None, Span(1, 1, 1, 1))]
-            return
-        self.position += 1
-        if self.tokens[self.position].kind != "_INDENT":
-            self._stand_in(_STATEMENTS)
-        elif not self._stand_in(self._headers()):
-            self._skip_block()
+    def _explained(self, token: Token, accepted: set[str]) -> Diagnostic:
+        """What to say about a token that was refused."""
+        if token.type == _CHARACTER:
+            return bad_character(self.source.line(token.line or 1), token)
+        if len(self.layout.brackets) > MAX_NESTING:
+            message = f"an expression is nested deeper than the limit of {MAX_NESTING}"
+            return Diagnostic("limit-nesting", message, span_of(self.layout.brackets[-1]))
+        if self._is_mismatch(token):
+            return mismatch(token, self.layout.brackets)
+        return explain([*self.line, token], accepted, self.source.line(token.line or 1))
 
-    def _report(self, token: Token, accepted: frozenset[str]) -> None:
-        end = self.position
-        while end < len(self.tokens) and self.tokens[end].kind not in ("_NEWLINE", "$END"):
-            end += 1
-        self.errors.append(explain(self.tokens[self.line : end + 1], self.position - self.line, token, accepted))
+    def _is_mismatch(self, token: Token) -> bool:
+        return token.type in ("RPAR", "RSQB") and not self.layout.matches(token)
 
-    def _missing_block(self) -> None:
-        """Reports a header with nothing indented under it, and puts something there."""
-        end = self.tokens[self.position - 1].span
-        span = Span(end.line, max(1, end.column - 1), end.line, max(2, end.column))
+    def _missing_block(self, token: Token) -> None:
+        """Reports a header with nothing indented under it, and puts something there before the refused token."""
+        header = self.layout.last or token
+        line, column = header.end_line or 1, header.end_column or 1
+        span = Span(line, max(1, column - 1), line, max(2, column))
         message = "an indented block is expected after this line"
-        self.errors.append(Diagnostic("syntax-block", message, span, "indent the lines that belong to it"))
-        self._stand_in([f"_INDENT {statement} _DEDENT" for statement in _STATEMENTS])
+        self.found.append(Diagnostic("syntax-block", message, span, "indent the lines that belong to it"))
+        self._stand_in([f"_INDENT {statement} _DEDENT" for statement in _STATEMENTS], token)
+        if token.type in LAYOUT:
+            self.layout.waiting.appendleft(token)
+        else:
+            self._move_to(_start(token))
 
-    def _headers(self) -> list[str]:
-        """The stand-in for a damaged line that opens a block: the definition it began, or any `if`."""
-        return [_HEADERS.get(self.tokens[self.line].text, "IF NUMBER COLON") + " _NEWLINE"]
+    # ---- going on ----
 
-    def _stand_in(self, choices: list[str]) -> bool:
-        """Feeds the first sequence of terminals that the grammar allows here, with made-up texts."""
-        at = self.tokens[min(self.line, len(self.tokens) - 1)].span
-        words = self.tokens[self.line : self.line + 2]
-        name = words[1].text if len(words) == 2 and words[1].kind == "NAME" else "_"
-        before = list(self.stack)
-        for choice in choices:
-            self.stack = list(before)
-            texts = {"NAME": name, "NUMBER": "1", "EQUAL": "="}
-            if all(self._feed(kind, Token(kind, texts.get(kind, ""), at)) for kind in choice.split()):
-                return True
-        self.stack = before
-        return False
+    def _leave_out(self, token: Token, accepted: set[str]) -> None:
+        """Reports an error inside a line, and leaves out the line and, where nothing can stand for it, its block."""
+        explained = self._explained(token, accepted)
+        words = [*self.line, token]
+        self._undo_line()
+        if token.type in LAYOUT:
+            self.found.append(explained)
+        else:
+            if self._is_mismatch(token):
+                self.layout.brackets.clear()  # nobody knows which of them is meant to be closed
+            opening = self._skip_line(_start(token))
+            if opening is None or _start(token) < opening:
+                self.found.append(explained)
+        self.line.clear()
+        waiting = self.layout.waiting
+        if not waiting or waiting[0].type != INDENT:
+            self._stand_in(_STATEMENTS, *words[:2])
+        elif not self._stand_in([_HEADERS.get(words[0], _ANY_HEADER)], *words[:2]):
+            waiting.popleft()
+            self._skip_block()
+
+    def _skip_line(self, position: int) -> int | None:
+        """Goes on behind the logical line of a position; reports and returns a bracket that is never closed on it."""
+        end, opening = self._end_of_line(position)
+        if opening is not None:
+            self.unclosed += 1
+            bracket = self._token_at(opening)
+            message = f"`{bracket}` is never closed"
+            self.found.append(Diagnostic("bracket-unclosed", message, span_of(bracket)))
+        self._move_to(end)
+        self.layout.brackets.clear()
+        self.layout.in_line, self.layout.last = True, self._token_at(max(position, end - 1))
+        next(self.parser.lexer_thread.lex(self.state), None)  # the line's end; what follows it waits in the layout
+        return opening
+
+    def _end_of_line(self, position: int) -> tuple[int, int | None]:
+        """Where the logical line of a position ends, and its outermost bracket that is never closed.
+
+        With such a bracket, the line ends where the line of text with the bracket ends.
+        """
+        opened = [_start(bracket) for bracket in self.layout.brackets]
+        for found in _SKIPPED.finditer(self.text, position):
+            if found["opens"]:
+                opened.append(found.start())
+            elif found["closes"] and opened:
+                opened.pop()
+            elif found["ends"]:
+                if not opened or self.unclosed >= MAX_UNCLOSED:
+                    return found.start(), None
+                if found["word"] in reserved() - _INSIDE_BRACKETS:
+                    break
+        if not opened or self.unclosed >= MAX_UNCLOSED:
+            return len(self.text), None
+        return self.text.index("\n", opened[0]), opened[0]
 
     def _skip_block(self) -> None:
-        """Passes over an indented block that belongs to nothing."""
-        depth = 0
-        while self.tokens[self.position].kind != "$END":
-            kind = self.tokens[self.position].kind
-            depth += (kind == "_INDENT") - (kind == "_DEDENT")
-            self.position += 1
-            if depth == 0:
+        """Passes over the rest of a block that has begun and belongs to nothing."""
+        depth, waiting = 1, self.layout.waiting
+        while depth:
+            if waiting:
+                kind = waiting.popleft().type
+                depth += (kind == INDENT) - (kind == DEDENT)
+            elif self.position.char_pos < len(self.text):
+                self._skip_line(self.position.char_pos)
+            else:
                 return
+
+    def _stand_in(self, choices: list[str], *words: Token) -> bool:
+        """Feeds the first sequence of terminals that the grammar allows here, as if they stood where `words` begin."""
+        texts = dict(_MADE_UP)
+        if len(words) == 2 and words[1].type == "NAME":
+            texts["NAME"] = str(words[1])
+        for choice in choices:
+            if self._would_take(choice.split()):
+                for kind in choice.split():
+                    self.parser.feed_token(Token.new_borrow_pos(kind, texts.get(kind, ""), words[0]))
+                return True
+        return False
+
+    def _would_take(self, kinds: list[str]) -> bool:
+        """Whether the grammar allows these terminals here, tried on a copy of the states."""
+        trial = self.parser.copy(deepcopy_values=False)
+        trial.parser_state.parse_conf = copy(trial.parser_state.parse_conf)
+        trial.parser_state.parse_conf.callbacks = {}  # no tree is built, so that lists of the real one stay as they are
+        try:
+            for kind in kinds:
+                trial.feed_token(Token(kind, ""))
+        except UnexpectedToken:
+            return False
+        return True
+
+    def _move_to(self, position: int) -> None:
+        """Makes lark's lexer go on at a position of the text."""
+        at = self.position
+        at.char_pos = position
+        at.line = self.text.count("\n", 0, position) + 1
+        at.line_start_pos = self.text.rfind("\n", 0, position) + 1
+        at.column = position - at.line_start_pos + 1
+
+    def _token_at(self, position: int) -> Token:
+        """A token for one character of the text."""
+        line = self.text.count("\n", 0, position) + 1
+        column = position - self.text.rfind("\n", 0, position)
+        character = self.text[position : position + 1]
+        return Token(_CHARACTER, character, position, line, column, line, column + 1, position + 1)
+
+
+def _start(value: Token | Tree[Token]) -> int:
+    """Where a token or a tree begins in the text."""
+    position = value.start_pos if isinstance(value, Token) else value.meta.start_pos
+    assert position is not None
+    return position
 
 
 def _capped(errors: list[Diagnostic]) -> list[Diagnostic]:

@@ -49,7 +49,8 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     if len(word) > 60:
         return otherwise
     known = sorted(set(known))[:500]
-    close = next((k for k in known if k.lower() == word.lower() and k != word), None) or closest(word, known, 0.65)
+    same = next((k for k in known if k.lower() == word.lower() and k != word), None)
+    close = same or closest(word, [k for k in known if len(k) > 1 or set(word) == {k}], 0.65)
     return f"did you mean `{close}`?" if close else otherwise
 
 

@@ -14,7 +14,10 @@ _NOWHERE = Span(1, 1, 1, 1)
 
 
 class Peak(Record):
-    """`peak TYPE [CLASS] RATE`: `rate` in operations/s; `cls` is fma, min, div, special, tensor, tensor_sparse, ''."""
+    """`peak TYPE [CLASS] RATE`: `rate` in operations/s.
+
+    `cls` is fma, min, div, special, a special function such as exp, tensor, tensor_sparse, ''.
+    """
 
     type: str
     cls: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -13,12 +13,15 @@ from roofdsl.lang.tree import Name
 from roofdsl.lang.types import ElementType
 
 SymbolKind = Literal["parameter", "const", "array", "scalar", "loop", "let"]
-_ONE = "abs sqrt rsqrt rcp exp log tanh sigmoid sin cos conj real imag"
+SPECIAL_FUNCTIONS = ("sqrt", "rsqrt", "rcp", "exp", "log", "tanh", "sigmoid", "sin", "cos")
+"""One operation of the class `special` each; a machine may state a rate for each of them."""
+
+_ONE = ("abs", *SPECIAL_FUNCTIONS, "conj", "real", "imag")
 FUNCTIONS: dict[str, int] = {  # how many arguments; -2 is two or more
     "min": -2,
     "max": -2,
     "select": 3,
-    **dict.fromkeys(_ONE.split(), 1),
+    **dict.fromkeys(_ONE, 1),
 }
 _WORDS: dict[SymbolKind, str] = {
     "parameter": "a parameter",
@@ -86,8 +89,11 @@ class Scope:
                 self.gone[name] = symbol
         self.symbols = before
 
-    def find(self, name: Name, otherwise: str = "") -> Symbol | None:
-        """The meaning of a name; reports an unknown one, once in each kernel, with what may be meant."""
+    def find(self, name: Name, otherwise: str = "", kinds: Sequence[SymbolKind] = ()) -> Symbol | None:
+        """The meaning of a name; reports an unknown one, once in each kernel, with what may be meant.
+
+        kinds: what could stand here, and so what is suggested; everything where none is given.
+        """
         symbol = self.symbols.get(name.text)
         if symbol is not None:
             return symbol
@@ -100,7 +106,8 @@ class Scope:
             help = f"it is {gone.word} of line {gone.span.line}, known only inside its block"
         else:
             message = f"`{name.text}` is not defined"
-            help = did_you_mean(name.text, self.symbols, otherwise)
+            fitting = [s.name for s in self.symbols.values() if not kinds or s.kind in kinds]
+            help = did_you_mean(name.text, fitting, otherwise)
         self.report.error("name-unknown", message, name.span, help)
         return None
 

@@ -45,6 +45,7 @@ _SHOWN: Mapping[Kind, str] = {
 }
 _NUMBER = re.compile(r"(?:\d+(?:_\d+)*\.?(?:\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d{1,3})?")
 _QUANTITY = re.compile(rf"\s*({_NUMBER.pattern})\s*([A-Za-z]*(?:\s*/\s*[A-Za-z]+)?)\s*")
+Rational = int | Fraction
 _LARGEST = Fraction(10**36)
 _LONGEST = 60
 
@@ -59,7 +60,7 @@ class UnitError(ValueError):
 
 def convert(number: str, unit: str, kind: Kind) -> Fraction:
     """`number` `unit` in the plain unit of `kind`, positive and exact. Raises UnitError."""
-    factor = UNITS[kind].get(unit)
+    factor = UNITS[kind].get(unit) or UNITS[kind].get(_respelt(unit))
     if factor is None:
         raise _unit_error(number, unit, kind)
     if len(number) > _LONGEST or not _NUMBER.fullmatch(number):
@@ -84,12 +85,43 @@ def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
     if other:
         return UnitError("unit-kind", f"{WORDS[kind]} is expected, and `{unit}` is the unit of {other}", units)
     meant = _meant(unit, kind)
-    help = f"write `{meant}`" if meant else units
+    help = f"write `{meant}`" if meant else _converted(number, unit, kind) or units
     return UnitError("unit-unknown", f"`{unit}` is no unit of {WORDS[kind]}", help)
+
+
+def _respelt(unit: str) -> str:
+    """Other spellings that mean one unit only: GFLOPS and GFlop/s are GFLOP/s, GBps and GB/sec are GB/s."""
+    operations = re.fullmatch(r"([kMGTPE]?)(FLOP|Flop|flop|OP|Op|op)(?:[Ss]|s?/s(?:ec)?)", unit)
+    if operations is not None:
+        return f"{operations[1]}{operations[2].upper()}/s"
+    return re.sub(r"(?<=B)(?:ps|/sec)$", "/s", unit)
+
+
+def _converted(number: str, unit: str, kind: Kind) -> str:
+    """Help for bandwidths in words or bits (with the number worked out), operations a cycle, and intensities."""
+    prefix = next((p for p in _PREFIXES if p and unit.startswith(p)), "")
+    rest = unit.removeprefix(prefix).lower()
+    if kind in ("bandwidth", "size") and rest.rstrip("/s").rstrip("s") in ("word", "element", "double"):
+        per = "/s" if kind == "bandwidth" else ""
+        return f"words have no fixed size; with words of 8 B it is `{_times(number, 8)} {prefix}B{per}`"
+    if kind == "bandwidth" and rest in ("bit/s", "bits/s", "b/s", "bps") and "B" not in unit:
+        return f"8 bits are a byte: `{_times(number, Fraction(1, 8))} {prefix}B/s`"
+    if kind in ("flop_rate", "op_rate") and re.search(r"/(cycle|clock|clk|cy)$", unit):
+        return "multiply by the clock: 16 FLOP/cycle at 2 GHz are `32 GFLOP/s`"
+    if kind in ("flop_rate", "op_rate") and re.search(r"/(word|b|byte)$", unit.lower()):
+        return "operations per byte or word are an intensity; a rate is per second: `10 GFLOP/s`"
+    return ""
+
+
+def _times(number: str, factor: Rational) -> str:
+    value = Fraction(number.replace("_", "")) * factor
+    return str(value) if value.denominator == 1 else f"{float(value):g}"
 
 
 def _meant(unit: str, kind: Kind) -> str:
     """The unit that a common other spelling stands for: GFLOPS, KB, GBps, gb/s, usec."""
+    if kind == "bandwidth" and re.search(r"[kMGT]b(ps|/s|it)?$", unit):
+        return ""  # bits
     plain = re.sub(r"(?<=[Bb])ps$|/sec$", "/s", unit)
     plain = re.sub(r"(?i)flops$|flop/sec$|flops/s$", "FLOP/s", plain)
     plain = re.sub(r"(?i)(?<!fl)ops$|(?<!fl)ops/s$", "OP/s", plain)
@@ -104,6 +136,46 @@ def _split(text: str, kind: Kind) -> Fraction:
         example = {"size": "32 KiB", "time": "4 us"}.get(kind, "7 TFLOP/s")
         raise UnitError("number", f"`{text[:40]}` is not {WORDS[kind]}", f"write it like `{example}`")
     return convert(match[1], re.sub(r"\s", "", match[2]), kind)
+
+
+_POWER = re.compile(r"(\d[\d_]{0,20})\s*(?:\*\*|\^)\s*(\d{1,3})")
+_LONGEST_COUNT = 40
+
+
+def parse_count(text: str) -> int:
+    """A whole number as people write it: `4096`, `1_000_000`, `1e6`, `2^20`, `2**20`, `3*2^10`.
+
+    Raises UnitError (a ValueError) for what is none or could mean several.
+    """
+    text = text.strip()
+    value = 1
+    for factor in re.split(r"(?<!\*)\*(?!\*)", text[: _LONGEST_COUNT + 1]):
+        found = _factor(factor.strip()) if len(text) <= _LONGEST_COUNT else None
+        if found is None:
+            raise UnitError("number", f"`{text[:40]}` is no integer", _count_help(text))
+        value *= found
+    return value
+
+
+def _factor(text: str) -> int | None:
+    power = _POWER.fullmatch(text)
+    if power is not None:
+        raised: int = int(power[1]) ** int(power[2])
+        return raised
+    if re.fullmatch(r"[+-]?\d+(_\d+)*", text):
+        return int(text)
+    value = Fraction(text.replace("_", "")) if _NUMBER.fullmatch(text) and len(text) <= _LONGEST else None
+    return int(value) if value is not None and value.denominator == 1 else None
+
+
+def _count_help(text: str) -> str:
+    scaled = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMG])(i?)", text)
+    if scaled is None:
+        return "write a whole number, such as 4096, 1e6 or 2^20"
+    power = " kMG".index(scaled[2].replace("K", "k"))
+    decimal, binary = (Fraction(scaled[1]) * base**power for base in (1000, 1024))
+    choices = [str(v) for v in ((binary,) if scaled[3] else (decimal, binary)) if v.denominator == 1]
+    return f"write {' or '.join(choices)}" if choices else "write a whole number"
 
 
 def parse_size(text: str) -> int:

@@ -40,7 +40,7 @@ def check_names(whose: str, given: Iterable[str], known: Sequence[str]) -> None:
     """Raises CommandError for the first of `given` that is no parameter of `whose` (as in "kernel gemv")."""
     unknown = sorted(set(given).difference(known))
     if unknown:
-        have = f"its parameters are {', '.join(known)}" if known else "it has none"
+        have = f"its parameters are {few(known)}" if known else "it has none"
         raise CommandError(f"{whose} has no parameter `{unknown[0]}`", have)
 
 
@@ -48,5 +48,15 @@ def check_complete(whose: str, names: Iterable[str], values: Mapping[str, int]) 
     """Raises CommandError where some of the parameters `names` have no value."""
     missing = [n for n in names if n not in values]
     if missing:
-        give = ",".join(f"{n}=..." for n in missing)
-        raise CommandError(f"{whose} needs a number for {', '.join(missing)}", f"give it with --set {give}")
+        give = ",".join([*(f"{n}=..." for n in missing[:SHOWN]), *(["..."] if len(missing) > SHOWN else [])])
+        raise CommandError(f"{whose} needs a number for {few(missing)}", f"give it with --set {give}")
+
+
+SHOWN = 8
+"""Names in a message, at most."""
+
+
+def few(names: Sequence[str]) -> str:
+    """`a, b, c`, and of many the first ones and how many more there are."""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

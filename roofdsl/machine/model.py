@@ -10,11 +10,11 @@ from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, field
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.quantities import show_rate
 
 UNFUSED = "unfused"  # what `peak TYPE RATE` without a class states
-PEAK_CLASSES = ("fma", UNFUSED, "min", "div", "special", "tensor", "tensor_sparse")
 MATRIX_CLASSES = ("tensor", "tensor_sparse")
 DEFAULT_COSTS: Mapping[str, Fraction] = {"div": Fraction(8), "special": Fraction(8)}  # rule 12
 
@@ -70,7 +70,10 @@ class Memory(Record):
 
 
 class ComputeCeiling(Record):
-    """A named ceiling under the peak of `type`, in operations per second; `cls` narrows it to a peak class."""
+    """A named ceiling under the peak of `type`, in operations per second; `cls` narrows it to a peak class.
+
+    One of the class "special" is over all special functions together.
+    """
 
     name: str
     type: str
@@ -176,10 +179,13 @@ class Machine(Record):
     def rate(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None = None) -> Rate:
         """Operations per second of `cls` on `type_name` (counting_and_time.md, rule 12).
 
-        `cls` is one of PEAK_CLASSES, or "add" or "mul" for unfused ones. `costs` are a kernel file's own
-        `cost CLASS N`, which go before what the machine states. Where pairs are asked for and the machine has
-        no fused multiply-add, a pair runs as an add and a mul. Raises CommandError for a missing type.
+        `cls` is a class of `peak` lines, or "add" or "mul" for unfused ones. `costs` are a kernel file's own
+        `cost CLASS N`, which go before what the machine states. A special function without anything of its own has
+        the rate of "special". Where pairs are asked for and the machine has no fused multiply-add, a pair runs as an
+        add and a mul. Raises CommandError for a missing type.
         """
+        if cls in SPECIAL_FUNCTIONS and not self.has_own_rate(type_name, cls, costs):
+            return self.rate(type_name, "special", costs)
         own = (costs or {}).get(cls)
         stated = self.stated(type_name, cls)
         if stated is not None and own is None:
@@ -206,6 +212,15 @@ class Machine(Record):
             return base
         how = "at the unfused rate" if cost == 1 else f"at 1/{cost} of the unfused rate (the default cost)"
         return Rate(base.per_s / cost, (*base.assumptions, f"{type_name}: {cls} {how}"))
+
+    def has_own_rate(self, type_name: str, function: str, costs: Mapping[str, Fraction] | None = None) -> bool:
+        """Whether a special function has another rate than the class "special": by a kernel file's `cost`, else by the
+        machine's `peak` or `cost`. A file's `cost special` is of all functions that the file gives no cost of its own.
+        """
+        given = costs or {}
+        if function in given or "special" in given:
+            return function in given
+        return self.stated(type_name, function) is not None or function in dict(self.costs)
 
     def _missing(self, type_name: str, unit: str | None) -> CommandError:
         matrix = [p.cls for p in self.peaks if p.type == type_name and p.cls in MATRIX_CLASSES]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from roofdsl.lang.diagnostics import CommandError
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Replaces the file at `path` by `content` (text in UTF-8) in one step: whoever reads it, or whatever kills this
-    process, finds the old file or the new one. Raises CommandError where it cannot be written.
+def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
+    """Replaces the file at `path` by `content` (text in UTF-8, or pieces of it) in one step.
+
+    Whoever reads it, or whatever kills this process, finds the old file or the new one. Raises CommandError where it
+    cannot be written.
 
     The content goes to a file beside it, reaches the disk, and takes the name (POSIX rename is atomic). Of a link, the
     file it leads to is replaced; what is no file, such as /dev/stdout, is written to.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    pieces = [content] if isinstance(content, str | bytes) else content
+    data = (p if isinstance(p, bytes) else p.encode("utf-8") for p in pieces)
     if path.exists() and not path.is_file():
         _write_to(path, data)
         return
@@ -27,7 +31,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
         raise _cannot(path, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines(data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, _mode(path))
@@ -40,11 +44,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
     _sync_folder(path.parent)
 
 
-def _write_to(path: Path, data: bytes) -> None:
+def _write_to(path: Path, data: Iterable[bytes]) -> None:
     """Writes to a device or a pipe."""
     try:
         with path.open("wb") as file:
-            file.write(data)
+            file.writelines(data)
     except OSError as error:
         raise _cannot(path, error) from None
 

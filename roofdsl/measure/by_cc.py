@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -27,15 +28,30 @@ FLAGS = (
 )  # fmt: skip
 
 
-def find_compiler() -> str:
-    """The compiler: `CC` of the environment, else gcc, clang or cc. Raises CommandError where there is none."""
-    named = os.environ.get("CC")
+def find_compiler() -> tuple[str, ...]:
+    """The compiler and options of its own: `CC` of the environment (`gcc -m64` is one), else gcc, clang or cc.
+
+    Raises CommandError where there is none.
+    """
+    named = os.environ.get("CC", "").strip()
     for name in (named,) if named else ("gcc", "clang", "cc"):
         path = shutil.which(name)
         if path is not None:
-            return path
-    what = f"the compiler `{named}` that CC names is not found" if named else "no C compiler is found"
-    raise CommandError(what, "leave out `--compiler cc`: numba compiles without one")
+            return (path,)
+    if not named:
+        raise CommandError("no C compiler is found", _WITHOUT)
+    try:
+        first, *options = shlex.split(named)
+    except ValueError:
+        raise CommandError(f"CC is `{named[:80]}`, in which a quote is not closed", _WITHOUT) from None
+    path = shutil.which(first)
+    if path is None:
+        raise CommandError(f"the compiler `{first[:80]}` that CC names is not found", _WITHOUT)
+    return (path, *options)
+
+
+_WITHOUT = "leave out `--compiler cc`: numba compiles without one"
+_OTHER = f"name another compiler by CC, or {_WITHOUT}"
 
 
 def c_runner(kernel: Kernel, variant: str) -> Runner:
@@ -51,24 +67,60 @@ def c_runner(kernel: Kernel, variant: str) -> Runner:
     return runner_of(generated, function, _value, f"{_version(compiler)}, {' '.join(flags)}", threads)
 
 
-def _build(compiler: str, flags: Sequence[str], text: str, function: str) -> Any:
+def _build(compiler: Sequence[str], flags: Sequence[str], text: str, function: str) -> Any:
+    """The function, compiled and loaded. Raises CommandError where one of the two fails."""
+    shown = " ".join(compiler)
     with tempfile.TemporaryDirectory(prefix="roofdsl") as folder:
         source, library = Path(folder) / "kernel.c", Path(folder) / "kernel.so"
         source.write_text(text, encoding="utf-8")
-        command = [compiler, *flags, "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CommandError(f"the compiler `{compiler}` cannot be run: {error}") from None
+        command = [*compiler, *flags, "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
+        done = _run(command, shown, 300)
         if done.returncode != 0:
-            first = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0]
-            raise CommandError(f"`{compiler}` does not compile the generated C: {first}")
-        return ctypes.CDLL(str(library))[function]
+            raise CommandError(f"`{shown}` does not compile the generated C: {_fault(done)}", _OTHER)
+        if not library.is_file() or library.stat().st_size == 0:
+            raise CommandError(f"`{shown}` ends without an error, and writes no library", _OTHER)
+        try:
+            return ctypes.CDLL(str(library))[function]
+        except OSError as error:
+            why = printable(str(error).removeprefix(f"{library}: "))
+            raise CommandError(f"what `{shown}` writes cannot be loaded: {why}", _OTHER) from None
+        except AttributeError:
+            raise CommandError(f"the library that `{shown}` writes lacks the function `{function}`", _OTHER) from None
 
 
-def _version(compiler: str) -> str:
-    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False, timeout=60)
-    return (done.stdout.strip().splitlines() or [compiler])[0]
+def _run(command: Sequence[str], shown: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Runs the compiler; what it says may be in any encoding. Raises CommandError where it cannot be run."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, timeout=timeout_s,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise CommandError(f"the compiler `{shown}` did not end within {timeout_s:g} s", _OTHER) from None
+    except (OSError, ValueError) as error:
+        raise CommandError(f"the compiler `{shown}` cannot be run: {error}", _OTHER) from None
+
+
+def _fault(done: subprocess.CompletedProcess[str]) -> str:
+    """What a compiler says first that is an error."""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    first = next((line for line in lines if "error" in line or "cannot" in line), *lines[:1] or [""])
+    return printable(first) or f"exit status {done.returncode}"
+
+
+def _version(compiler: Sequence[str]) -> str:
+    """The first line that the compiler says of itself; its name where it says nothing of use."""
+    shown = " ".join(compiler)
+    try:
+        done = _run([*compiler, "--version"], shown, 60)
+    except CommandError:
+        return shown
+    return printable(next((line for line in done.stdout.splitlines() if line.strip()), "")) or shown
+
+
+def printable(text: str) -> str:
+    """At most 200 characters of what another program says, none of which acts on a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text.strip()[:200]).strip()
 
 
 class _Complex128(ctypes.Structure):

@@ -16,9 +16,20 @@ from typing import Any
 from roofdsl.measure.beside import Place, measure
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.levels import Plateau, plateaus
+from roofdsl.measure.others import BUSY, Others, taken_by_others
+from roofdsl.measure.peaks import (
+    DTYPES,
+    MOST_SPREAD,
+    Peak,
+    at_least_one_core,
+    measure_peak,
+    misfits_of,
+    settled,
+    wanted,
+)
 from roofdsl.measure.results import now
 from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
-from roofdsl.measure.team import FULL, PIECE, QUICK, Effort, Rate, rate, rate_in_pieces
+from roofdsl.measure.team import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
 from roofdsl.measure.timing import median, pinned, time_calls, usable_cores
 
 Progress = Callable[[float, str], None]
@@ -26,10 +37,9 @@ Progress = Callable[[float, str], None]
 
 SMALLEST = 4 << 10
 CALL_ROUNDS = 7
+AGAIN_S = {True: 10.0, False: 30.0}
+"""Seconds for measuring again what is in doubt, where it is quick and in full."""
 
-_DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
-_FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div", "sqrt", "exp")
-_INTEGER_CLASSES = ("add", "mul", "min")
 _BEYOND = 4  # memory is measured on working sets of so many times the last cache at least
 
 
@@ -52,18 +62,11 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Peak:
-    """Operations per second of one class on one type, on one core and on all of them together."""
-
-    type: str
-    cls: str
-    all_cores: Rate
-    one_core: Rate
-
-
-@dataclass(frozen=True)
 class Characterization:
-    """All that was measured; machine_file.py writes it as a machine."""
+    """All that was measured; machine_file.py writes it as a machine.
+
+    disturbed: what other programs took meanwhile, in words; empty where that is little or not known.
+    """
 
     cpu: Cpu
     software: dict[str, str]
@@ -76,6 +79,7 @@ class Characterization:
     all_cores: Sweep
     call_s: float
     notes: tuple[str, ...]
+    disturbed: str = ""
 
     def peak(self, type_name: str, cls: str) -> Peak | None:
         return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
@@ -101,53 +105,35 @@ def characterize_cpu(
     cpu = describe_cpu()
     effort = QUICK if quick else FULL
     tell = progress or (lambda part, what: None)
-    peaks = _peaks(team, effort, ("f64", "f32", "i32") if quick else tuple(_DTYPES), lambda p, w: tell(0.35 * p, w))
+    meanwhile = Others()
+    classes = wanted(("f64", "f32", "i32") if quick else tuple(DTYPES))
+    peaks = []
+    for k, key in enumerate(classes):
+        tell(0.35 * k / len(classes), " ".join(key))
+        peaks.append(measure_peak(key, team, effort))
     sizes = working_sets(cpu, len(team), 1 if quick else 2)
     buffers = Buffers(max(sizes) + (1 << 16), len(team))
     alone = run_sweep(team[:1], sizes, buffers, effort, lambda p, w: tell(0.35 + 0.33 * p, w))
     together = alone
     if len(team) > 1:
         together = run_sweep(team, sizes, buffers, effort, lambda p, w: tell(0.68 + 0.27 * p, w))
+    tell(0.94, "again what is in doubt")
+    settle_s = AGAIN_S[quick]
+    checked = settled(peaks, len(team), lambda key: measure_peak(key, team, effort), settle_s)
+    alone = again_in_doubt(alone, cpu, team[:1], buffers, effort)
+    together = again_in_doubt(together, cpu, team, buffers, effort) if len(team) > 1 else alone
     levels, notes = find_levels(cpu, len(team), alone, together)
     levels = beside_each_other(levels, team, buffers, effort, lambda p, w: tell(0.95 + 0.04 * p, w))
     tell(0.99, "call")
+    call_s = _call_s()
+    others = meanwhile.cores() or 0.0
+    disturbed = taken_by_others(others) if others >= BUSY else ""
+    misfits = [doubt.why for doubt in misfits_of(checked, len(team))]
+    notes = (*notes, *_noise(together), *misfits, *([disturbed] if disturbed else []))
+    peaks_found = at_least_one_core(checked)
     return Characterization(
-        cpu, software(), now(), len(team), quick, peaks, levels, alone, together, _call_s(), (*notes, *_noise(together))
+        cpu, software(), now(), len(team), quick, peaks_found, levels, alone, together, call_s, notes, disturbed
     )
-
-
-# ---- arithmetic ----
-
-
-def _peaks(team: Sequence[int], effort: Effort, types: Sequence[str], tell: Progress) -> tuple[Peak, ...]:
-    wanted = [(t, c) for t in types for c in (_FLOAT_CLASSES if t.startswith("f") else _INTEGER_CLASSES)]
-    found = []
-    for k, (type_name, cls) in enumerate(wanted):
-        tell(k / len(wanted), f"{type_name} {cls}")
-        alone = _arithmetic(type_name, cls, team[:1], effort)
-        together = _arithmetic(type_name, cls, team, effort) if len(team) > 1 else alone
-        found.append(Peak(type_name, cls, max(alone, together, key=lambda r: r.per_s), alone))
-    return tuple(found)
-
-
-def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -> Rate:
-    """Operations per second of one class on all cores of `team` at once."""
-    import numpy as np
-
-    from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, LANES, arithmetic, operands
-
-    dtype = _DTYPES[type_name]
-    integer = dtype.startswith("int")
-    best = Rate(0.0, 0.0)
-    for lanes in LANES if effort is not QUICK else LANES[:1]:
-        arguments = []
-        for core in team:
-            start = np.random.default_rng(core).uniform(1, 2, 2 * lanes) * (1000 if integer else 1)
-            arguments.append((start.astype(dtype), *operands(cls, dtype)))
-        amount = lanes * (INTEGER if integer else ARITHMETIC)[cls][1] * len(team)
-        found = rate(arithmetic(cls, lanes, integer), arguments, amount, team, effort)
-        best = max(best, found, key=lambda r: r.per_s)
-    return best
 
 
 def _call_s() -> float:
@@ -224,6 +210,16 @@ def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effor
                 found = rate(stream(pattern), arguments, moved, team, effort)
             points.append(Point(pattern, size, found.per_s, found.spread))
     return Sweep(len(team), tuple(points))
+
+
+def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
+    """The sweep with those working sets measured again that a level's bandwidth is of and whose samples spread."""
+    levels, _ = find_levels(cpu, len(team), sweep, sweep)
+    for level in levels:
+        if level.all_cores.spread > MOST_SPREAD:
+            again = run_sweep(team, [level.all_cores.working_set_bytes], buffers, effort, lambda part, what: None)
+            sweep = sweep.merged(again)
+    return sweep
 
 
 def _piece(arguments: tuple[Any, ...], k: int, count: int) -> tuple[Any, ...]:

@@ -96,7 +96,7 @@ def measure_cpu(
         source_sha256=source_hash(kernel),
         generated_sha256=text_hash(runner.text),
         counters=tuple(counters_at(kernel, values).items()) if has_counters(kernel.body) else (),
-        warnings=(noise,) if noise else (),
+        warnings=(*verified.warnings(), *((noise,) if noise else ())),
         details={**runner.details, "disturbed_s": list(times.disturbed)},
     )
 

@@ -13,7 +13,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
 from roofdsl.measure.results import Measurement, now, source_hash, text_hash
-from roofdsl.measure.timing import DEFAULT, LEAST_REPEATS, Plan, Times
+from roofdsl.measure.timing import DEFAULT, LEAST_REPEATS, MOST, ClockFault, Plan, Times, is_time
 
 VARIANTS = ("naive", "tiled", "library")
 _COPIES = 64
@@ -117,7 +117,7 @@ def measure_gpu(
         source_sha256=source_hash(kernel),
         generated_sha256=text_hash(code.text),
         counters=tuple(counters_at(kernel, values).items()) if has_counters(kernel.body) else (),
-        warnings=(noise,) if noise else (),
+        warnings=(*verified.warnings(), *((noise,) if noise else ())),
         details={**code.details(values), "copies": copies},
     )
 
@@ -142,7 +142,10 @@ def copies_of(size: int, l2_bytes: int) -> int:
 
 
 def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Call) -> Times:
-    """As timing.time_calls, by the device's own events: `runs` in turn, `prepare` before each sample."""
+    """As timing.time_calls, by the device's own events: `runs` in turn, `prepare` before each sample.
+
+    Raises ClockFault where too few samples have a time.
+    """
     prepare()
     spent = taken = 0.0
     made = 0
@@ -152,11 +155,16 @@ def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Cal
         made += 1
     calls = max(1, min(_LONGEST_SAMPLE, ceil(plan.sample_s / max(taken, 1e-7))))
     seconds: list[float] = []
-    spent, turn = 0.0, 0
+    spent, turn, faults = 0.0, 0, 0
     while len(seconds) < plan.repeats and (spent < plan.budget_s or len(seconds) < min(LEAST_REPEATS, plan.repeats)):
         prepare()
         sample = driver.elapsed([runs[(turn + k) % len(runs)] for k in range(calls)])
         turn += calls
+        if not is_time(sample):
+            faults += 1
+            if faults > MOST * plan.repeats:
+                raise ClockFault
+            continue
         seconds.append(sample / calls)
         spent += sample
     return Times(tuple(seconds), calls)

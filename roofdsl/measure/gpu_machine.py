@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
+from roofdsl.machine.quantities import show_bandwidth, show_size, show_time
 from roofdsl.measure.characterize_gpu import GpuCharacterization, GpuPeak
 from roofdsl.measure.machine_file import about_bandwidth, approximate_size, peak_line, plain_text
 
-_PEAKS = {"fma": "fma", "min": "min", "div": "div", "sqrt": "special", "add": "", "tensor": "tensor"}
+_PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS, "tensor")  # measured classes that are classes of the language
 _LINE = 128  # bytes of a line of every NVIDIA L2 cache since 2010, in sectors of 32
 
 
@@ -32,8 +33,8 @@ def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str
     for peak in _stated(found):
         operation = "OP" if peak.type.startswith("i") else "FLOP"
         note = f"{peak.how}, spread {peak.rate.spread:.0%}"
-        note = f"sqrt, {note}" if peak.cls == "sqrt" else note
-        lines.append("    " + peak_line(peak.type, _PEAKS[peak.cls], peak.rate.per_s, operation, note))
+        cls = "" if peak.cls == "add" else peak.cls
+        lines.append("    " + peak_line(peak.type, cls, peak.rate.per_s, operation, note))
     lines += [
         f"    cache L2 {show_size(cache.capacity_bytes)}, {show_bandwidth(cache.bandwidth.bytes_per_s)}, "
         f'line {_LINE} B, sector 32 B, no_write_allocate source "{seen}; {about_bandwidth(cache.bandwidth)}"',
@@ -41,11 +42,6 @@ def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str
         f"{show_bandwidth(memory.bandwidth.bytes_per_s)}, "
         f'line {_LINE} B source "{about_bandwidth(memory.bandwidth)}"',
     ]
-    for type_name in ("f64", "f32"):
-        exponential = next((p for p in found.peaks if (p.type, p.cls) == (type_name, "exp")), None)
-        if exponential is not None:
-            rate = show_rate(exponential.rate.per_s)
-            lines.append(f'    ceiling "exp, {type_name}" {type_name} special {rate}')
     lines.append(f'    launch {show_time(found.launch_s)} source "one of many empty launches in a row"')
     lines.append(f"    units {found.device['multiprocessors']}")
     return "\n".join(lines) + "\n"

@@ -38,7 +38,14 @@ def _floats(name: str, c: str, suffix: str) -> list[Arithmetic]:
         Arithmetic(name, "min", c, f"a = fmax{suffix}(fmin{suffix}(a, c), d)", 2),
         Arithmetic(name, "div", c, "a = c / a", 1),
         Arithmetic(name, "sqrt", c, f"a = sqrt{suffix}(a) + d", 1),
+        Arithmetic(name, "rsqrt", c, f"a = rsqrt{suffix}(a) + d", 1),
+        Arithmetic(name, "rcp", c, f"a = ({c})1 / a + d", 1),
         Arithmetic(name, "exp", c, f"a = exp{suffix}(-a) * c", 1),
+        Arithmetic(name, "log", c, f"a = log{suffix}(a + c) + d", 1),
+        Arithmetic(name, "tanh", c, f"a = tanh{suffix}(a) + d", 1),
+        Arithmetic(name, "sigmoid", c, f"a = ({c})1 / (({c})1 + exp{suffix}(-a)) + d", 1),
+        Arithmetic(name, "sin", c, f"a = sin{suffix}(a) + d", 1),
+        Arithmetic(name, "cos", c, f"a = cos{suffix}(a) + d", 1),
     ]
 
 

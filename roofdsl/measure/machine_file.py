@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.atomic import write_whole
-from roofdsl.measure.characterize_cpu import Characterization, Level, Peak
+from roofdsl.measure.characterize_cpu import Characterization, Level
 from roofdsl.measure.microkernels import DIVIDE_EVERY
+from roofdsl.measure.peaks import Peak
 from roofdsl.measure.sweep import Bandwidth
 
-_PEAKS = {"fma": "fma", "min": "min", "div": "div", "sqrt": "special"}  # measured class -> class of the language
+_PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that are classes of the language
 
 
 def machine_text(found: Characterization, name: str | None = None) -> str:
@@ -32,7 +34,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         + ", ".join(f"{k} {v}" for k, v in found.software.items() if v != "unknown")
         + ".",
         "#",
-        "# Peaks: the median rate of loops on independent accumulators, the better of two numbers of them.",
+        "# Peaks: the median rate of loops on independent accumulators, the best of some numbers of them.",
         "# Bandwidths: the best working set inside each level of the median rates of load, copy and triad in f64, the",
         "# fastest of the three. `no_write_allocate`: loads and stores alone are counted, since the three then agree;",
         "# `write_allocate`: the line of a store is loaded first and counted, since copy and triad are slower by that;",
@@ -80,11 +82,13 @@ def plain_text(words: str) -> str:
 def _peaks(found: Characterization) -> Iterator[str]:
     for type_name in dict.fromkeys(p.type for p in found.peaks):
         unit = "FLOP" if type_name.startswith("f") else "OP"
+        unfused = _faster(found, type_name)
         for peak in found.peaks:
             if peak.type == type_name and peak.cls in _PEAKS:
-                yield peak_line(type_name, _PEAKS[peak.cls], peak.all_cores.per_s, unit, _note(peak))
-            elif peak.type == type_name and peak.cls == "add":
-                yield _unfused(found, peak, unit)
+                yield peak_line(type_name, peak.cls, peak.all_cores.per_s, unit, plain_text(_core(peak)))
+            elif unfused is not None and (peak.type, peak.cls) in {(type_name, "add"), (type_name, "mul")}:
+                yield _unfused(found, unfused, unit)
+                unfused = None
     if _two_pipes(found):
         note = "additions and multiplications side by side run as fast as both alone"
         if _three_pipes(found):
@@ -116,20 +120,19 @@ def _three_pipes(found: Characterization) -> bool:
 def _reduced(found: Characterization) -> Iterator[str]:
     """Types that are only stored: computed in f32 at its rates, with conversions on top that are no operations (W)."""
     for type_name in ("f16", "bf16", "tf32", "f8"):
-        for cls, peak in (("fma", found.peak("f32", "fma")), ("", _faster(found, "f32"))):
+        for cls in ("fma", "", *_PEAKS[1:]):
+            peak = found.peak("f32", cls) if cls else _faster(found, "f32")
             if peak is not None:
                 note = "computed in f32, whose rate this is; conversions come on top"
                 yield peak_line(type_name, cls, peak.all_cores.per_s, "FLOP", note)
 
 
-def _unfused(found: Characterization, add: Peak, unit: str) -> str:
+def _unfused(found: Characterization, better: Peak, unit: str) -> str:
     """The rate without a class: the better of additions and of multiplications alone."""
-    mul, both = found.peak(add.type, "mul"), found.peak(add.type, "add and mul")
-    better = _faster(found, add.type) or add
-    parts = [f"{p.cls} {show_rate(p.all_cores.per_s, unit)}" for p in (add, mul, both) if p]
-    return peak_line(
-        add.type, "", better.all_cores.per_s, unit, plain_text(f"alone, {_core(better)}: {', '.join(parts)}")
-    )
+    measured = [found.peak(better.type, cls) for cls in ("add", "mul", "add and mul")]
+    parts = [f"{p.cls} {show_rate(p.all_cores.per_s, unit)}" for p in measured if p]
+    note = plain_text(f"alone, {_core(better)}: {', '.join(parts)}")
+    return peak_line(better.type, "", better.all_cores.per_s, unit, note)
 
 
 def _faster(found: Characterization, type_name: str) -> Peak | None:
@@ -140,11 +143,6 @@ def _faster(found: Characterization, type_name: str) -> Peak | None:
 
 def peak_line(type_name: str, cls: str, per_s: float, unit: str, note: str) -> str:
     return f'peak {type_name}{f" {cls}" if cls else ""} {show_rate(per_s, unit)} source "{note}"'
-
-
-def _note(peak: Peak) -> str:
-    words = {"sqrt": "sqrt, "}.get(peak.cls, "")
-    return plain_text(f"{words}{_core(peak)}")
 
 
 def _core(peak: Peak) -> str:
@@ -202,9 +200,7 @@ def about_bandwidth(width: Bandwidth) -> str:
 
 
 def _ceilings(found: Characterization) -> Iterator[str]:
-    """What the slower streams reach from memory, caches beside farther levels and one core, and the slowest of the
-    special functions.
-    """
+    """What the slower streams reach from memory, caches beside farther levels, and one core."""
     for level in found.levels[:-1]:
         beside = level.all_cores.beside
         if beside is not None and beside.measured_per_s < 0.97 * level.all_cores.bytes_per_s:
@@ -215,9 +211,7 @@ def _ceilings(found: Characterization) -> Iterator[str]:
         if rate < 0.97 * memory.all_cores.bytes_per_s:
             yield f'ceiling "{name}, measured" {memory.name} {show_bandwidth(rate)}'
     for type_name in ("f64", "f32"):
-        exponential, fused = found.peak(type_name, "exp"), found.peak(type_name, "fma")
-        if exponential is not None:
-            yield f'ceiling "exp, {type_name}" {type_name} special {show_rate(exponential.all_cores.per_s)}'
+        fused = found.peak(type_name, "fma")
         if fused is not None and found.cores > 1:
             yield f'ceiling "one core, {type_name}" {type_name} {show_rate(fused.one_core.per_s)}'
     if found.cores > 1:

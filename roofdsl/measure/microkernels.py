@@ -1,21 +1,30 @@
 """The loops that characterize a processor, compiled by numba: arithmetic in registers, and streams.
 
-Each arithmetic loop keeps `LANES` independent accumulators, enough to fill the latency of every pipe at the widest
-vectors. The other operands are scalars that change from step to step, so that no step folds into another. Flags:
-`contract` where a fused multiply-add is wanted and nowhere else; sums of streams may be regrouped (`reassoc`),
-without which no compiler vectorizes a reduction.
+Each arithmetic loop keeps independent accumulators, enough to fill the latency of every pipe at the widest vectors.
+The other operands are scalars that change from step to step, so that no step folds into another. Flags: `contract`
+where a fused multiply-add is wanted and nowhere else; sums of streams may be regrouped (`reassoc`), without which no
+compiler vectorizes a reduction.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.measure.sweep import COPY, LOAD, TRIAD, UPDATE, Pattern
 
-LANES = (64, 128)
-"""Accumulators: 8 or 16 vectors of 512 bits in f64, 4 or 8 in f32; the better of them is taken."""
+Shape = tuple[int, int]
+"""Accumulators, and steps that each of them makes between a load and a store."""
+
+SHAPES: tuple[Shape, ...] = ((64, 1), (32, 8), (64, 8), (128, 1))
+"""The best of them is taken. Where all accumulators stay in registers (8 or 16 vectors of 512 bits in f64), single
+steps are fastest; where they do not (16 registers of 256 bits), loads and stores have to be few beside the steps.
+"""
+
+BRIEF_SHAPES = SHAPES[:2]
 
 DIVIDE_EVERY = 8
 """Multiplications beside a division: about as many as take as long as it does."""
@@ -30,8 +39,19 @@ ARITHMETIC = {
     "min": (("a = c if c < a else a", "a = d if d > a else a"), 2),
     "div": (("a = c / a",), 1),
     "sqrt": (("a = sqrt(a) + c",), 1),
+    "rsqrt": (("a = one / sqrt(a) + c",), 1),
+    "rcp": (("a = one / a + c",), 1),
     "exp": (("a = exp(-a) * c",), 1),
+    "log": (("a = log(a + d) + c",), 1),
+    "tanh": (("a = tanh(a) + c",), 1),
+    "sigmoid": (("a = one / (one + exp(-a)) + c",), 1),
+    "sin": (("a = sin(a) + c",), 1),
+    "cos": (("a = cos(a) + c",), 1),
 }
+"""Special functions are computed as generated code computes them; an addition or product beside them costs little."""
+
+_LIGHT = ("fma", "add", "mul", "add and mul", "min")
+"""Classes whose steps take no longer than the load and the store of an accumulator."""
 
 # Whole numbers may be regrouped, (a + c) + e to a + (c + e), so that they need steps that depend on each other.
 INTEGER = {
@@ -65,8 +85,19 @@ def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
     return kind(c), kind(d), kind(e), kind(f)
 
 
+def shapes(name: str, integer: bool, brief: bool) -> tuple[Shape, ...]:
+    """The shapes to try for a class. Several steps at once are for what a load and a store would slow down; steps of
+    whole numbers would be regrouped.
+    """
+    every = BRIEF_SHAPES if brief else SHAPES
+    if name in SPECIAL_FUNCTIONS:
+        return every[:1]
+    return every if name in _LIGHT and not integer else tuple(s for s in every if s[1] == 1)
+
+
 _LOOP = """
 def loop(acc, c, d, e, f, steps):
+    one = acc.dtype.type(1)
     for r in range(steps):
         for i in range({lanes}):
 {body}
@@ -76,14 +107,24 @@ def loop(acc, c, d, e, f, steps):
 
 
 @cache
-def arithmetic(name: str, lanes: int, integer: bool = False) -> Callable[..., None]:
-    """`loop(acc, *operands, steps)` of one class; acc has twice `lanes` elements, of which the second half may rest."""
-    steps, _ = (INTEGER if integer else ARITHMETIC)[name]
+def arithmetic(name: str, shape: Shape, integer: bool = False) -> Callable[..., None]:
+    """`loop(acc, *operands, rounds)` of one class, each round as many steps as the shape says.
+
+    acc has twice as many elements as the shape has accumulators; the second half may rest.
+    """
+    lanes, chain = shape
+    once, _ = (INTEGER if integer else ARITHMETIC)[name]
+    steps = [step if k % 2 == 0 else _odd(step) for k in range(chain) for step in once]
     lines = ["a = acc[i]", *steps, "acc[i] = a"]
     if any("b" in step.split(" = ")[0] for step in steps):
         lines = ["a = acc[i]", f"b = acc[i + {lanes}]", *steps, "acc[i] = a", f"acc[i + {lanes}] = b"]
     body = "\n".join(" " * 12 + line for line in lines)
     return _compiled(_LOOP.format(lanes=lanes, body=body), {"contract"} if name == "fma" else set())
+
+
+def _odd(step: str) -> str:
+    """The step with the operands of odd ones."""
+    return re.sub(r"\b[cd]\b", lambda name: {"c": "e", "d": "f"}[name[0]], step)
 
 
 _STREAMS = {
@@ -146,11 +187,11 @@ def nothing() -> Callable[..., None]:
 
 def _compiled(text: str, flags: set[str]) -> Callable[..., Any]:
     """The function `loop` of a text of this module, compiled; it runs without the interpreter's lock."""
-    from math import exp, sqrt
+    import math
 
     from numba import njit
 
-    names: dict[str, Any] = {"exp": exp, "sqrt": sqrt}
+    names: dict[str, Any] = {f: getattr(math, f) for f in ("exp", "sqrt", "log", "tanh", "sin", "cos")}
     exec(compile(text, "<microkernel>", "exec"), names)
     compiled: Callable[..., Any] = njit(names["loop"], fastmath=flags or False, nogil=True, error_model="numpy")
     return compiled

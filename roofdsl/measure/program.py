@@ -22,9 +22,10 @@ from roofdsl.measure.cpu import CpuOptions, build
 from roofdsl.measure.gpu import VARIANTS as GPU_VARIANTS
 from roofdsl.measure.gpu import GpuOptions, build_gpu, copies_of, device_runner, time_launches
 from roofdsl.measure.gpu_driver import Driver, find_driver
-from roofdsl.measure.results import Launches, Measurement, Verified, now, own_text, source_hash, text_hash
+from roofdsl.measure.results import Launches, Measurement, now, own_text, source_hash, text_hash
 from roofdsl.measure.runner import Call, Runner
-from roofdsl.measure.timing import LEAST_REPEATS, Clock, Plan, Times, pinned, switches, time_calls, usable_cores
+from roofdsl.measure.timing import Clock, Times, pinned, time_calls, time_laps, usable_cores
+from roofdsl.measure.verified import Verified
 
 MOST_LAUNCHES = 100_000
 """Launches of a program that is measured, at most."""
@@ -112,7 +113,9 @@ def measure_program_cpu(
         if flush is not None:
             execute()  # whatever is loaded or compiled at the first call
         say("timing launch by launch")
-        each = _laps(calls, order, whole.calls if whole else 1, options.plan, restore=restore, flush=flush, clock=clock)
+        each = time_laps(
+            calls, order, whole.calls if whole else 1, options.plan, restore=restore, flush=flush, clock=clock
+        )
     summed = Times(tuple(sum(sample) for sample in each), 1)
     return _record(
         program, parts, whole or summed, each,
@@ -275,44 +278,6 @@ def _prepare(
     return found
 
 
-# ---- timing launch by launch ----
-
-
-def _laps(
-    calls: Sequence[Call],
-    order: Sequence[int],
-    executions: int,
-    plan: Plan,
-    *,
-    restore: Call,
-    flush: Call | None,
-    clock: Clock,
-) -> list[list[float]]:
-    """Samples of `executions` each: for each call the seconds of all its launches in one execution, a clock's reading
-    included. Samples during which a core was taken away are left out where enough others remain.
-    """
-    calm: list[list[float]] = []
-    disturbed: list[list[float]] = []
-    begun = clock()
-    while len(calm) < plan.repeats and len(calm) + len(disturbed) < 3 * plan.repeats:
-        if clock() - begun > plan.budget_s and len(calm) + len(disturbed) >= min(LEAST_REPEATS, plan.repeats):
-            break
-        restore()
-        spent = [0.0] * len(calls)
-        before = switches()
-        for _ in range(executions):
-            for k in order:
-                if flush is not None:
-                    flush()
-                call = calls[k]
-                start = clock()
-                call()
-                spent[k] += clock() - start
-        sample = [seconds / executions for seconds in spent]
-        (calm if switches() == before else disturbed).append(sample)
-    return calm if len(calm) >= min(LEAST_REPEATS, plan.repeats) else [*calm, *disturbed]
-
-
 # ---- the record ----
 
 
@@ -343,11 +308,12 @@ def _record(
             max(v.of_allowed for v in verified),
             max(v.unverified for v in verified),
             (),
+            tuple(dict.fromkeys(reason for v in verified for reason in v.unverifiable)),
         ),
         source=program.texts[0].source.name,
         source_sha256=program_hash(program),
         generated_sha256=text_hash("\n".join(part.text for part in parts)),
-        warnings=(noise,) if noise else (),
+        warnings=(*(w for v in verified for w in v.warnings()), *((noise,) if noise else ())),
         details={
             "launches": program.launches,
             "arrays": "every kernel at every size has its own",

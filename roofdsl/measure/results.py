@@ -17,27 +17,16 @@ from roofdsl.lang.source import Source, Span
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.atomic import write_whole
 from roofdsl.measure.timing import Times
+from roofdsl.measure.verified import STATUS, Verified
 
 SCHEMA = "roofdsl.measurement/1"
 _SHARED = ("schema", "backend", "device", "software", "when")  # of a program, said once for all its kernels
 _LARGEST_FILE = 64 << 20
+_LEAST_S, _MOST_S = 1e-15, 1e9  # what a time per call may be
+_MOST_COUNTED = 10**30
 
-
-@dataclass(frozen=True)
-class Verified:
-    """What the results were compared with before anything was timed.
-
-    max_error: the largest difference, over the largest size of a value in its array; of_allowed: the largest
-    difference over what rounding in the kernel's types allows, at most 1; unverified: the share of elements of which
-    the reference can say nothing. parameters: the sizes of the comparison, smaller than those timed where the
-    reference would take long (the compiled code is the same).
-    """
-
-    against: str
-    max_error: float
-    of_allowed: float
-    unverified: float
-    parameters: tuple[tuple[str, int], ...]
+OTHERS = "others_cores"
+"""The key of `details` that tells how many cores other programs kept busy meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +52,8 @@ class Measurement:
     times_s: seconds per call, one for each repeat; each repeat made `calls_per_repeat` calls. state: "warm" (the
     same buffers again and again), "cold" (caches emptied before each) or "rotated" (buffers in turn, more than the
     caches hold). work: W, in operations named by `operation` (FLOP or OP). footprint_bytes: all arrays together.
-    `details`: what else the back end tells (block sizes, math mode). source_sha256 is of the kernel's own text,
-    generated_sha256 of the code that ran.
+    `details`: what else the back end tells (block sizes, math mode), and under OTHERS what other programs took.
+    source_sha256 is of the kernel's own text, generated_sha256 of the code that ran.
     """
 
     kernel: str
@@ -143,13 +132,7 @@ class Measurement:
             "flops_per_s": self.rate_per_s,
             "footprint_bytes": self.footprint_bytes,
             "counters": dict(self.counters),
-            "verified": {
-                "against": self.verified.against,
-                "max_error": self.verified.max_error,
-                "of_allowed": self.verified.of_allowed,
-                "unverified": self.verified.unverified,
-                "parameters": dict(self.verified.parameters),
-            },
+            "verified": self.verified.to_json(),
             "source": self.source,
             "source_sha256": self.source_sha256,
             "generated_sha256": self.generated_sha256,
@@ -233,7 +216,10 @@ def parse(source: Source) -> tuple[Measurement, ...]:
         entries = document if isinstance(document, list) else [document]
     if not entries:
         raise reader.fail("this is no result file: it holds no measurement")
-    return tuple(reader.measurement(entry) for entry in entries)
+    try:
+        return tuple(reader.measurement(entry) for entry in entries)
+    except ArithmeticError:  # 10**400 operations, or so many calls that one takes no time
+        raise reader.fail("a number in it is larger, or a time shorter, than any computer has") from None
 
 
 def _no_constant(name: str) -> float:
@@ -273,14 +259,22 @@ class _Reader:
             raise self.fail(f"the field `{key}` is not of the kind it should be", key)
         return value
 
-    def positive(self, document: Mapping[str, Any], key: str) -> float:
-        value = float(self.typed(document, key, (int, float)))
-        if not 0 < value < float("inf"):
-            raise self.fail(f"`{key}` is {value}, and should be positive", key)
+    def number(self, document: Mapping[str, Any], key: str) -> float:
+        value = self.typed(document, key, (int, float))
+        try:
+            return float(value)
+        except OverflowError:
+            raise self.fail(f"`{key}` is a number of {len(str(abs(value)))} digits", key) from None
+
+    def time(self, document: Mapping[str, Any], key: str) -> float:
+        """Seconds. Raises InputError for none that a clock could give."""
+        value = self.number(document, key)
+        if not _LEAST_S <= value <= _MOST_S:
+            raise self.fail(f"`{key}` is {value:g}, and no call takes that many seconds", "times_s")
         return value
 
     def part(self, document: Mapping[str, Any], key: str) -> float:
-        value = float(self.typed(document, key, (int, float)))
+        value = self.number(document, key)
         if not 0 <= value < float("inf"):
             raise self.fail(f"`{key}` is {value}, and should be a number that is not negative", key)
         return value
@@ -289,6 +283,8 @@ class _Reader:
         value: int = self.typed(document, key, int)
         if value < least:
             raise self.fail(f"`{key}` is {value}, and should be at least {least}", key)
+        if value > _MOST_COUNTED:
+            raise self.fail(f"`{key}` is a number of {value.bit_length()} bits, beyond what can be counted", key)
         return value
 
     def counts(self, document: Mapping[str, Any], key: str) -> tuple[tuple[str, int], ...]:
@@ -310,7 +306,7 @@ class _Reader:
     def times(self, document: Mapping[str, Any]) -> tuple[float, ...]:
         values = self.typed(document, "times_s", list)
         table = {f"times_s[{i}]": v for i, v in enumerate(values)}
-        times = tuple(self.positive(table, key) for key in table)
+        times = tuple(self.time(table, key) for key in table)
         if not times or len(times) != self.count(document, "repeats", 1):
             raise self.fail(f"`times_s` has {len(times)} times, and `repeats` says otherwise", "times_s")
         return times
@@ -318,9 +314,13 @@ class _Reader:
     def verified(self, document: Mapping[str, Any]) -> Verified:
         table = self.typed(document, "verified", dict)
         error, allowed, share = (self.part(table, key) for key in ("max_error", "of_allowed", "unverified"))
-        if not (allowed <= 1 and share < 1):
+        reasons = self.strings(table, "unverifiable") if "unverifiable" in table else ()  # not in older files
+        if not (allowed <= 1 and (share < 1 or (reasons and share == 1))):
             raise self.fail(f"the error is {allowed:g} of what is allowed: the results are not verified", "of_allowed")
-        return Verified(self.typed(table, "against", str), error, allowed, share, self.counts(table, "parameters"))
+        if table.get("status", STATUS[not reasons]) != STATUS[not reasons]:
+            raise self.fail("`status` says otherwise than `unverifiable`", "status")
+        against, sizes = self.typed(table, "against", str), self.counts(table, "parameters")
+        return Verified(against, error, allowed, share, sizes, reasons)
 
     def when(self, document: Mapping[str, Any]) -> str:
         value: str = self.typed(document, "when", str)
@@ -389,6 +389,6 @@ class _Reader:
         derived = {"median_s": found.median_s, "low_s": found.low_s, "high_s": found.high_s}
         derived["flops_per_s"] = found.rate_per_s
         for key, value in derived.items():
-            stated = float(self.typed(document, key, (int, float)))
+            stated = self.number(document, key)
             if not abs(stated - value) <= 1e-9 * abs(value):
                 raise self.fail(f"`{key}` is {stated:g}, and the times give {value:g}", key)

@@ -8,7 +8,7 @@ directions run at the same time, the larger of the two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Counts = Literal["no_write_allocate", "write_allocate", "duplex"]
@@ -83,9 +83,25 @@ class Sweep:
         return sizes, [rates[size] for size in sizes]
 
     def best(self, pattern: Pattern, low: float, high: float) -> Point | None:
-        """The fastest point of a pattern with a working set from `low` to `high` bytes per core."""
+        """The fastest point of a pattern with a working set from `low` to `high` bytes per core.
+
+        Its spread is that of its samples, or the distance to the next fastest point where that is less: two numbers
+        from different times that agree are no accident.
+        """
         inside = [p for p in self.of(pattern) if low <= p.working_set_bytes <= high]
-        return max(inside, key=lambda p: p.bytes_per_s, default=None)
+        inside.sort(key=lambda p: -p.bytes_per_s)
+        if len(inside) < 2:
+            return inside[0] if inside else None
+        first, second = inside[:2]
+        return replace(first, spread=min(first.spread, 1 - second.bytes_per_s / first.bytes_per_s))
+
+    def merged(self, other: Sweep) -> Sweep:
+        """Both, of points of the same pattern and working set the faster, or that of two equal ones that is calmer."""
+        found: dict[tuple[Pattern, int], Point] = {}
+        for p in (*self.points, *other.points):
+            key = (p.pattern, p.working_set_bytes)
+            found[key] = max(found.get(key, p), p, key=lambda p: (p.bytes_per_s, -p.spread))
+        return Sweep(self.cores, tuple(found.values()))
 
 
 @dataclass(frozen=True)
@@ -106,6 +122,7 @@ class Bandwidth:
 
     bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place.
     beside: what it delivers beside farther levels, None where that is as much as alone.
+    working_set_bytes, spread: of the point that `fastest` was measured at, per core.
     """
 
     bytes_per_s: float
@@ -114,6 +131,8 @@ class Bandwidth:
     counts: Counts
     by_pattern: tuple[tuple[str, float], ...]
     beside: Beside | None = None
+    working_set_bytes: int = 0
+    spread: float = 0.0
 
 
 def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_updates: bool = False) -> Bandwidth:
@@ -130,7 +149,10 @@ def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_update
         p.pattern.name: p.rate(counts) for p in points if p.pattern in STREAMS or with_updates or counts == "duplex"
     }
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
-    return Bandwidth(rates[fastest], fastest, slowest, counts, tuple(rates.items()))
+    at = next(p for p in points if p.pattern.name == fastest)
+    return Bandwidth(
+        rates[fastest], fastest, slowest, counts, tuple(rates.items()), None, at.working_set_bytes, at.spread
+    )
 
 
 def counts_of(points: Sequence[Point]) -> Counts:

@@ -3,6 +3,7 @@
 A sample is several calls in a row where one is too short for the clock; a repeat is one sample. What runs between
 samples (restoring inputs, flushing caches) is never timed. A sample during which another program took a core away (the
 system counts such switches) says nothing about the code: it is set aside and taken again, as long as enough remain.
+A sample in which the clock stood still or ran backwards is no time at all, and is never among the times.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, isfinite
+
+from roofdsl.lang.diagnostics import CommandError
 
 Call = Callable[[], object]
 Clock = Callable[[], float]
@@ -29,6 +32,9 @@ MOST = 3
 
 NOISY = 0.25
 """(high - low) / median above which a measurement is called noisy."""
+
+_READINGS = 5_000_000
+"""Readings of the clock after which one that stands still is given up."""
 
 _TICKS = 1000
 """Steps of the clock that a sample lasts at least: its reading is then right to a thousandth."""
@@ -72,6 +78,8 @@ class Times:
     def __post_init__(self) -> None:
         if not self.seconds or self.calls < 1:
             raise ValueError("times are of at least one sample of at least one call")
+        if not all(s > 0 and isfinite(s) for s in (*self.seconds, *self.disturbed)):
+            raise ValueError("times are positive")
 
     @property
     def median_s(self) -> float:
@@ -127,14 +135,35 @@ def median(values: Sequence[float]) -> float:
 
 
 def resolution(clock: Clock = time.perf_counter) -> float:
-    """The smallest step this clock was seen to make, in seconds."""
-    steps = []
-    for _ in range(5):
-        start = now = clock()
-        while now == start:
-            now = clock()
-        steps.append(now - start)
-    return min(steps)
+    """The smallest step forwards this clock was seen to make, in seconds.
+
+    Raises ClockFault for one that makes none in millions of readings.
+    """
+    steps: list[float] = []
+    before = clock()
+    for _ in range(_READINGS):
+        now = clock()
+        if now > before:
+            steps.append(now - before)
+            if len(steps) == 5:
+                return min(steps)
+        before = now
+    raise ClockFault
+
+
+class ClockFault(CommandError):
+    """A clock that stands still or runs backwards so often that nothing can be timed by it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the clock of this machine stands still or runs backwards: too few samples have a time",
+            "measure again; in a virtual machine another clock source may help (`clocksource` of Linux)",
+        )
+
+
+def is_time(seconds: float) -> bool:
+    """Whether a difference of two readings of a clock can be a time."""
+    return seconds > 0 and isfinite(seconds)
 
 
 def switches() -> int:
@@ -158,27 +187,17 @@ def time_calls(
 
     `prepare` is called before each sample, outside the time: it restores inputs or empties caches. Where it empties
     them, hand it in with `plan.sample_s` 0, so that each sample is one call. `lost` counts what disturbs a sample.
-    Raises ValueError for no runs, and what a run raises.
+    Raises ValueError for no runs, ClockFault where the clock gives too few samples a time, and what a run raises.
     """
     if not runs:
         raise ValueError("there is nothing to time")
     prepare = prepare or _nothing
     prepare()
-    begun = clock()
-    shortest = float("inf")
-    made = 0
-    while True:
-        start = clock()
-        runs[made % len(runs)]()
-        shortest = min(shortest, clock() - start)
-        made += 1
-        if made >= len(runs) and (clock() - begun >= plan.warm_s or made >= 10_000):
-            break
-    calls = _calls(shortest, plan, clock)
+    calls = _calls(_warm_up(runs, plan, clock), plan, clock)
     calm: list[float] = []
     disturbed: list[float] = []
     spent = 0.0
-    turn = 0
+    turn = faults = 0
     while _wants_more(plan, len(calm), len(disturbed), spent):
         around = clock()
         prepare()
@@ -189,11 +208,75 @@ def time_calls(
         for run in order:
             run()
         end = clock()
+        spent += max(0.0, end - around)
+        if not is_time(end - start):
+            faults += 1
+            if faults > MOST * plan.repeats:
+                raise ClockFault
+            continue
         (calm if lost() == before else disturbed).append((end - start) / calls)
-        spent += end - around
     if len(calm) >= min(LEAST_REPEATS, plan.repeats):
         return Times(tuple(calm), calls, tuple(disturbed))
     return Times((*calm, *disturbed), calls, tuple(disturbed), True)
+
+
+def time_laps(
+    calls: Sequence[Call],
+    order: Sequence[int],
+    executions: int,
+    plan: Plan,
+    *,
+    restore: Call,
+    flush: Call | None,
+    clock: Clock,
+) -> list[list[float]]:
+    """Samples of `executions` each: for each call the seconds of all its launches in one execution, a clock's reading
+    included. Samples during which a core was taken away are left out where enough others remain. Raises ClockFault as
+    `time_calls` does.
+    """
+    calm: list[list[float]] = []
+    disturbed: list[list[float]] = []
+    begun = clock()
+    faults = 0
+    while len(calm) < plan.repeats and len(calm) + len(disturbed) < MOST * plan.repeats:
+        if clock() - begun > plan.budget_s and len(calm) + len(disturbed) >= min(LEAST_REPEATS, plan.repeats):
+            break
+        restore()
+        spent = [0.0] * len(calls)
+        backwards = False
+        before = switches()
+        for _ in range(executions):
+            for k in order:
+                if flush is not None:
+                    flush()
+                call = calls[k]
+                start = clock()
+                call()
+                taken = clock() - start
+                backwards |= not 0 <= taken < float("inf")
+                spent[k] += taken
+        if backwards or not sum(spent) > 0:
+            faults += 1
+            if faults > MOST * plan.repeats:
+                raise ClockFault
+            continue
+        sample = [seconds / executions for seconds in spent]
+        (calm if switches() == before else disturbed).append(sample)
+    return calm if len(calm) >= min(LEAST_REPEATS, plan.repeats) else [*calm, *disturbed]
+
+
+def _warm_up(runs: Sequence[Call], plan: Plan, clock: Clock) -> float:
+    """Calls before the first sample; the shortest of their times."""
+    shortest, spent = float("inf"), 0.0
+    for made in range(max(10_000, len(runs))):
+        if made >= len(runs) and spent >= plan.warm_s:
+            break
+        start = clock()
+        runs[made % len(runs)]()
+        taken = clock() - start
+        if is_time(taken):
+            shortest, spent = min(shortest, taken), spent + taken
+    return shortest
 
 
 def _wants_more(plan: Plan, calm: int, disturbed: int, spent: float) -> bool:
@@ -212,7 +295,7 @@ def _calls(one_s: float, plan: Plan, clock: Clock) -> int:
     if plan.sample_s == 0:
         return 1
     least = max(plan.sample_s, _TICKS * resolution(clock))
-    return max(1, min(1_000_000, ceil(least / max(one_s, 1e-9))))
+    return max(1, min(1_000_000, ceil(least / max(one_s, 1e-9)))) if isfinite(one_s) else 1_000_000
 
 
 # ---- cores ----

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.results import Verified
+from roofdsl.measure.verified import Verified
 
 Run = Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]
 """Runs code on arrays (as codegen.inputs gives them), which it changes, at these sizes."""
@@ -27,12 +27,32 @@ class WrongResult(CommandError):
     """Generated code whose results are not what the kernel says."""
 
 
+_INPUTS: tuple[dict[str, bool], ...] = ({}, {"exact": True}, {"positive": True})
+"""Data to compare on, in this order, until the results can be verified: random ones, ones with few bits, whose sums are
+exact, and positive ones, whose sums do not cancel (so that a root or a quotient of a sum is well conditioned)."""
+
+
 def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None = None) -> Verified:
     """Compares one run on random data, outputs poisoned, with the reference; at sizes that take BUDGET_S at most.
 
     `what` names the code in the error. `compute`: a type such as tf32 that single-precision operations may be rounded
-    to. Raises WrongResult where a number is further off than rounding allows.
+    to. Where rounding alone may change a result by more than its size, on any of the data, the outcome says that it
+    cannot be verified. Raises WrongResult where a number is further off than rounding allows.
     """
+    first: Verified | None = None
+    for inputs in _INPUTS:
+        found = _verified(kernel, run, values, what, compute, kind=inputs)
+        if found.holds:
+            return found
+        first = first or found
+    assert first is not None
+    return first
+
+
+def _verified(
+    kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None, *, kind: dict[str, bool]
+) -> Verified:
+    """The comparison on one kind of data, at the largest size at which it can be made."""
     from roofdsl.codegen.compare import compare
     from roofdsl.codegen.inputs import poisoned, random_inputs
     from roofdsl.codegen.reference import TakesTooLong, reference
@@ -43,7 +63,7 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
     for params, cost in sizes:
         if verified is not None and spent * cost / max(cost_before, 1) > BUDGET_S:
             break
-        inputs = random_inputs(kernel, params, seed=1)
+        inputs = random_inputs(kernel, params, seed=1, **kind)
         start = time.perf_counter()
         try:
             want = reference(kernel, params, inputs, compute, None if verified is None else BUDGET_S)
@@ -54,15 +74,20 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
         got = {name: array.copy(order="K") for name, array in given.items()}
         run(got, params)
         found = compare(got, want, kernel, given)
-        if verified is not None and found.unverified == 1:
-            break  # at this size rounding may do anything: a long sum in half precision
-        if not found.correct:
-            at = ", ".join(f"{n} = {v}" for n, v in params.items())
+        at = ", ".join(f"{n} = {v}" for n, v in params.items())
+        if found.wrong:
             raise WrongResult(
                 f"{what} of kernel {kernel.name} computes something else than the kernel at {at}: {found.wrong}",
                 "no time is reported for it; this is a fault of roofdsl, please report it with the kernel",
             )
-        verified = Verified(AGAINST, found.max_error, found.of_allowed, found.unverified, tuple(params.items()))
+        if verified is not None and found.unverifiable:
+            break  # at this size rounding may do anything: a long sum in half precision
+        reasons = [f"{kernel.name}, `{n}` at {at}: {reason}" for n, reason in found.unverifiable.items()]
+        verified = Verified(
+            AGAINST, found.max_error, found.of_allowed, found.unverified, tuple(params.items()), tuple(reasons)
+        )
+        if reasons:
+            break  # larger sizes have more rounding
     if verified is None:
         raise WrongResult(f"kernel {kernel.name} has no size at which it can be verified")
     return verified

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import ceil
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_number, show_time
-from roofdsl.plot.board import DPI, INK, NORMAL, OKABE_ITO, PAPER, SMALL, check_format, darker, save_figure
+from roofdsl.plot.board import check_format, save_figure
+from roofdsl.plot.look import USUAL, Look, fitted, no_y_limits, styled, text_width
+from roofdsl.plot.ticks import even_ticks, log_ticks, set_ticks
 
 WIDTH_IN = 8.0
-LONGEST_LINE = 36
-LEFT = 0.385
+LEAST = 0.5
+"""Part of the usual height of the rows in which their labels still have room."""
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
 """With the colours, for print in grey."""
 
@@ -42,120 +44,139 @@ class Floor:
     time_s: float
 
 
-def save_advice(path: Path, changes: Sequence[Change], floors: Sequence[Floor], title: str) -> None:
+def save_advice(
+    path: Path, changes: Sequence[Change], floors: Sequence[Floor], title: str, *, look: Look = USUAL
+) -> None:
     """Draws the figure into `path`, whose ending (svg, png or pdf) is the format. The same input gives the same file.
 
     The first change is the kernel as it is. Raises CommandError for another ending, or where it cannot be written.
     """
-    save_figure(path, check_format(path), lambda: draw_advice(changes, floors, title))
+    save_figure(path, check_format(path), lambda: draw_advice(changes, floors, title, look=look))
 
 
-def draw_advice(changes: Sequence[Change], floors: Sequence[Floor], title: str) -> Any:
+@styled
+def draw_advice(changes: Sequence[Change], floors: Sequence[Floor], title: str, *, look: Look = USUAL) -> Any:
     """The matplotlib Figure."""
-    from matplotlib.figure import Figure
-
-    labels = ["\n".join(wrap(c.label, LONGEST_LINE)) for c in changes]
-    rows = [0.30 + 0.14 * label.count("\n") for label in labels]
-    above, below = 0.24 + 0.2 * (title.count("\n") + 1), 0.62 + 0.2 * ceil((1 + len(floors)) / 2)
-    below += 0.2 * ((len({c.bound for c in changes}) - 1) // 5)
-    height = above + below + sum(rows)
-    figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI, facecolor=PAPER)
-    axes = figure.add_axes((LEFT, below / height, 0.98 - LEFT, sum(rows) / height))
-    low, high, logarithmic = _window(changes, floors)
+    no_y_limits(look, "bars")
+    scale, width = look.font_scale, look.size((WIDTH_IN, 1.0))[0]
+    longest = max(12, int(width * 0.36 * 72 / (0.58 * look.normal)))
+    labels = [fitted(c.label, longest, 6) for c in changes]
+    rows = [(0.30 + 0.14 * label.count("\n")) * scale for label in labels]
+    heading = look.heading(title, width - 0.3)
+    bounds = list(dict.fromkeys(c.bound for c in changes))
+    each = [max([0.5, *(look.width_in(t) for t in texts)]) + 0.55 * scale for texts in _legend_texts(bounds, floors)]
+    columns = [max(1, int((width - 0.2) / e)) for e in each]
+    lines = [ceil(len(t) / c) for t, c in zip(_legend_texts(bounds, floors), columns, strict=True)]
+    above, below = 0.24 + 0.2 * scale * (heading.count("\n") + 1), (0.62 + 0.2 * sum(lines)) * scale
+    height = look.size_in[1] if look.size_in else above + below + sum(rows)
+    if height - above - below < LEAST * sum(rows):
+        what = f"{len(rows)} bars do not fit into {height:g} inches"
+        raise CommandError(what, "take a larger --size, or leave it out")
+    figure = Look(dark=look.dark, size_in=(width, height)).figure((width, height))
+    left = 0.2 / width + max(text_width(label, look.normal) for label in labels) / 72 / width
+    axes = figure.add_axes((left, below / height, 0.97 - left, 1 - (above + below) / height))
+    inches = (0.97 - left) * width
+    low, high, logarithmic = _window(changes, floors, look, inches)
     if logarithmic:
         axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.set_ylim(sum(rows), 0)
-    bounds = list(dict.fromkeys(c.bound for c in changes))
     y = 0.0
     places = []
     for change, row in zip(changes, rows, strict=True):
         places.append(y + row / 2)
         y += row
-        _bar(axes, change, changes[0], places[-1], (bounds.index(change.bound), low, high, logarithmic))
+        place = (bounds.index(change.bound), low, high, logarithmic)
+        _bar(axes, change, changes[0], places[-1], place=place, look=look)
     for f, style in zip(floors, STYLES, strict=False):
-        axes.axvline(f.time_s, color=INK, linewidth=1.3, linestyle=style, zorder=4)
-    _axis(axes, low, high, logarithmic)
-    axes.set_yticks(places, labels, fontsize=NORMAL)
+        axes.axvline(f.time_s, color=look.ink, linewidth=1.3, linestyle=style, zorder=4)
+    _axis(axes, (low, high), logarithmic, inches, look)
+    axes.set_yticks(places, labels, fontsize=look.normal)
     axes.tick_params(axis="y", length=0)
-    figure.text(0.02, 1 - 0.1 / height, title, fontsize=NORMAL + 2, color=INK, va="top")
-    _legend(figure, bounds, floors, height)
+    figure.text(0.02, 1 - 0.1 / height, heading, fontsize=look.large, color=look.ink, va="top")
+    _legend(figure, bounds, floors, height, columns=(columns[0], columns[1], lines[1]), look=look)
     return figure
 
 
-def _window(changes: Sequence[Change], floors: Sequence[Floor]) -> tuple[float, float, bool]:
-    """The axis, with room for what is written behind the longest bar."""
-    times = [c.time_s for c in changes]
-    shortest, longest = min([*times, *(f.time_s for f in floors)]), max(times)
-    if longest <= WIDE * shortest:
-        return 0.0, longest * 1.42, False
-    low = shortest / 1.8
-    return low, longest * (longest / low) ** 0.36, True
+def _legend_texts(bounds: Sequence[str], floors: Sequence[Floor]) -> tuple[list[str], list[str]]:
+    return [f"bound by {b}" for b in bounds], [f.label for f in floors]
 
 
-def _bar(axes: Any, change: Change, now: Change, y: float, place: tuple[int, float, float, bool]) -> None:
-    number, low, high, logarithmic = place
-    color = OKABE_ITO[number % len(OKABE_ITO)]
-    axes.barh(
-        y, change.time_s - low, left=low, height=0.2, color=color, edgecolor=PAPER, linewidth=0.6,
-        hatch=HATCHES[number % len(HATCHES)], zorder=3,
-    )  # fmt: skip
+def _written(change: Change, now: Change) -> str:
+    """What stands behind a bar."""
     text = ("<= " if change.at_most else "") + show_time(change.time_s, 3)
     if change is not now:
         text += f"   {'>= ' if change.at_most else ''}{show_number(now.time_s / change.time_s, 3)}x"
+    return text
+
+
+def _window(changes: Sequence[Change], floors: Sequence[Floor], look: Look, inches: float) -> tuple[float, float, bool]:
+    """The axis, with room for what is written behind the longest bar."""
+    times = [c.time_s for c in changes]
+    shortest, longest = min([*times, *(f.time_s for f in floors)]), max(times)
+    room = min(0.6, max(look.width_in(_written(c, changes[0])) for c in changes) / inches + 0.03)
+    if longest <= WIDE * shortest:
+        low, high = look.limits((0.0, longest / (1 - room)), "x", logarithmic=False)
+        return low, high, False
+    low = shortest / 1.8
+    low, high = look.limits((low, low * (longest / low) ** (1 / (1 - room))), "x")
+    return low, high, True
+
+
+def _bar(
+    axes: Any, change: Change, now: Change, y: float, *, place: tuple[int, float, float, bool], look: Look
+) -> None:
+    number, low, high, logarithmic = place
+    axes.barh(
+        y, change.time_s - low, left=low, height=0.2 * look.font_scale, color=look.color(number),
+        edgecolor=look.paper, linewidth=0.6, hatch=HATCHES[number % len(HATCHES)], zorder=3,
+    )  # fmt: skip
+    if not low <= change.time_s <= high:
+        return
     behind = change.time_s * (high / low) ** 0.012 if logarithmic else change.time_s + 0.012 * high
     axes.text(
-        behind, y, text, fontsize=SMALL, color=INK, va="center", zorder=6,
-        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0},
+        behind, y, _written(change, now), fontsize=look.small, color=look.ink, va="center", zorder=6,
+        bbox={"facecolor": look.paper, "edgecolor": "none", "pad": 1.0},
     )  # fmt: skip
 
 
-def _axis(axes: Any, low: float, high: float, logarithmic: bool) -> None:
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
-
-    if logarithmic:
-        factors = (1, 3) if high / low < 3000 else (1,)
-        decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-        ticks = [f * 10.0**d for d in decades for f in factors if low <= f * 10.0**d <= high]
-    else:
-        step = 10 ** floor(log10(high / 3))
-        step *= next(f for f in (1, 2, 5, 10) if high / (f * step) <= 6)
-        ticks = [k * step for k in range(int(high / step) + 1)]
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FixedFormatter([show_time(t, 3) for t in ticks]))
-    axes.set_xlabel("Predicted time" + (" (logarithmic)" if logarithmic else ""), fontsize=NORMAL + 1)
-    axes.grid(True, axis="x", color="#E9E9E9", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(axis="x", labelsize=NORMAL)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+def _axis(axes: Any, limits: tuple[float, float], logarithmic: bool, inches: float, look: Look) -> None:
+    most = max(2, min(8, int(inches / (look.width_in("200 us", look.normal) + 0.2))))
+    ticks = log_ticks(*limits, most=most) if logarithmic else even_ticks(*limits, min(6, most))
+    set_ticks(axes.xaxis, ticks, lambda t: show_time(t, 3), minor=False)
+    label = "Predicted time" + (" (logarithmic)" if logarithmic else "")
+    axes.set_xlabel(label, fontsize=look.normal + look.font_scale)
+    axes.grid(True, axis="x", color=look.grey("#E9E9E9"), linewidth=0.7)
+    axes.tick_params(axis="x", labelsize=look.normal)
+    look.dress(axes)
+    axes.spines["left"].set_visible(False)
 
 
-def _legend(figure: Any, bounds: Sequence[str], floors: Sequence[Floor], height: float) -> None:
+def _legend(
+    figure: Any,
+    bounds: Sequence[str],
+    floors: Sequence[Floor],
+    height: float,
+    *,
+    columns: tuple[int, int, int],
+    look: Look,
+) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    named, floors_named = _legend_texts(bounds, floors)
     patches = [
-        Patch(
-            facecolor=OKABE_ITO[k % len(OKABE_ITO)], edgecolor=PAPER, hatch=HATCHES[k % len(HATCHES)],
-            label=f"bound by {bound}",
-        )
-        for k, bound in enumerate(bounds)
-    ]  # fmt: skip
-    lines = [
-        Line2D([], [], color=INK, linewidth=1.3, linestyle=style, label=f.label)
-        for f, style in zip(floors, STYLES, strict=False)
+        Patch(facecolor=look.color(k), edgecolor=look.paper, hatch=HATCHES[k % len(HATCHES)], label=text)
+        for k, text in enumerate(named)
     ]
-    down = 0.2 * ceil(len(lines) / 2)
-    shown = figure.legend(
-        handles=patches, loc="lower left", bbox_to_anchor=(0.01, (0.04 + down) / height), frameon=False,
-        fontsize=SMALL, ncols=5, borderaxespad=0, columnspacing=1.4,
-    )  # fmt: skip
+    lines = [
+        Line2D([], [], color=look.ink, linewidth=1.3, linestyle=style, label=text)
+        for text, style in zip(floors_named, STYLES, strict=False)
+    ]
+    down = 0.2 * look.font_scale * columns[2]
+    style = {"loc": "lower left", "frameon": False, "fontsize": look.small, "borderaxespad": 0, "columnspacing": 1.4}
+    shown = figure.legend(handles=patches, bbox_to_anchor=(0.01, (0.04 + down) / height), ncols=columns[0], **style)
     for k, text in enumerate(shown.get_texts()):
-        text.set_color(darker(OKABE_ITO[k % len(OKABE_ITO)]))
+        text.set_color(look.letters(look.color(k)))
     if lines:
-        figure.legend(
-            handles=lines, loc="lower left", bbox_to_anchor=(0.01, 0.04 / height), frameon=False, fontsize=SMALL,
-            ncols=2, borderaxespad=0, columnspacing=1.4,
-        )  # fmt: skip
+        figure.legend(handles=lines, bbox_to_anchor=(0.01, 0.04 / height), ncols=columns[1], **style)

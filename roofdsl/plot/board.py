@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import atan2, ceil, floor, log10
+from math import atan2, hypot, log10
 from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.content import Window
 from roofdsl.plot.labels import Box
+from roofdsl.plot.look import DPI, USUAL, Look, named, rc, text_width
+from roofdsl.plot.ticks import Write, log_ticks, plain, prefixed, set_ticks
 
-# Okabe and Ito: told apart with any colour vision. Black is for a single machine's lines.
-OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-INK, PAPER = "#222222", "#FFFFFF"
 FORMATS = ("svg", "png", "pdf")
 SIZE_IN = (8.0, 5.2)
-DPI = 100
-AXES = (0.095, 0.11, 0.87, 0.80)  # left, bottom, width, height, as parts of the figure
-SMALL, NORMAL = 8.5, 9.5
+KEY_LINE_IN = 0.182
 
 
 def check_format(path: Path) -> str:
@@ -39,30 +36,97 @@ def save_figure(path: Path, kind: str, draw: Callable[[], Any]) -> None:
     from roofdsl.measure.atomic import write_whole
 
     drawn = BytesIO()
-
-    with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
+    with mpl.rc_context(rc()):
         figure = draw()
         metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
         figure.savefig(drawn, format=kind, dpi=2 * DPI, metadata=metadata)
     write_whole(path, drawn.getvalue())
 
 
-@dataclass
-class Board:
-    """Axes with known limits: data to pixels without asking matplotlib, and what already takes up room."""
+# ---- the frame of a figure ----
+
+
+@dataclass(frozen=True)
+class Frame:
+    """An empty figure with axes: `rectangle` in parts of the figure; a key begins `key_at_in` inches right of it."""
 
     figure: Any
     axes: Any
+    rectangle: tuple[float, float, float, float]
+    key_at_in: float = 0.1
+
+
+def frame_of(
+    look: Look,
+    title: str,
+    written: Sequence[str],
+    *,
+    own: tuple[float, float] = SIZE_IN,
+    key: Sequence[str] = (),
+    right_in: float = 0.24,
+    top_in: float = 0.0,
+) -> Frame:
+    """Axes with room for what is written at the ticks of the y axis, for the title, and beside them for a key.
+
+    right_in, top_in: what the figure needs there besides. A figure without a size of its own grows with its key.
+    """
+    width, height = look.size(own)
+    line = max((look.width_in(name) for name in key), default=0.0)
+    rows = max(1, int((height - 1.0 * look.font_scale) / (KEY_LINE_IN * look.font_scale)))
+    columns = -(-len(key) // rows)
+    key_in = columns * (line + 0.38 * look.font_scale) + 0.1 if key else 0.0
+    if look.size_in is None:
+        width += key_in
+    figure = Look(dark=look.dark, size_in=(width, height)).figure(own)
+    left = (0.4 + 0.02) * look.font_scale + max((look.width_in(w, look.normal) for w in written), default=0.0)
+    right = right_in * look.font_scale + key_in
+    below = 0.57 * look.font_scale
+    heading = look.heading(title, width - left - 0.1)
+    above = 0.18 + 0.2 * look.font_scale * (heading.count("\n") + 1) + top_in * look.font_scale
+    if width - left - right < 0.8 or height - below - above < 0.5:
+        raise CommandError(
+            f"a figure of {width:g} x {height:g} inches has no room for its axes beside its letters",
+            "take a larger --size, or a smaller --font-scale",
+        )
+    rectangle = (left / width, below / height, 1 - (left + right) / width, 1 - (below + above) / height)
+    axes = figure.add_axes(rectangle)
+    axes.set_title(
+        heading, fontsize=look.large, loc="left", color=look.ink, pad=6 + 72 * top_in * look.font_scale,
+    )  # fmt: skip
+    return Frame(figure, axes, rectangle, max(0.1, right_in * look.font_scale - 0.1))
+
+
+def finish(axes: Any, look: Look) -> None:
+    """The grid that plots have, and their colours."""
+    axes.grid(True, which="major", color=look.grey("#E4E4E4"), linewidth=0.7)
+    axes.tick_params(labelsize=look.normal)
+    look.dress(axes)
+
+
+# ---- the plane ----
+
+
+@dataclass
+class Board:
+    """Axes with known limits: data to pixels without asking matplotlib, and what already takes up room.
+
+    key: names go into a list beside the axes. crowded: a name had no place of its own.
+    """
+
+    base: Frame
     window: Window
-    rectangle: tuple[float, float, float, float] = AXES
+    look: Look = USUAL
+    key: bool = False
 
     def __post_init__(self) -> None:
-        width, height = (n * DPI for n in SIZE_IN)
-        left, bottom, w, h = self.rectangle
+        self.figure, self.axes = self.base.figure, self.base.axes
+        width, height = (n * DPI for n in self.figure.get_size_inches())
+        left, bottom, w, h = self.base.rectangle
         self.frame = Box(left * width, bottom * height, (left + w) * width, (bottom + h) * height)
         self.points: list[tuple[float, float]] = []
         self.taken: list[Box] = []
         self.crossed: list[Box] = []
+        self.crowded = False
         (x0, x1), (y0, y1) = self.window.x, self.window.y
         self.per_decade_x = (self.frame.x1 - self.frame.x0) / log10(x1 / x0)
         self.per_decade_y = (self.frame.y1 - self.frame.y0) / log10(y1 / y0)
@@ -84,88 +148,166 @@ class Board:
             self.window.y[0] * 10 ** ((py - self.frame.y0) / self.per_decade_y),
         )
 
+    def shows(self, x: float, y: float) -> bool:
+        """Whether a point is within the limits."""
+        (x0, x1), (y0, y1) = self.window.x, self.window.y
+        return x0 * (1 - 1e-9) <= x <= x1 * (1 + 1e-9) and y0 * (1 - 1e-9) <= y <= y1 * (1 + 1e-9)
+
+    def within(
+        self, start: tuple[float, float], end: tuple[float, float]
+    ) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """The part of a straight line, in pixels, that is inside the frame; None where none is."""
+        (ax, ay), (bx, by) = start, end
+        first, last = 0.0, 1.0
+        for a, b, low, high in ((ax, bx, self.frame.x0, self.frame.x1), (ay, by, self.frame.y0, self.frame.y1)):
+            if abs(b - a) < 1e-9:
+                if not low - 1e-6 <= a <= high + 1e-6:
+                    return None
+                continue
+            ends = sorted(((low - a) / (b - a), (high - a) / (b - a)))
+            first, last = max(first, ends[0]), min(last, ends[1])
+        if first >= last:
+            return None
+        return (ax + (bx - ax) * first, ay + (by - ay) * first), (ax + (bx - ax) * last, ay + (by - ay) * last)
+
     def size(self, text: str, points: float) -> tuple[float, float]:
         """Width and height of a text, in pixels."""
-        from matplotlib.textpath import TextPath
-
-        box = TextPath((0, 0), text, size=points).get_extents()
-        return 1.03 * box.width * DPI / 72 + 4, points * 1.25 * DPI / 72
+        return text_width(text, points) * DPI / 72 + 4, points * 1.25 * DPI / 72 * (text.count("\n") + 1)
 
     def hides_point(self, boxes: Sequence[Box]) -> int:
         """How many points lie under these rectangles."""
-        near = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in self.points]
-        return sum(any(b.overlap(n) for b in boxes) for n in near)
+        return sum(any(b.overlap(n) for b in boxes) for n in self.around_points())
+
+    def around_points(self) -> list[Box]:
+        """Where symbols are."""
+        return [Box(x - 7, y - 7, x + 7, y + 7) for x, y in self.points]
+
+    def free(self, boxes: Sequence[Box]) -> bool:
+        """Whether these rectangles lie in the frame, on no point and on no text."""
+        return (
+            all(b.within(self.frame) for b in boxes)
+            and not self.hides_point(boxes)
+            and not any(b.overlap(t) for b in boxes for t in self.taken)
+        )
 
     def text(self, px: float, py: float, text: str, points: float, **style: Any) -> None:
         x, y = self.data(px, py)
-        veil = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
+        veil = {"facecolor": self.look.paper, "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
         self.axes.text(x, y, text, fontsize=points, bbox=veil, zorder=3.5, **style)
 
     def arrow(self, start: tuple[float, float], end: tuple[float, float], color: str, **style: Any) -> None:
         """From symbol to symbol, in data, where they are not one on the other; remembered as `line` does."""
-        (ax, ay), (bx, by) = self.pixel(*start), self.pixel(*end)
-        length = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5
+        seen = self.within(self.pixel(*start), self.pixel(*end))
+        if seen is None:
+            return
+        (ax, ay), (bx, by) = seen
+        length = hypot(bx - ax, by - ay)
         if length < 16:
             return
         ux, uy = (bx - ax) / length, (by - ay) / length
         self.axes.annotate(
-            "", xy=self.data(bx - 6 * ux, by - 6 * uy), xytext=self.data(ax + 6 * ux, ay + 6 * uy), zorder=4,
+            "", xy=self.data(bx - 6 * ux, by - 6 * uy), xytext=self.data(ax + 6 * ux, ay + 6 * uy), zorder=3.2,
             arrowprops={"arrowstyle": "-|>", "color": color, "lw": 1.3, "shrinkA": 0, "shrinkB": 0, **style},
         )  # fmt: skip
-        for i in range(int(length // 6)):
-            x, y = ax + 6 * i * ux, ay + 6 * i * uy
-            self.crossed.append(Box(x - 3, y - 3, x + 3, y + 3))
+        self.cross((ax, ay), (bx, by))
 
     def line(self, xs: tuple[float, float], ys: tuple[float, float], **style: Any) -> None:
         """A straight line in the log-log plane, remembered as something labels had better not cross."""
         self.axes.plot(xs, ys, solid_capstyle="round", **style)
-        (ax, ay), (bx, by) = self.pixel(xs[0], ys[0]), self.pixel(xs[1], ys[1])
+        seen = self.within(self.pixel(xs[0], ys[0]), self.pixel(xs[1], ys[1]))
+        if seen is not None:
+            self.cross(*seen)
+
+    def cross(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Remembers a line between two pixels."""
+        (ax, ay), (bx, by) = start, end
         steps = max(1, int(max(abs(bx - ax), abs(by - ay)) // 6))
         for i in range(steps + 1):
             x, y = ax + (bx - ax) * i / steps, ay + (by - ay) * i / steps
             self.crossed.append(Box(x - 3, y - 3, x + 3, y + 3))
 
+    def legend(self, handles: Sequence[Any]) -> None:
+        """What symbols mean: beside the axes where names are there, else in the corner where least is."""
+        if not handles:
+            return
+        style = {"frameon": False, "fontsize": self.look.small, "borderaxespad": 0.5}
+        if self.key:
+            rows = max(1, int((self.frame.y1 - self.frame.y0 + 50) / DPI / (KEY_LINE_IN * self.look.font_scale)))
+            self.axes.legend(
+                handles=handles, loc="upper left", bbox_to_anchor=(self._key_at(), 1.0), ncols=-(-len(handles) // rows),
+                labelspacing=0.35, columnspacing=1.0, handlelength=1.2, **style,
+            )  # fmt: skip
+            return
+        width = max(self.size(str(h.get_label()), self.look.small)[0] for h in handles) + 50 * self.look.font_scale
+        height = 20 * self.look.font_scale * len(handles) + 8
+        f = self.frame
+        corners = {
+            "lower right": Box(f.x1 - width, f.y0, f.x1, f.y0 + height),
+            "upper left": Box(f.x0, f.y1 - height, f.x0 + width, f.y1),
+            "lower left": Box(f.x0, f.y0, f.x0 + width, f.y0 + height),
+            "upper right": Box(f.x1 - width, f.y1 - height, f.x1, f.y1),
+        }
+        place = min(corners, key=lambda c: self.cover([corners[c]]))
+        self.axes.legend(handles=handles, loc=place, **style)
+        box = corners[place]
+        self.taken.append(box if place != "lower right" else Box(box.x0, 0, box.x1, box.y1))
 
-def draw_axes(axes: Any, window: Window, title: str, integer: bool) -> None:
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
+    def _key_at(self) -> float:
+        return 1 + self.base.key_at_in * DPI / (self.frame.x1 - self.frame.x0)
 
+    def cover(self, boxes: Sequence[Box]) -> tuple[int, float]:
+        """How many points these rectangles hide, and how much of names and lines, a hundredth of which is nothing."""
+        names = sum(b.overlap(t) for b in boxes for t in self.taken)
+        lines = sum(b.overlap(t) for b in boxes for t in self.crossed)
+        return self.hides_point(boxes), round(3 * names + lines, -2)
+
+
+def key_texts(names: Sequence[str]) -> list[str]:
+    """What a key on the right lists, as wide as it has to be."""
+    return [named(n, 40) for n in names]
+
+
+def roomy(draw: Callable[[bool], Board]) -> Any:
+    """The Figure of `draw(False)`, whose names stand at their points; of `draw(True)`, which lists them in a key
+    beside the axes, where they had no room."""
+    board = draw(False)
+    return (draw(True) if board.crowded else board).figure
+
+
+def plane(
+    look: Look,
+    window: Window,
+    title: str,
+    labels: tuple[str, str],
+    write: tuple[Write, Write] = (plain, prefixed),
+    *,
+    key: Sequence[str] | None = None,
+    right_in: float = 0.24,
+    top_in: float = 0.0,
+) -> Board:
+    """An empty board: both axes logarithmic, with their ticks. key: the names that go beside it, None for none."""
+    x, y = look.limits(window.x, "x"), look.limits(window.y, "y")
+    shown = log_ticks(*y, most=9)
+    base = frame_of(
+        look, title, [write[1](t) for t in shown], key=key_texts(key or ()), right_in=right_in, top_in=top_in
+    )
+    axes = base.axes
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(window.x)
-    axes.set_ylim(window.y)
-    for axis, (low, high), label in ((axes.xaxis, window.x, _plain), (axes.yaxis, window.y, prefixed)):
-        ticks = [10.0**e for e in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_major_formatter(FixedFormatter([label(t) for t in ticks]))
-        axis.set_minor_formatter(NullFormatter())
+    axes.set_xlim(x)
+    axes.set_ylim(y)
+    board = Board(base, Window(x, y), look, key is not None)
+    widest = max(board.size(write[0](t), look.normal)[0] for t in log_ticks(*x, most=60)) + 14
+    set_ticks(axes.xaxis, log_ticks(*x, most=max(2, int((board.frame.x1 - board.frame.x0) / widest))), write[0])
+    set_ticks(axes.yaxis, shown, write[1])
+    axes.set_xlabel(labels[0], fontsize=look.normal + look.font_scale)
+    axes.set_ylabel(labels[1], fontsize=look.normal + look.font_scale)
+    finish(axes, look)
+    return board
+
+
+def roofline_plane(look: Look, window: Window, title: str, integer: bool, key: Sequence[str] | None = None) -> Board:
+    """Performance over intensity."""
     operation = "OP" if integer else "FLOP"
-    axes.set_xlabel(f"Arithmetic intensity I ({operation}/byte)", fontsize=NORMAL + 1)
-    axes.set_ylabel(f"Performance P ({operation}/s)", fontsize=NORMAL + 1)
-    frame(axes, title)
-
-
-def frame(axes: Any, title: str) -> None:
-    """The title and the grid that plots have, and no lines above and on the right."""
-    axes.set_title(title, fontsize=NORMAL + 2, loc="left", color=INK)
-    axes.grid(True, which="major", color="#E4E4E4", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=NORMAL)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def _plain(value: float) -> str:
-    return f"{value:g}" if 1e-4 <= value < 1e6 else f"1e{round(log10(value))}"
-
-
-def prefixed(value: float) -> str:
-    """`10 G`: a number at a tick, with the prefix of its unit."""
-    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor * 0.999:
-            return f"{value / factor:g} {prefix}"
-    return f"{value:g}"
-
-
-def darker(color: str) -> str:
-    """The same hue, dark enough to read on white."""
-    return "#" + "".join(f"{int(int(color[i : i + 2], 16) * 0.75):02x}" for i in (1, 3, 5))
+    labels = (f"Arithmetic intensity I ({operation}/byte)", f"Performance P ({operation}/s)")
+    return plane(look, window, title, labels, key=key)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.model import MATRIX_CLASSES, UNFUSED, Cache, ComputeCeiling, Machine, Memory, operation
-from roofdsl.machine.quantities import show_bandwidth, show_number, show_rate
+from roofdsl.machine.quantities import group, show_bandwidth, show_number, show_rate
 from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import Comparison
 
@@ -22,7 +22,8 @@ class Point:
     intensity: operations per byte, None for a kernel without work, which stands at the left edge with its
     `bytes_per_s`. flops_per_s: operations per second. error: the lowest and highest rate of a measurement.
     beside: for a measurement of a point that is predicted too, what to write at it instead of the name, which the
-    predicted point of the same label and machine bears; a line joins the two.
+    predicted point of the same label and machine bears; a line joins the two. uses: the (type, class) of its
+    operations, where they are known.
     """
 
     label: str
@@ -33,16 +34,21 @@ class Point:
     bytes_per_s: float | None = None
     machine: str = ""
     beside: str = ""
+    uses: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True)
 class Roof:
-    """A horizontal line: the peak of a type, or a ceiling under it; `ridge` is where the memory roof meets it."""
+    """A horizontal line: the peak of a type, or a ceiling under it; `ridge` is where the memory roof meets it.
+
+    of: the (type, class) of operations that a ceiling is of, where it is of one class alone, `exp` say.
+    """
 
     label: str
     rate_per_s: float
     ridge: float
     is_ceiling: bool
+    of: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,39 @@ class MachineRoofs:
         """Roofs alone, for a figure with several machines."""
         roofs = tuple(r for r in self.roofs if not r.is_ceiling)
         return MachineRoofs(self.name, self.title, self.slopes[:1], roofs)
+
+
+Ceilings = Literal["few", "all", "none"]
+"""Which ceilings a figure shows: `few` are those that say something about what is shown, and can be told apart."""
+
+APART, MOST_SLOPES = 1.25, 2
+"""Of ceilings of bandwidth, a figure shows those that are a factor apart, and not more than so many."""
+
+
+def with_ceilings(machine: MachineRoofs, which: Ceilings, points: Sequence[Point] = ()) -> MachineRoofs:
+    """The lines that a figure of these points shows: all, no ceilings, or few of them.
+
+    Few: a ceiling of one class of operations only where a point has such operations; of bandwidths that lie close to
+    one another the highest.
+    """
+    if which == "all":
+        return machine
+    if which == "none":
+        return machine.without_ceilings()
+    used = frozenset().union(*(p.uses for p in points))
+    roofs = tuple(r for r in machine.roofs if r.of is None or r.of in used)
+    return replace(machine, roofs=roofs, slopes=(machine.slopes[0], *told_apart(machine.slopes[0], machine.slopes[1:])))
+
+
+def told_apart(roof: Slope, ceilings: Sequence[Slope]) -> list[Slope]:
+    """Of ceilings of bandwidth under a roof, from the highest to the lowest, those that a figure shows."""
+    kept: list[Slope] = []
+    last = roof.bytes_per_s
+    for slope in ceilings:
+        if last >= APART * slope.bytes_per_s and len(kept) < MOST_SLOPES:
+            kept.append(slope)
+            last = slope.bytes_per_s
+    return kept
 
 
 def with_launches(roofs: MachineRoofs, predictions: Sequence[Prediction]) -> tuple[MachineRoofs, list[str]]:
@@ -122,7 +161,7 @@ def explained_point(prediction: Prediction, label: str | None = None) -> Point:
 
 def point_of(prediction: Prediction, label: str | None = None) -> Point:
     """The predicted point of a kernel; its sizes are part of the label unless one is given."""
-    sizes = ", ".join(f"{n}={v}" for n, v in prediction.parameters)
+    sizes = sizes_text(prediction.parameters)
     text = label if label is not None else prediction.kernel + (f" {sizes}" if sizes else "")
     intensity = prediction.intensity
     return Point(
@@ -131,7 +170,13 @@ def point_of(prediction: Prediction, label: str | None = None) -> Point:
         float(prediction.rate_per_s),
         bytes_per_s=float(prediction.bytes_per_s),
         machine=prediction.machine,
+        uses=frozenset((part.type, part.cls) for part in prediction.parts),
     )
+
+
+def sizes_text(parameters: Sequence[tuple[str, int]]) -> str:
+    """`n=20,000,000, b=48`."""
+    return ", ".join(f"{n}={group(v)}" for n, v in parameters)
 
 
 def overlay(comparison: Comparison) -> tuple[Point, Point]:
@@ -163,13 +208,13 @@ def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] =
     beta = slopes[0].bytes_per_s
     wanted = [t for t in types or machine.types if t in machine.types and (types or TYPES[t].kind == "float")]
     shown_units = list(units) if types else ["tensor"]
-    found: dict[tuple[bool, float, str], list[str]] = {}
+    found: dict[tuple[bool, float, str, tuple[str, str] | None], list[str]] = {}
     for type_name in wanted:
-        for name, rate, is_ceiling in _rates(machine, type_name, shown_units, bool(types)):
-            found.setdefault((is_ceiling, rate, operation(type_name)), []).append(name)
+        for name, rate, is_ceiling, of in _rates(machine, type_name, shown_units, bool(types)):
+            found.setdefault((is_ceiling, rate, operation(type_name), of), []).append(name)
     roofs = [
-        Roof(f"{', '.join(names)} {show_rate(rate, unit)}", rate, rate / beta, is_ceiling)
-        for (is_ceiling, rate, unit), names in found.items()
+        Roof(f"{', '.join(names)} {show_rate(rate, unit)}", rate, rate / beta, is_ceiling, of)
+        for (is_ceiling, rate, unit, of), names in found.items()
     ]
     for ceiling in machine.ceilings:
         if not isinstance(ceiling, ComputeCeiling) and ceiling.level == memory.name:
@@ -194,24 +239,29 @@ def slopes_of(level: Cache | Memory) -> tuple[Slope, ...]:
     return Slope(f"{level.name}, both ways {show_bandwidth(2 * beta)}", 2 * beta, False), one_way
 
 
-def _rates(machine: Machine, type_name: str, units: Sequence[str], asked: bool) -> list[tuple[str, float, bool]]:
-    """(name, operations per second, whether it is a ceiling) of each line of one type."""
-    found = []
+_Line = tuple[str, float, bool, tuple[str, str] | None]
+"""(name, operations per second, whether it is a ceiling, what it is of if of one class alone) of a roof."""
+
+
+def _rates(machine: Machine, type_name: str, units: Sequence[str], asked: bool) -> list[_Line]:
+    """Each line of one type."""
+    found: list[_Line] = []
     for unit in units:
         if (matrix := machine.stated(type_name, unit)) is not None:
-            found.append((f"{type_name} {unit.replace('_', ' ')}", float(matrix.rate_per_s), False))
+            found.append((f"{type_name} {unit.replace('_', ' ')}", float(matrix.rate_per_s), False, None))
     fused, unfused = machine.stated(type_name, "fma"), machine.stated(type_name, UNFUSED)
     if fused is not None:
-        found.append((f"{type_name} FMA", float(fused.rate_per_s), False))
+        found.append((f"{type_name} FMA", float(fused.rate_per_s), False, None))
         if asked or unfused is not None:
-            found.append((f"{type_name} no FMA", float(machine.rate(type_name, UNFUSED).per_s), True))
+            found.append((f"{type_name} no FMA", float(machine.rate(type_name, UNFUSED).per_s), True, None))
     elif unfused is not None:
-        found.append((type_name, float(unfused.rate_per_s), False))
+        found.append((type_name, float(unfused.rate_per_s), False, None))
     for ceiling in machine.ceilings:
         if not isinstance(ceiling, ComputeCeiling) or ceiling.type != type_name:
             continue
         if ceiling.cls not in MATRIX_CLASSES or ceiling.cls in units:
-            found.append((ceiling.name, float(ceiling.rate_per_s), True))
+            of = (type_name, ceiling.cls) if ceiling.cls and ceiling.cls not in units else None
+            found.append((ceiling.name, float(ceiling.rate_per_s), True, of))
     return found
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import cos, radians, sin
 
 TITLE_LINE = 72
 """Characters of a title that fit into the width of a figure."""
 
 _ANGLES = (45, 135, -45, -135, 0, 180, 90, -90, 20, 160, -20, -160, 70, 110, -70, -110)
-_DISTANCES = (9, 14, 21, 32, 46, 62)
+_DISTANCES = (9, 14, 21, 32, 46, 62, 80)
+_TOUCH = 6.0  # square pixels that two labels may share unseen
 
 
 def folded(text: str, longest: int) -> str:
@@ -45,10 +46,11 @@ class Box:
 
 @dataclass(frozen=True)
 class Placed:
-    """A label's rectangle, and how far it is from its anchor."""
+    """A label's rectangle, how far it is from its anchor, and whether it is in the frame and on nothing else."""
 
     box: Box
     distance: float
+    clear: bool = True
 
 
 def place(
@@ -68,10 +70,30 @@ def place(
     for (x, y), (width, height) in zip(anchors, sizes, strict=True):
         candidates = [_beside((x, y), (width, height), a, d) for d in _DISTANCES for a in _ANGLES]
         inside = [c for c in candidates if c.box.within(frame)] or candidates
-        best = min(inside, key=lambda c: _cost(c, hard, soft))
-        placed.append(best)
-        hard.append(best.box)
+        boxes = [c.box for c in inside]
+        over, crossing = shared_area(boxes, hard), shared_area(boxes, soft)
+        costs = [
+            50 * sum(o) + 2 * sum(c) + 4 * one.distance for o, c, one in zip(over, crossing, inside, strict=True)
+        ]  # fmt: skip
+        k = costs.index(min(costs))
+        clear = boxes[k].within(frame) and max(over[k], default=0.0) <= _TOUCH
+        placed.append(replace(inside[k], clear=clear))
+        hard.append(boxes[k])
     return placed
+
+
+def shared_area(boxes: Sequence[Box], others: Sequence[Box]) -> list[list[float]]:
+    """The common area of every box with every other one, a row for each box."""
+    import numpy as np
+
+    if not boxes or not others:
+        return [[] for _ in boxes]
+    one = np.array([(b.x0, b.y0, b.x1, b.y1) for b in boxes])[:, None, :]
+    two = np.array([(b.x0, b.y0, b.x1, b.y1) for b in others])[None, :, :]
+    width = np.minimum(one[..., 2], two[..., 2]) - np.maximum(one[..., 0], two[..., 0])
+    height = np.minimum(one[..., 3], two[..., 3]) - np.maximum(one[..., 1], two[..., 1])
+    found: list[list[float]] = (np.clip(width, 0, None) * np.clip(height, 0, None)).tolist()
+    return found
 
 
 def _beside(anchor: tuple[float, float], size: tuple[float, float], angle: float, distance: float) -> Placed:
@@ -83,12 +105,6 @@ def _beside(anchor: tuple[float, float], size: tuple[float, float], angle: float
     return Placed(Box(x0, y0, x0 + width, y0 + height), distance)
 
 
-def _cost(candidate: Placed, hard: Sequence[Box], soft: Sequence[Box]) -> float:
-    over = sum(candidate.box.overlap(b) for b in hard)
-    crossing = sum(candidate.box.overlap(b) for b in soft)
-    return 50 * over + crossing + 4 * candidate.distance
-
-
 def stack(positions: Sequence[float], height: float) -> list[float]:
     """Offsets for labels of lines that lie at `positions` (ascending): each at its line or just past the one before."""
     offsets: list[float] = []
@@ -97,6 +113,15 @@ def stack(positions: Sequence[float], height: float) -> list[float]:
         offset = max(position, free)
         offsets.append(offset)
         free = offset + height
+    return offsets
+
+
+def stack_up_to(positions: Sequence[float], height: float, end: float) -> list[float]:
+    """As `stack`, pushed back where the last labels would pass `end`."""
+    offsets, limit = stack(positions, height), end - height
+    for k in reversed(range(len(offsets))):
+        offsets[k] = min(offsets[k], limit)
+        limit = offsets[k] - height
     return offsets
 
 

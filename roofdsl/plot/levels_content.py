@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory
 from roofdsl.machine.quantities import show_bandwidth, show_rate
-from roofdsl.plot.content import Roof, Slope, Window, roofs_of, slopes_of
+from roofdsl.plot.content import Ceilings, Roof, Slope, Window, roofs_of, sizes_text, slopes_of, told_apart
 from roofdsl.predict.levels import is_first_level
 from roofdsl.predict.time import Prediction
 
@@ -63,13 +63,14 @@ class Kernel:
     origin: str = "predicted"
     ceiling: float | None = None
     bound: str = ""
+    uses: frozenset[tuple[str, str]] = frozenset()
 
 
 def kernel_of(prediction: Prediction, label: str | None = None) -> Kernel | None:
     """A predicted kernel; None for one without operations, which has no intensity."""
     if not prediction.work:
         return None
-    sizes = ", ".join(f"{n}={v}" for n, v in prediction.parameters)
+    sizes = sizes_text(prediction.parameters)
     text = label if label is not None else prediction.kernel + (f" {sizes}" if sizes else "")
     found = ((level.name, level.intensity(prediction.work)) for level in prediction.levels)
     fraction = prediction.peak_fraction
@@ -80,6 +81,7 @@ def kernel_of(prediction: Prediction, label: str | None = None) -> Kernel | None
         tuple((name, float(intensity)) for name, intensity in found if intensity is not None),
         ceiling=float(prediction.peak_per_s or 0) if is_mixed else None,
         bound=prediction.bound,
+        uses=frozenset((part.type, part.cls) for part in prediction.parts),
     )
 
 
@@ -88,9 +90,9 @@ def labels_of(predictions: Sequence[Prediction]) -> list[str]:
     found = []
     for p in predictions:
         same = [dict(o.parameters) for o in predictions if o.kernel == p.kernel]
-        differing = [f"{n}={v}" for n, v in p.parameters if any(o.get(n) != v for o in same)]
+        differing = [sizes_text([(n, v)]) for n, v in p.parameters if any(o.get(n) != v for o in same)]
         names = {o.kernel for o in predictions}
-        sizes = differing or ([f"{n}={v}" for n, v in p.parameters] if len(same) == len(predictions) else [])
+        sizes = differing or ([sizes_text(p.parameters)] if p.parameters and len(same) == len(predictions) else [])
         label = " ".join([p.kernel, *([", ".join(sizes)] if sizes else [])])
         found.append(", ".join(differing) if differing and len(names) == 1 else label)
     return found
@@ -107,7 +109,7 @@ def common_sizes(predictions: Sequence[Prediction]) -> str:
     if len(predictions) < 2:
         return ""
     shared = set.intersection(*(set(p.parameters) for p in predictions))
-    sizes = [f"{n}={v}" for n, v in predictions[0].parameters if (n, v) in shared]
+    sizes = [sizes_text([(n, v)]) for n, v in predictions[0].parameters if (n, v) in shared]
     names = {p.kernel for p in predictions}
     return ", ".join([*names, *sizes] if len(names) == 1 else sizes)
 
@@ -140,6 +142,19 @@ def level_roofs(
     roofs = tuple(replace(r, ridge=r.rate_per_s / fastest) for r in plain.roofs)
     operation = "OP" if any(" OP/s" in r.label for r in roofs) else "FLOP"
     return LevelRoofs(machine.name, machine.title, tuple(slopes), roofs, operation)
+
+
+def levels_with(roofs: LevelRoofs, which: Ceilings, kernels: Sequence[Kernel]) -> LevelRoofs:
+    """As `content.with_ceilings`, level by level."""
+    if which == "all":
+        return roofs
+    used = frozenset().union(*(k.uses for k in kernels))
+    slopes = [
+        replace(s, ceilings=() if which == "none" else tuple(told_apart(Slope("", s.bytes_per_s, False), s.ceilings)))
+        for s in roofs.slopes
+    ]
+    shown = [r for r in roofs.roofs if not r.is_ceiling or (which == "few" and (r.of is None or r.of in used))]
+    return replace(roofs, slopes=tuple(slopes), roofs=tuple(shown))
 
 
 def with_mixes(roofs: LevelRoofs, kernels: Sequence[Kernel]) -> LevelRoofs:

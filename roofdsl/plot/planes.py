@@ -8,150 +8,136 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import ceil, cos, degrees, floor, log10, sin
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any, Literal
 
 from roofdsl.machine.quantities import show_number, show_time
-from roofdsl.plot.board import (
-    DPI,
-    INK,
-    NORMAL,
-    OKABE_ITO,
-    PAPER,
-    SIZE_IN,
-    SMALL,
-    Board,
-    check_format,
-    prefixed,
-    save_figure,
-)
-from roofdsl.plot.content import Window
-from roofdsl.plot.hierarchy import name_points
+from roofdsl.plot.board import Board, check_format, plane, roomy, save_figure
 from roofdsl.plot.labels import Box as Rectangle
-from roofdsl.plot.planes_content import (
-    Plane,
-    Series,
-    Spot,
-    boxes_of,
-    complexity_window,
-    peak_name,
-    time_window,
-)
+from roofdsl.plot.look import SIGNS, USUAL, Look, named, outside, style_of, styled
+from roofdsl.plot.names import name_line, name_points
+from roofdsl.plot.planes_content import Plane, Series, Spot, boxes_of, complexity_window, peak_name, time_window
+from roofdsl.plot.ticks import log_ticks, power, prefixed, set_ticks
 
 Kind = Literal["complexity", "time", "complexity-time"]
 SHAPES = {"predicted": "o", "measured": "s", "cited": "D"}
-GREY, FAINT = "#666666", "#9A9A9A"
-_PLAIN = (0.115, 0.115, 0.85, 0.795)
-_FOUR = (0.115, 0.115, 0.775, 0.735)  # with axes on the right and above
+KIND_SHAPES = ("s", "D")
 
 
-def save_plane(path: Path, kind: Kind, plane: Plane, series: Sequence[Series], title: str | None = None) -> None:
+def save_plane(
+    path: Path, kind: Kind, plane: Plane, series: Sequence[Series], title: str | None = None, *, look: Look = USUAL
+) -> None:
     """Draws the figure into `path`, whose ending (svg, png or pdf) is the format. The same input gives the same file.
 
     Raises CommandError for another ending, where nothing is to be drawn, and where the file cannot be written.
     """
     ending = check_format(path)
-    save_figure(path, ending, lambda: draw_plane(kind, plane, series, title))
+    save_figure(path, ending, lambda: draw_plane(kind, plane, series, title, look=look))
 
 
-def draw_plane(kind: Kind, plane: Plane, series: Sequence[Series], title: str | None = None) -> Any:
+@styled
+def draw_plane(
+    kind: Kind, plane: Plane, series: Sequence[Series], title: str | None = None, *, look: Look = USUAL
+) -> Any:
     """The matplotlib Figure, not bound to any display."""
-    board = _board(kind, plane, series, title if title is not None else plane.title)
-    colors = _colors(series)
+    heading = title if title is not None else plane.title
+    return roomy(lambda key: _drawn(kind, plane, series, heading, look=look, key=key))
+
+
+def _drawn(kind: Kind, plane: Plane, series: Sequence[Series], title: str, *, look: Look, key: bool) -> Board:
+    shown = [s for s in series if any(p.work or p.bytes for p in s.spots)]
+    names = list(dict.fromkeys(s.beside or s.name for s in shown))
+    meant = [] if kind == "complexity" else [MODEL[kind], "run time"]
+    board = _board(kind, plane, series, title, look=look, key=[*names, *meant] if key else None)
+    colors = _colors(series, look)
     places = [(s, [_places(board, kind, plane, spot) for spot in s.spots]) for s in series]
-    board.points += [board.pixel(*p) for _, found in places for pair in found for p in pair if p is not None]
-    _legend(board, kind, series, colors)
+    every = [p for _, found in places for pair in found for p in pair if p is not None]
+    board.points += [board.pixel(*p) for p in every if board.shows(*p)]
+    outside(sum(not board.shows(*p) for p in every))
+    board.crowded = len(names) > MOST_LISTED
+    board.legend(_legend(board, kind, series, colors))
     _boxes(board, kind, plane, series)
-    _diagonals(board, kind, plane)
+    _diagonals(board, kind, plane, [s for one in series for s in one.spots])
     _regions(board, kind, plane, series)
     if kind != "complexity":
         _equal_times(board, kind, plane)
-    anchors, texts, tints = [], [], []
     for (s, found), color in zip(places, colors, strict=True):
-        _track(board, kind, s, found, color)
+        _track(board, kind, s, found, (color, _signs(series)[s.beside or s.name]))
+    _name_spots(board, kind, places, colors)
+    return board
+
+
+MODEL = {"time": "W / P and Q / bandwidth", "complexity-time": "complexity: W, Q"}
+"""What closed symbols are."""
+
+MOST_LISTED = 8
+"""Series that a legend inside the axes has room for."""
+
+
+def _name_spots(
+    board: Board, kind: Kind, places: Sequence[tuple[Series, list[tuple[Place, Place]]]], colors: Sequence[str]
+) -> None:
+    """Names at the spots; in a long series, and where a key lists the series, as many as there is room for."""
+    anchors, texts, tints, may_go = [], [], [], []
+    for (s, found), color in zip(places, colors, strict=True):
         named_open = kind == "time" and not _crowd(board, [o for _, o in found if o is not None])
-        for spot, (closed, opened) in zip(s.spots, found, strict=True):
+        for k, (spot, (closed, opened)) in enumerate(zip(s.spots, found, strict=True)):
             at = opened if named_open else closed
-            if at is not None and spot.label:
-                anchors.append(board.pixel(*at))
-                texts.append(spot.label)
-                tints.append(color)
-    name_points(board, anchors, texts, tints)
-    return board.figure
+            if at is None or not spot.label or not board.shows(*at) or (board.key and len(s.spots) == 1):
+                continue
+            anchors.append(board.pixel(*at))
+            texts.append(spot.label)
+            tints.append(color)
+            may_go.append(board.key or (len(s.spots) > 6 and 0 < k < len(s.spots) - 1))
+    name_points(board, anchors, texts, tints, optional=may_go)
 
 
 # ---- the plane ----
 
 
-def _board(kind: Kind, plane: Plane, series: Sequence[Series], title: str) -> Board:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=SIZE_IN, dpi=DPI, facecolor=PAPER)
-    rectangle = _FOUR if kind == "complexity-time" else _PLAIN
-    rectangle = (*rectangle[:3], rectangle[3] - 0.035 * title.count("\n"))
-    axes = figure.add_axes(rectangle)
-    window = time_window(plane, series) if kind == "time" else complexity_window(plane, series, kind != "complexity")
+def _board(
+    kind: Kind, shown: Plane, series: Sequence[Series], title: str, *, look: Look, key: Sequence[str] | None
+) -> Board:
     if kind == "time":
-        labels = (f"Bandwidth time at {plane.slope.label}", f"Compute time at {plane.peak.label}")
-        _scale(axes, window, (show_time, show_time), labels)
-    else:
-        labels = (f"Bytes Q, {plane.level}", f"Work W ({plane.operation})")
-        _scale(axes, window, (lambda v: f"{prefixed(v)}B", prefixed), labels)
-        axes.grid(True, which="major", color="#EEEEEE", linewidth=0.6)
-    axes.set_axisbelow(True)
+        labels = (f"Bandwidth time at {shown.slope.label}", f"Compute time at {shown.peak.label}")
+        return plane(look, time_window(shown, series), title, labels, (show_time, show_time), key=key)
+    window = complexity_window(shown, series, kind != "complexity")
+    labels = (f"Bytes Q, {shown.level}", f"Work W ({shown.operation})")
+    more = {"right_in": 0.95, "top_in": 0.45} if kind == "complexity-time" else {}
+    board = plane(look, window, title, labels, (lambda v: f"{prefixed(v)}B", prefixed), key=key, **more)
     if kind == "complexity-time":
-        _second_axes(axes, window, plane, title)
-    else:
-        axes.set_title(title, fontsize=NORMAL + 2, loc="left", color=INK)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    return Board(figure, axes, window, rectangle)
+        _second_axes(board, shown)
+    return board
 
 
-def _scale(axes: Any, window: Window, write: tuple[Any, Any], labels: tuple[str, str]) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(window.x)
-    axes.set_ylim(window.y)
-    for axis, limits, text, label in zip((axes.xaxis, axes.yaxis), (window.x, window.y), write, labels, strict=True):
-        _ticks(axis, limits, text)
-        axis.set_label_text(label, fontsize=NORMAL + 1)
-    axes.tick_params(labelsize=NORMAL)
-
-
-def _ticks(axis: Any, limits: tuple[float, float], write: Any) -> None:
-    """At powers of ten; where there are fewer than three, at 2 and 5 too."""
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
-
-    low, high = limits
-    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
-    ticks = [10.0**e for e in decades if low <= 10.0**e <= high]
-    if len(ticks) < 3:
-        ticks = [d * 10.0**e for e in decades for d in (1, 2, 5) if low <= d * 10.0**e <= high]
-    axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FixedFormatter([write(t) for t in ticks]))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _second_axes(axes: Any, window: Window, plane: Plane, title: str) -> None:
+def _second_axes(board: Board, shown: Plane) -> None:
     """Times above and on the right: bytes over the bandwidth, work over the peak."""
+    axes, look = board.axes, board.look
     right, above = axes.twinx(), axes.twiny()
-    times = [tuple(v / plane.peak.rate_per_s for v in window.y), tuple(v / plane.bytes_per_s for v in window.x)]
-    for second, axis, limits, set_limits, scale in (
-        (right, right.yaxis, times[0], right.set_ylim, right.set_yscale),
-        (above, above.xaxis, times[1], above.set_xlim, above.set_xscale),
-    ):
-        scale("log")
-        set_limits(limits)
-        _ticks(axis, (limits[0], limits[1]), show_time)
-        second.tick_params(labelsize=SMALL, colors=GREY)
+    (x0, x1), (y0, y1) = board.window.x, board.window.y
+    compute = (y0 / shown.peak.rate_per_s, y1 / shown.peak.rate_per_s)
+    bandwidth = (x0 / shown.bytes_per_s, x1 / shown.bytes_per_s)
+    right.set_yscale("log")
+    right.set_ylim(compute)
+    above.set_xscale("log")
+    above.set_xlim(bandwidth)
+    set_ticks(right.yaxis, log_ticks(*compute, most=9), show_time)
+    widest = max(board.size(show_time(t), look.small)[0] for t in log_ticks(*bandwidth, most=60)) + 14
+    most = max(2, int((board.frame.x1 - board.frame.x0) / widest))
+    set_ticks(above.xaxis, log_ticks(*bandwidth, most=most), show_time)
+    for second, visible in ((right, "right"), (above, "top")):
+        look.dress(second)
+        for side, spine in second.spines.items():
+            spine.set_visible(side in (visible, "left", "bottom"))
+        second.tick_params(which="both", labelsize=look.small, labelcolor=look.grey("#666666"))
         second.set_zorder(0)
-    right.set_ylabel(f"Compute time at {plane.peak.label}", fontsize=NORMAL, color=GREY)
-    above.set_xlabel(f"Bandwidth time at {plane.slope.label}", fontsize=NORMAL, color=GREY, labelpad=5)
+        second.patch.set_visible(False)
+    grey = look.grey("#666666")
+    right.set_ylabel(f"Compute time at {shown.peak.label}", fontsize=look.small, color=grey)
+    above.set_xlabel(f"Bandwidth time at {shown.slope.label}", fontsize=look.small, color=grey, labelpad=5)
     axes.set_zorder(1)
     axes.patch.set_visible(False)
-    axes.set_title(title, fontsize=NORMAL + 2, loc="left", color=INK, pad=34)
 
 
 def _corner(board: Board, kind: Kind, plane: Plane, seconds: float) -> tuple[float, float]:
@@ -164,21 +150,24 @@ def _corner(board: Board, kind: Kind, plane: Plane, seconds: float) -> tuple[flo
 def _boxes(board: Board, kind: Kind, plane: Plane, series: Sequence[Series]) -> None:
     """The overhead boxes, each named below or above its upper edge."""
     left, bottom = board.window.x[0], board.window.y[0]
+    grey, small = board.look.grey("#666666"), board.look.small
     boxes = boxes_of(series)
     for box in boxes:
         x, y = _corner(board, kind, plane, box.launch_s)
-        board.axes.fill_between([left, x], [bottom, bottom], [y, y], color="#999999", alpha=0.10, linewidth=0, zorder=1)
-        style = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (2, 2)), "zorder": 2}
+        board.axes.fill_between([left, x], [bottom, bottom], [y, y], color="#999999", alpha=0.12, linewidth=0, zorder=1)
+        style = {"color": grey, "linewidth": 1.0, "linestyle": (0, (2, 2)), "zorder": 2}
         board.line((left, x), (y, y), **style)
         board.line((x, x), (bottom, y), **style)
     tops = [board.pixel(left, _corner(board, kind, plane, box.launch_s)[1])[1] for box in boxes]
     for box, top in zip(boxes, tops, strict=True):
-        width, height = board.size(box.label, SMALL)
+        text = named(box.label)
+        width, height = board.size(text, small)
         x0 = board.frame.x0 + 5
         room = [Rectangle(x0, top + lift, x0 + width, top + lift + height) for lift in (-height - 2, 3)]
         spot = min(room, key=lambda r: _crowded(board, r, [t for t in tops if t != top]))
-        board.text(spot.x0, spot.y0 + 1, box.label, SMALL, color=GREY, ha="left", va="bottom")
-        board.taken.append(spot)
+        if spot.within(board.frame):
+            board.text(spot.x0, spot.y0 + 1, text, small, color=grey, ha="left", va="bottom")
+            board.taken.append(spot)
 
 
 def _crowded(board: Board, spot: Rectangle, lines: Sequence[float]) -> float:
@@ -193,43 +182,65 @@ def _regions(board: Board, kind: Kind, plane: Plane, series: Sequence[Series]) -
         Rectangle(board.frame.x0, board.frame.y0, *board.pixel(*_corner(board, kind, plane, box.launch_s)))
         for box in boxes_of(series)
     ]
+    small = board.look.small
     for text, right in (("compute-bound", False), ("bandwidth-bound", True)):
-        width, height = board.size(text, SMALL)
+        width, height = board.size(text, small)
         px = board.frame.x1 - width - 6 if right else board.frame.x0 + 6
         for step in range(40):
             py = board.frame.y0 + 6 + 5 * step if right else board.frame.y1 - height - 4 - 5 * step
             spot = Rectangle(px, py, px + width, py + height)
-            if not board.hides_point([spot]) and not any(spot.overlap(t) for t in [*board.taken, *inside]):
-                board.text(spot.x0, spot.y0, text, SMALL, color=GREY, ha="left", va="bottom", style="italic")
+            if board.free([spot]) and not any(spot.overlap(t) for t in inside):
+                grey = board.look.grey("#666666")
+                board.text(spot.x0, spot.y0, text, small, color=grey, ha="left", va="bottom", style="italic")
                 board.taken.append(spot)
                 break
 
 
-def _diagonals(board: Board, kind: Kind, plane: Plane) -> None:
+def _diagonals(board: Board, kind: Kind, plane: Plane, spots: Sequence[Spot]) -> None:
     """The machine balance, those of lower roofs, and in bytes and operations the lines of equal intensity."""
     per_second = plane.bytes_per_s / plane.peak.rate_per_s if kind == "time" else 1.0
-    lines = [
-        (plane.balance, f"balance {show_number(plane.balance)}, {peak_name(plane.peak, plane.operation)}", 1.8, "-")
-    ]
+    look = board.look
+    lines: list[tuple[float, str, dict[str, Any]]] = [
+        (
+            plane.balance, f"balance {show_number(plane.balance)}, {peak_name(plane.peak, plane.operation)}",
+            {"color": look.ink, "linewidth": 1.8, "linestyle": "-"},
+        )
+    ]  # fmt: skip
     for roof in plane.others:
         balance = roof.rate_per_s / plane.bytes_per_s
         text = f"{show_number(balance)}, {peak_name(roof, plane.operation)}"
-        lines.append((balance, text, 1.0, "--"))
+        lines.append((balance, text, {"color": look.ink, "linewidth": 1.0, "linestyle": "--"}))
     if kind == "complexity":
-        (x0, x1), (y0, y1) = board.window.x, board.window.y
-        for e in range(floor(log10(y0 / x1)), ceil(log10(y1 / x0)) + 1):
-            near = any(abs(log10(10.0**e / balance)) < 0.12 for balance, *_ in lines[: 1 + len(plane.others)])
-            if not near:
-                lines.append((10.0**e, f"I = {show_number(10.0**e)}", 0.8, ":"))
-    for intensity, text, width, style in lines:
-        color = INK if style != ":" else FAINT
+        equal = equal_intensities(spots, [line[0] for line in lines])
+        faint = {"color": look.grey("#9A9A9A"), "linewidth": 0.8, "linestyle": ":"}
+        lines += [(i, f"I = {intensity_text(i)}", faint) for i in equal]
+    for intensity, text, style in lines:
         ends = _diagonal(board, intensity * per_second)
         if ends is None:
             continue
         (xa, ya), (xb, yb) = ends
-        draw = board.axes.plot if style == ":" else board.line  # names may cross the many faint ones
-        draw((xa, xb), (ya, yb), color=color, linewidth=width, linestyle=style, zorder=2.2)
-        _name_diagonal(board, ends, text, color if style != ":" else GREY, style == ":")
+        is_faint = style["linestyle"] == ":"  # names may cross the many faint ones
+        (board.axes.plot if is_faint else board.line)((xa, xb), (ya, yb), zorder=2.2, **style)
+        color = look.grey("#666666") if is_faint else look.ink
+        name_line(
+            board, board.pixel(*ends[0]), board.pixel(*ends[1]), text, color, prefer=1.0 if is_faint else 0.8,
+            must=not is_faint,
+        )  # fmt: skip
+
+
+def equal_intensities(spots: Sequence[Spot], balances: Sequence[float]) -> list[float]:
+    """Powers of ten at which lines of equal intensity help to read the spots: those between them and around the
+    balances, at most one a decade and about ten in all, none on a balance."""
+    known = [s.work / s.bytes for s in spots if s.work and s.bytes]
+    low, high = floor(log10(min([*known, *balances]))), ceil(log10(max([*known, *balances])))
+    step = max(1, -(-(high - low + 1) // 10))
+    found = [10.0**e for e in range(low, high + 1) if e % step == 0]
+    return [i for i in found if not any(abs(log10(i / balance)) < 0.12 for balance in balances)]
+
+
+def intensity_text(intensity: float) -> str:
+    """`0.01`, `10⁻⁶`."""
+    return show_number(intensity) if 0.999e-3 < intensity < 1.001e4 else power(intensity)
 
 
 def _diagonal(board: Board, slope: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
@@ -239,57 +250,28 @@ def _diagonal(board: Board, slope: float) -> tuple[tuple[float, float], tuple[fl
     return ((low, low * slope), (high, high * slope)) if high > low * 1.05 else None
 
 
-def _name_diagonal(
-    board: Board, ends: tuple[tuple[float, float], tuple[float, float]], text: str, color: str, at_end: bool
-) -> None:
-    """Along the line above it, near its upper end, where no symbol and no other name is."""
-    (ax, ay), (bx, _) = (board.pixel(*p) for p in ends)
-    along = (cos(board.angle), sin(board.angle))
-    width, _ = board.size(text, SMALL)
-    length = (bx - ax) / along[0]
-    if length < width + 24:
-        return
-    spots = []
-    for i in range(25):
-        at = length - width / 2 - 8 - (length - width - 16) * i / 24
-        px, py = ax + at * along[0] - 4 * along[1], ay + at * along[1] + 4 * along[0]
-        steps = [(px + along[0] * width * j / 10, py + along[1] * width * j / 10) for j in range(-5, 6)]
-        boxes = [Rectangle(x - 8, y - 3, x + 8, y + 13) for x, y in steps]
-        covered = sum(b.overlap(t) for b in boxes for t in board.taken)
-        outside = sum(not b.within(board.frame) for b in boxes)
-        spots.append(((outside, board.hides_point(boxes), covered, i if at_end else abs(i - 5)), px, py, boxes))
-    cost, px, py, boxes = min(spots, key=lambda s: s[0])
-    if at_end and any(cost[:3]):  # of the many lines of equal intensity some may go without a name
-        return
-    board.text(
-        px, py, text, SMALL, color=color, rotation=degrees(board.angle), rotation_mode="anchor", ha="center",
-        va="baseline",
-    )  # fmt: skip
-    board.taken += boxes
-
-
 def _equal_times(board: Board, kind: Kind, plane: Plane) -> None:
     """Lines of equal run time, max(compute, bandwidth), at powers of ten, named on the left."""
     (x0, x1), (y0, y1) = board.window.x, board.window.y
     one = _corner(board, kind, plane, 1.0)
+    grey, small = board.look.grey("#666666"), board.look.small
     first, last = log10(min(x0 / one[0], y0 / one[1])), log10(max(x1 / one[0], y1 / one[1]))
     for e in range(floor(first), ceil(last) + 1):
         x, y = one[0] * 10.0**e, one[1] * 10.0**e
-        style: dict[str, Any] = {"color": FAINT, "linewidth": 0.8, "linestyle": ":", "zorder": 2}
+        style: dict[str, Any] = {"color": board.look.grey("#9A9A9A"), "linewidth": 0.8, "linestyle": ":", "zorder": 2}
         if y0 < y < y1:
             board.axes.plot((x0, max(x0, min(x, x1))), (y, y), **style)
         if x0 < x < x1:
             board.axes.plot((x, x), (y0, max(y0, min(y, y1))), **style)
         text = f"T = {show_time(10.0**e)}"
-        width, height = board.size(text, SMALL)
+        width, height = board.size(text, small)
         if y0 < y < y1 and x > x0:
             px, py = board.frame.x1 - width - 6, board.pixel(x0, y)[1] + 2
             px = min(px, board.pixel(min(x, x1), y)[0] - width - 4)
             if px > board.frame.x0 + 2:
                 spot = Rectangle(px, py, px + width, py + height)
-                free = not board.hides_point([spot]) and not any(spot.overlap(t) for t in board.taken)
-                if free and spot.within(board.frame):
-                    board.text(spot.x0, spot.y0, text, SMALL, color=GREY, ha="left", va="bottom")
+                if board.free([spot]):
+                    board.text(spot.x0, spot.y0, text, small, color=grey, ha="left", va="bottom")
                     board.taken.append(spot)
 
 
@@ -324,8 +306,11 @@ def _inside(board: Board, x: float, y: float) -> tuple[float, float]:
     return max(x, board.window.x[0]), max(y, board.window.y[0])
 
 
-def _track(board: Board, kind: Kind, series: Series, found: Sequence[tuple[Place, Place]], color: str) -> None:
+def _track(
+    board: Board, kind: Kind, series: Series, found: Sequence[tuple[Place, Place]], style: tuple[str, str]
+) -> None:
     """Symbols, the line from closed to open, and arrows along the series: solid by complexity, dashed by time."""
+    color, sign = style
     opened = [o for _, o in found if o is not None]
     closed = [c for c, _ in found if c is not None]
     main = opened if kind == "time" else closed
@@ -342,58 +327,72 @@ def _track(board: Board, kind: Kind, series: Series, found: Sequence[tuple[Place
                 (at[0], time[0]), (at[1], time[1]), color=color, linewidth=0.9, linestyle=(0, (1, 1.5)), zorder=3
             )
         if at is not None and not (beside and kind != "complexity"):
-            _symbol(board, _shape(series, spot), at, color, closed=True)
+            _symbol(board, _shape(series, spot, sign), at, color, closed=True)
         if time is not None:
-            _symbol(board, _shape(series, spot), time, color, closed=False)
+            _symbol(board, _shape(series, spot, sign), time, color, closed=False)
 
 
-def _shape(series: Series, spot: Spot) -> str:
-    """By whose it is; a triangle on the edge where there is no work (pointing right) or nothing moves (up)."""
-    return SHAPES[series.origin] if spot.work and spot.bytes else (">" if spot.bytes else "^")
+def _shape(series: Series, spot: Spot, sign: str) -> str:
+    """The series' own where it is predicted, else by whose it is; a triangle on the edge where there is no work
+    (pointing right) or nothing moves (up)."""
+    if not (spot.work and spot.bytes):
+        return ">" if spot.bytes else "^"
+    return sign if series.origin == "predicted" else SHAPES[series.origin]
 
 
 def _symbol(board: Board, shape: str, at: tuple[float, float], color: str, *, closed: bool) -> None:
     """Open symbols are rings, wide enough to show a closed one inside."""
+    if not board.shows(*at):
+        return
     board.axes.plot(
         [at[0]], [at[1]], shape, color=color if closed else "none", markeredgecolor=color,
         markersize=5.5 if closed else 9.5, markeredgewidth=1.5, zorder=5, clip_on=False,
     )  # fmt: skip
 
 
-def _colors(series: Sequence[Series]) -> list[str]:
+def _colors(series: Sequence[Series], look: Look) -> list[str]:
     """One for each series; measurements have the colour of what they are measurements of."""
     names = list(dict.fromkeys(s.beside or s.name for s in series))
-    return [OKABE_ITO[names.index(s.beside or s.name) % len(OKABE_ITO)] for s in series]
+    return [look.color(names.index(s.beside or s.name)) for s in series]
 
 
-def _legend(board: Board, kind: Kind, series: Sequence[Series], colors: Sequence[str]) -> None:
+def _signs(series: Sequence[Series]) -> dict[str, str]:
+    """The symbol of each series where it is predicted: none of those that say that something is measured or cited."""
+    styles = style_of([s.beside or s.name for s in series])
+    free = [sign for sign in SIGNS if sign not in KIND_SHAPES]
+    return {name: free[number % len(free)] for name, (number, _) in styles.items()}
+
+
+def _legend(board: Board, kind: Kind, series: Sequence[Series], colors: Sequence[str]) -> list[Any]:
     """Series by colour where there are several, what closed and open mean, whose the shapes are."""
     from matplotlib.lines import Line2D
 
+    grey, paper, signs = board.look.grey("#666666"), board.look.paper, _signs(series)
     handles = []
     shown = [(s, c) for s, c in zip(series, colors, strict=True) if any(p.work or p.bytes for p in s.spots)]
     if len({s.beside or s.name for s, _ in shown}) > 1:
-        seen: dict[str, str] = {}
+        seen: dict[str, tuple[str, str]] = {}
         for s, color in shown:
-            seen.setdefault(s.beside or s.name, color)
-        handles += [Line2D([], [], color=color, linewidth=2, label=name) for name, color in seen.items()]
+            sign = signs[s.beside or s.name] if s.origin == "predicted" or s.beside else SHAPES[s.origin]
+            seen.setdefault(s.beside or s.name, (color, sign))
+        handles += [
+            Line2D([], [], color=color, linewidth=1.5, marker=sign, markersize=5.5, label=named(name, 40))
+            for name, (color, sign) in seen.items()
+        ]
 
     def symbol(face: str, shape: str, label: str) -> Any:
-        size = 5.5 if face != PAPER else 8.5
+        size = 5.5 if face != paper else 8.5
         return Line2D(
-            [], [], linestyle="", marker=shape, color=face, markeredgecolor=GREY, markersize=size, label=label
-        )
+            [], [], linestyle="", marker=shape, color=face, markeredgecolor=grey, markersize=size,
+            label=named(label, 72),
+        )  # fmt: skip
 
     if kind != "complexity":
-        model = "W / P and Q / bandwidth" if kind == "time" else "complexity: W, Q"
-        handles += [symbol(GREY, "o", model), symbol(PAPER, "o", "run time")]
+        model = MODEL[kind]
+        handles += [symbol(grey, "o", model), symbol(paper, "o", "run time")]
     origins = list(dict.fromkeys(s.origin for s, _ in shown))
     if len(origins) > 1 or "cited" in origins:
         for origin in origins:
             sources = dict.fromkeys(s.source for s, _ in shown if s.origin == origin and s.source)
-            handles.append(symbol(GREY, SHAPES[origin], "; ".join([origin, *sources])))
-    if not handles:
-        return
-    board.axes.legend(handles=handles, loc="lower right", fontsize=SMALL, edgecolor="none", framealpha=0.85)
-    width = max(board.size(str(h.get_label()), SMALL)[0] for h in handles) + 45
-    board.taken.append(Rectangle(board.frame.x1 - width, 0, board.frame.x1, board.frame.y0 + 20 * len(handles) + 14))
+            handles.append(symbol(grey, SHAPES[origin], "; ".join([origin, *sources])))
+    return handles

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
-from roofdsl.plot.board import DPI, INK, NORMAL, OKABE_ITO, PAPER, SMALL, check_format, darker, save_figure
-from roofdsl.plot.labels import folded
+from roofdsl.plot.board import check_format, save_figure
+from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, named, no_y_limits, styled, text_width
+from roofdsl.plot.ticks import even_ticks, set_ticks
 
 OTHERS = "others"
 WIDTH_IN = 8.0
@@ -68,7 +68,7 @@ def _in(kept: Sequence[str], parts: Sequence[tuple[str, float]]) -> tuple[tuple[
     return (*own, (OTHERS, rest)) if rest else tuple(own)
 
 
-def save_runtime(path: Path, bars: Sequence[Bar], title: str) -> None:
+def save_runtime(path: Path, bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> None:
     """Draws the figure into `path`, whose ending (svg, png or pdf) is the format. The same input gives the same file.
 
     Raises CommandError for another ending, without a bar, and where the file cannot be written.
@@ -76,65 +76,94 @@ def save_runtime(path: Path, bars: Sequence[Bar], title: str) -> None:
     kind = check_format(path)
     if not any(bar.total_s for bar in bars):
         raise CommandError("there is no run time to draw", "give FILEs and a machine")
-    save_figure(path, kind, lambda: draw_runtime(bars, title))
+    save_figure(path, kind, lambda: draw_runtime(bars, title, look=look))
 
 
-def draw_runtime(bars: Sequence[Bar], title: str) -> Any:
-    """The matplotlib Figure: a row for each bar, a dashed mark at the launches' overhead, a line for measured times."""
-    from matplotlib.figure import Figure
-
+@styled
+def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
+    """The matplotlib Figure: one bar under the other, each with its time, kernels by colour where a bar has several."""
+    no_y_limits(look, "bars")
     shown, names = gathered(bars)
-    handles = _handles(shown, names)
-    below = 0.6 + 0.21 * ceil(len(handles) / 3)  # inches: ticks, the axis's name, the legend
-    above = 0.22 + 0.2 * (title.count("\n") + 1)
-    labels = [folded(bar.label, LONGEST_LINE) for bar in shown]
-    row = 0.5 if any(bar.measured_parts for bar in shown) or any("\n" in label for label in labels) else 0.36
-    height = below + above + row * len(shown) + 0.1
-    figure = Figure(figsize=(WIDTH_IN, height), dpi=DPI, facecolor=PAPER)
-    left = min(0.42, 0.03 + 0.0098 * max(len(line) for label in labels for line in label.split("\n")))
-    axes = figure.add_axes((left, below / height, RIGHT - left, 1 - (below + above) / height))
-    colors = _colors(names)
+    scale = look.font_scale
+    colors = _colors(names if any(len(bar.parts) > 1 for bar in shown) else [], look)
+    handles = _handles(shown, names, colors, look)
+    width = look.size((WIDTH_IN, 1.0))[0]
+    columns = max(1, int((width - 0.2) / (0.55 * scale + max([0.0, *(look.width_in(h.get_label()) for h in handles)]))))
+    below = (0.6 + 0.21 * -(-len(handles) // columns)) * scale  # inches: ticks, the axis's name, the legend
+    heading = look.heading(title, width - 0.3)
+    above = 0.22 + 0.2 * scale * (heading.count("\n") + 1)
+    longest_line = max(12, int((width * 0.42) * 72 / (0.58 * look.normal)))
+    labels = [fitted(bar.label, min(LONGEST_LINE, longest_line), 3) for bar in shown]
+    lines = max(label.count("\n") for label in labels)
+    row = (0.5 if any(bar.measured_parts for bar in shown) else 0.36) + 0.15 * lines
+    height = look.size_in[1] if look.size_in else below + above + row * scale * len(shown) + 0.1
+    if height - below - above < 0.1 * len(shown):
+        raise CommandError(
+            f"{len(shown)} bars do not fit into {height:g} inches", "take a larger --size, or leave it out"
+        )
+    figure = Look(dark=look.dark, size_in=(width, height)).figure((width, height))
+    left = 0.25 / width + max(text_width(label, look.normal) for label in labels) / 72 / width
+    last = 0.5 * look.width_in("200 us", look.normal) / width
+    axes = figure.add_axes((left, below / height, 1 - 0.02 - last - left, 1 - (below + above) / height))
     longest = max(max(bar.total_s, *(bar.measured_s or (0.0,))) for bar in shown)
-    most = longest * (1.5 if any(bar.measured_s for bar in shown) else 1.22)  # room for what is written at the bars
-    axes.set_xlim(0, most)
+    texts = [_written(bar) for bar in shown]
+    inches = (1 - 0.02 - last - left) * width
+    room = min(0.6, max(look.width_in(t) for t in texts) / inches + 0.03)  # for what is written at the bars
+    low, most = look.limits((0, longest / (1 - room)), "x", logarithmic=False)
+    axes.set_xlim(low, most)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    for y, bar in enumerate(shown):
-        _bar(axes, y, bar, colors, longest)
-    _axis(axes, most)
-    axes.set_yticks(range(len(shown)), labels, fontsize=NORMAL)
+    for y, (bar, text) in enumerate(zip(shown, texts, strict=True)):
+        end = _bar(axes, y, bar, colors, look)
+        if low <= end <= most:
+            axes.text(
+                end + (most - low) * 0.008, y, text, fontsize=look.small, color=look.ink, va="center", zorder=8,
+                clip_on=False,
+            )  # fmt: skip
+    _axis(axes, (low, most), inches, look)
+    axes.set_yticks(range(len(shown)), labels, fontsize=look.normal)
     axes.tick_params(axis="y", length=0)
-    figure.text(0.02, 1 - 0.1 / height, title, fontsize=NORMAL + 2, color=INK, va="top")
+    figure.text(0.1 / width, 1 - 0.1 / height, heading, fontsize=look.large, color=look.ink, va="top")
     if handles:
         legend = figure.legend(
-            handles=handles, loc="lower left", bbox_to_anchor=(0.01, 0.05 / height), frameon=False, fontsize=SMALL,
-            ncols=3, borderaxespad=0,
+            handles=handles, loc="lower left", bbox_to_anchor=(0.01, 0.05 / height), frameon=False,
+            fontsize=look.small, ncols=columns, borderaxespad=0,
         )  # fmt: skip
-        for text in legend.get_texts():
-            text.set_color(darker(colors[text.get_text()]) if text.get_text() in colors else INK)
+        for entry in legend.get_texts():
+            entry.set_color(look.letters(colors[entry.get_text()]) if entry.get_text() in colors else look.ink)
     return figure
 
 
-def _colors(names: Sequence[str]) -> dict[str, str]:
-    return {name: _GREY if name == OTHERS else PALETTE[k % len(PALETTE)] for k, name in enumerate(names)}
+def _written(bar: Bar) -> str:
+    """What stands at a bar."""
+    text = show_time(bar.total_s, 3)
+    return text if bar.measured_s is None else f"{text}, measured {show_time(bar.measured_s[1], 3)}"
 
 
-def _bar(axes: Any, y: int, bar: Bar, colors: dict[str, str], longest: float) -> None:
+def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
+    own = [look.letters(c) for c in OKABE_ITO[:4]] if look.dark else PALETTE[len(OKABE_ITO) :]
+    palette = (*OKABE_ITO, *own)
+    return {name: _GREY if name == OTHERS else palette[k % len(palette)] for k, name in enumerate(names)}
+
+
+def _bar(axes: Any, y: int, bar: Bar, colors: dict[str, str], look: Look) -> float:
+    """Draws one, and gives where it ends."""
     two = bool(bar.measured_parts)
-    end = _stack(axes, bar.parts, colors, (y - 0.17, 0.32) if two else (y, 0.62))
+    end = _stack(axes, bar.parts, colors, (y - 0.17, 0.32) if two else (y, 0.62), look=look)
     if two:
-        end = max(end, _stack(axes, bar.measured_parts, colors, (y + 0.17, 0.32), measured=True))
+        end = max(end, _stack(axes, bar.measured_parts, colors, (y + 0.17, 0.32), look=look, measured=True))
     if bar.launch_s:
-        axes.plot([bar.launch_s] * 2, [y - 0.4, y + 0.4], color=INK, linewidth=1.3, linestyle=(0, (2, 1)), zorder=5)
+        axes.plot(
+            [bar.launch_s] * 2, [y - 0.4, y + 0.4], color=look.ink, linewidth=1.3, linestyle=(0, (2, 1)), zorder=5
+        )
     if bar.measured_s is not None:
         low, median, high = bar.measured_s
         at = y + 0.17 if two else y
-        axes.plot([low, high], [at, at], color=INK, linewidth=1.4, zorder=6)
-        axes.plot([median], [at], "s", color=PAPER, markeredgecolor=INK, markersize=6, markeredgewidth=1.4, zorder=7)
+        axes.plot([low, high], [at, at], color=look.ink, linewidth=1.4, zorder=6)
+        axes.plot(
+            [median], [at], "s", color=look.paper, markeredgecolor=look.ink, markersize=6, markeredgewidth=1.4, zorder=7
+        )
         end = max(end, high)
-    text = show_time(bar.total_s, 3)
-    if bar.measured_s is not None:
-        text += f", measured {show_time(bar.measured_s[1], 3)}"
-    axes.text(max(end, bar.launch_s) + longest * 0.012, y, text, fontsize=SMALL, color=INK, va="center", zorder=8)
+    return max(end, bar.launch_s)
 
 
 def _stack(
@@ -142,6 +171,8 @@ def _stack(
     parts: Sequence[tuple[str, float]],
     colors: dict[str, str],
     place: tuple[float, float],
+    *,
+    look: Look,
     measured: bool = False,
 ) -> float:
     """Draws the parts one after the other at (y, height), measured ones hatched, and gives where they end."""
@@ -149,42 +180,38 @@ def _stack(
     for name, seconds in parts:
         hatch = "////" if measured else None
         axes.barh(
-            place[0], seconds, left=start, height=place[1], color=colors.get(name, _GREY), edgecolor=PAPER,
+            place[0], seconds, left=start, height=place[1], color=colors.get(name, _GREY if colors else OKABE_ITO[0]),
+            edgecolor=look.paper,
             linewidth=0.6, hatch=hatch, zorder=3,
         )  # fmt: skip
         start += seconds
     return start
 
 
-def _axis(axes: Any, most: float) -> None:
-    from matplotlib.ticker import FixedFormatter, FixedLocator
-
-    step = 10 ** floor(log10(most / 3))
-    step *= next(f for f in (1, 2, 5, 10) if most / (f * step) <= 8)
-    ticks = [k * step for k in range(int(most / step) + 1)]
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_major_formatter(FixedFormatter([show_time(t, 3) for t in ticks]))
-    axes.set_xlabel("Run time", fontsize=NORMAL + 1)
-    axes.grid(True, axis="x", color="#E9E9E9", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(axis="x", labelsize=NORMAL)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+def _axis(axes: Any, limits: tuple[float, float], inches: float, look: Look) -> None:
+    most = max(2, min(8, int(inches / (look.width_in("200 us", look.normal) + 0.2))))
+    set_ticks(axes.xaxis, even_ticks(*limits, most), lambda t: show_time(t, 3))
+    axes.set_xlabel("Run time", fontsize=look.normal + look.font_scale)
+    axes.grid(True, axis="x", color=look.grey("#E9E9E9"), linewidth=0.7)
+    axes.tick_params(axis="x", labelsize=look.normal)
+    look.dress(axes)
+    axes.spines["left"].set_visible(False)
 
 
-def _handles(bars: Sequence[Bar], names: Sequence[str]) -> list[Any]:
+def _handles(bars: Sequence[Bar], names: Sequence[str], colors: dict[str, str], look: Look) -> list[Any]:
     """What the legend lists: the kernels where a bar has several, and what the marks are."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     handles: list[Any] = []
     if any(len(bar.parts) > 1 for bar in bars):
-        handles += [Patch(color=color, label=name) for name, color in _colors(names).items()]
+        handles += [Patch(color=colors[name], label=named(name)) for name in names]
     if any(bar.launch_s for bar in bars):
-        handles.append(Line2D([], [], color=INK, linewidth=1.3, linestyle=(0, (2, 1)), label="launches x launch time"))
+        dashes: Any = (0, (2, 1))
+        handles.append(Line2D([], [], color=look.ink, linewidth=1.3, linestyle=dashes, label="launches x launch time"))
     if any(bar.measured_s for bar in bars):
-        square = Line2D([], [], color=INK, label="measured, 10 to 90 %", marker="s", markerfacecolor=PAPER)
+        square = Line2D([], [], color=look.ink, label="measured, 10 to 90 %", marker="s", markerfacecolor=look.paper)
         handles.append(square)
     if any(bar.measured_parts for bar in bars):
-        handles.append(Patch(facecolor=_GREY, edgecolor=PAPER, hatch="////", label="measured, by kernel"))
+        handles.append(Patch(facecolor=_GREY, edgecolor=look.paper, hatch="////", label="measured, by kernel"))
     return handles

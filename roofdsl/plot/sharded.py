@@ -9,23 +9,15 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
-from roofdsl.plot.board import (
-    DPI,
-    INK,
-    NORMAL,
-    OKABE_ITO,
-    PAPER,
-    SIZE_IN,
-    SMALL,
-    check_format,
-    darker,
-    frame,
-    save_figure,
-)
+from roofdsl.plot.board import check_format, finish, frame_of, save_figure
+from roofdsl.plot.look import SIGNS, USUAL, Look, styled
+from roofdsl.plot.ticks import log_ticks, set_ticks
 from roofdsl.predict.sharded import ShardedPrediction
 
 
-def save_sharded(path: Path, found: Sequence[ShardedPrediction], title: str | None = None) -> None:
+def save_sharded(
+    path: Path, found: Sequence[ShardedPrediction], title: str | None = None, *, look: Look = USUAL
+) -> None:
     """Draws the predictions, one for each number of devices, into `path`, whose ending is the format.
 
     Raises CommandError for another ending, for fewer than two numbers of devices, and where it cannot be written.
@@ -33,7 +25,7 @@ def save_sharded(path: Path, found: Sequence[ShardedPrediction], title: str | No
     kind = check_format(path)
     if len({f.network.devices for f in found}) < 2:
         raise CommandError("a line over devices takes two numbers of them or more", "as in --devices 2,4,8,16")
-    save_figure(path, kind, lambda: draw_sharded(found, title))
+    save_figure(path, kind, lambda: draw_sharded(found, title, look=look))
 
 
 def lines_of(found: Sequence[ShardedPrediction]) -> dict[str, list[float]]:
@@ -46,53 +38,66 @@ def lines_of(found: Sequence[ShardedPrediction]) -> dict[str, list[float]]:
     }
 
 
-def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None) -> Any:
+@styled
+def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *, look: Look = USUAL) -> Any:
     """The matplotlib Figure, not bound to any display: a line for each term, between the bounds of the time."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
-
     found = sorted(found, key=lambda f: f.network.devices)
     devices = [f.network.devices for f in found]
-    figure = Figure(figsize=SIZE_IN, dpi=DPI, facecolor=PAPER)
-    axes = figure.add_axes((0.105, 0.115, 0.78, 0.795))
+    lower, upper = [float(f.expected_s) for f in found], [float(f.no_overlap_s) for f in found]
+    names = {name: times for name, times in lines_of(found).items() if any(times)}
+    every = [t for times in names.values() for t in times if t > 0] + lower + upper
+    x = look.limits((devices[0] / 1.06, devices[-1] * 1.06), "x")
+    y = look.limits((min(every) / 1.5, max(every) * 1.9), "y")
+    s, network = found[0].sharding, found[0].network
+    sizes = ", ".join(f"{n} = {v:,}" for n, v in found[0].parameters.items())
+    shown = log_ticks(*y, most=9)
+    frame = frame_of(
+        look, title or f"{s.kernel.name}, {sizes}, on {found[0].device.machine}", [show_time(t, 3) for t in shown],
+        right_in=0.3 + max(look.width_in(name, look.normal) for name in names) / look.font_scale,
+    )  # fmt: skip
+    axes = frame.axes
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    lower, upper = [float(f.expected_s) for f in found], [float(f.no_overlap_s) for f in found]
-    axes.fill_between(devices, lower, upper, color="#ECECEC", linewidth=0, label="between all and no overlap")
-    axes.plot(devices, lower, color=INK, linewidth=5.5, alpha=0.22, solid_capstyle="round", label="all overlapped")
-    names = lines_of(found)
+    axes.set_xlim(x)
+    axes.set_ylim(y)
+    axes.fill_between(
+        devices, lower, upper, color=look.grey("#E4E4E4"), linewidth=0, label="between all and no overlap"
+    )  # fmt: skip
+    axes.plot(devices, lower, color=look.ink, linewidth=5.5, alpha=0.22, solid_capstyle="round", label="all overlapped")
     ends = []
-    for color, (name, times) in zip(OKABE_ITO, names.items(), strict=False):
-        shown = [(p, t) for p, t in zip(devices, times, strict=True) if t > 0]
-        if not shown:
-            continue
-        axes.plot(*zip(*shown, strict=True), "o-", color=color, linewidth=1.8, markersize=5, zorder=3)
-        ends.append((shown[-1][1], name, darker(color)))
-    heights = _apart([t for t, _, _ in ends])
-    for (_, name, color), height in zip(ends, heights, strict=True):
-        axes.annotate(
-            name, (devices[-1], height), xytext=(9, 0), textcoords="offset points", va="center", color=color,
-            fontsize=NORMAL, annotation_clip=False,
+    for k, (name, times) in enumerate(names.items()):
+        line = [(p, t) for p, t in zip(devices, times, strict=True) if t > 0]
+        axes.plot(
+            *zip(*line, strict=True), marker=SIGNS[k % len(SIGNS)], color=look.color(k), linewidth=1.8, markersize=5,
+            zorder=3,
         )  # fmt: skip
-    axes.xaxis.set_major_locator(FixedLocator(devices))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda t, _: show_time(t, 3)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    s, network = found[0].sharding, found[0].network
-    axes.set_xlabel(f"devices that share {s.parameter} ({network.topology.replace('-', ' ')})", fontsize=NORMAL + 1)
-    axes.set_ylabel("time of one device", fontsize=NORMAL + 1)
-    sizes = ", ".join(f"{n} = {v}" for n, v in found[0].parameters.items())
-    named = f"{s.kernel.name}, {sizes}, on {found[0].device.machine}"
-    frame(axes, title or named)
-    axes.legend(frameon=False, fontsize=SMALL, loc="upper right")
-    return figure
+        ends.append((line[-1][1], name, look.letters(look.color(k))))
+    step = (y[1] / y[0]) ** (look.normal * 1.35 / 72 / (frame.rectangle[3] * frame.figure.get_size_inches()[1]))
+    for (_, name, color), height in zip(ends, _apart([t for t, _, _ in ends], step), strict=True):
+        if y[0] <= height <= y[1]:
+            axes.annotate(
+                name, (1, height), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+                va="center", color=color, fontsize=look.normal, annotation_clip=False,
+            )  # fmt: skip
+    inside = [p for p in devices if x[0] <= p <= x[1]]
+    each = max(look.width_in(f"{p:,}", look.normal) for p in devices) + 0.1
+    most = max(2, int(frame.rectangle[2] * frame.figure.get_size_inches()[0] / each))
+    set_ticks(axes.xaxis, inside[:: -(-len(inside) // most)] if inside else [], lambda p: f"{p:,g}", minor=False)
+    set_ticks(axes.yaxis, shown, lambda t: show_time(t, 3))
+    axes.set_xlabel(
+        f"devices that share {s.parameter} ({network.topology.replace('-', ' ')})",
+        fontsize=look.normal + look.font_scale,
+    )
+    axes.set_ylabel("time of one device", fontsize=look.normal + look.font_scale)
+    finish(axes, look)
+    axes.legend(frameon=False, fontsize=look.small, loc="upper right")
+    return frame.figure
 
 
-def _apart(values: Sequence[float]) -> list[float]:
-    """The values moved up where names at them would overlap: a factor of 1.16 at least between neighbours."""
+def _apart(values: Sequence[float], step: float) -> list[float]:
+    """The values moved up where names at them would overlap: a factor of `step` at least between neighbours."""
     order = sorted(range(len(values)), key=lambda k: values[k])
     placed = list(values)
     for before, k in pairwise(order):
-        placed[k] = max(placed[k], placed[before] * 1.16)
+        placed[k] = max(placed[k], placed[before] * step)
     return placed

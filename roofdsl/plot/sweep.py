@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from roofdsl.machine.quantities import show_bandwidth, show_size
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.characterize_gpu import GpuCharacterization
 from roofdsl.measure.sweep import STREAMS
-from roofdsl.plot.board import INK, OKABE_ITO, PAPER, check_format, save_figure
-from roofdsl.plot.labels import stack
+from roofdsl.plot.board import Frame, check_format, finish, frame_of, save_figure
+from roofdsl.plot.labels import stack_up_to
+from roofdsl.plot.look import SIGNS, USUAL, Look, styled
+from roofdsl.plot.ticks import log_ticks, set_ticks
 
 
 @dataclass(frozen=True)
@@ -81,82 +83,82 @@ def gpu_sweep_figure(found: GpuCharacterization) -> SweepFigure:
     return SweepFigure(f"{found.name}, {found.when[:10]}", "Working set", tuple(curves), marks)
 
 
-def save_sweep(path: Path, figure: SweepFigure) -> None:
+def save_sweep(path: Path, figure: SweepFigure, *, look: Look = USUAL) -> None:
     """Draws into `path`, whose ending (svg, png or pdf) is the format.
 
     Raises CommandError for another ending, and where the file cannot be written.
     """
-    save_figure(path, check_format(path), lambda: draw_sweep(figure))
+    save_figure(path, check_format(path), lambda: draw_sweep(figure, look=look))
 
 
-def draw_sweep(figure: SweepFigure) -> Any:
+@styled
+def draw_sweep(figure: SweepFigure, *, look: Look = USUAL) -> Any:
     """The matplotlib Figure, not bound to any display."""
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(8.0, 5.2), dpi=100, facecolor=PAPER)
-    axes = drawn.add_axes((0.115, 0.11, 0.855, 0.80))
     xs = [x for c in figure.curves for x, _ in c.points]
     ys = [y for c in figure.curves for _, y in c.points] + [m.bytes_per_s for m in figure.marks]
-    _axes(axes, figure, (min(xs) / 1.3, max(xs) * 1.3), (min(ys) / 1.5, max(ys) * 2.2))
-    _marks(axes, figure.marks, (min(xs), max(xs) * 1.3), (min(ys) / 1.5, max(ys) * 2.2))
+    x = look.limits((min(xs) / 1.3, max(xs) * 1.3), "x")
+    y = look.limits((min(ys) / 2.6, max(ys) * 2.4), "y")
+    shown = log_ticks(*y, most=9)
+    frame = frame_of(look, figure.title, [show_bandwidth(t) for t in shown], right_in=0.32)
+    axes = frame.axes
+    _axes(frame, figure.x_label, x, y, look)
+    _marks(frame, figure.marks, x, y, look)
     plain = [c for c in figure.curves if not c.thin]
     for k, curve in enumerate(plain):
-        _curve(axes, curve, OKABE_ITO[k % 6], linewidth=1.8, markersize=4.5)
+        _curve(axes, curve, k, look, linewidth=1.8, markersize=4.5)
     for k, curve in enumerate(c for c in figure.curves if c.thin):
-        _curve(axes, curve, OKABE_ITO[k % 6], linewidth=0.9, markersize=0, linestyle=(0, (3, 2)))
-    axes.legend(loc="lower left", frameon=False, fontsize=8.5, ncols=2 if len(plain) < len(figure.curves) else 1)
-    return drawn
+        _curve(axes, curve, k, look, linewidth=0.9, markersize=0, linestyle=(0, (3, 2)))
+    axes.legend(loc="lower left", frameon=False, fontsize=look.small, ncols=2 if len(plain) < len(figure.curves) else 1)
+    return frame.figure
 
 
-def _curve(axes: Any, curve: Curve, color: str, **style: Any) -> None:
+def _curve(axes: Any, curve: Curve, number: int, look: Look, **style: Any) -> None:
     xs, ys = [x for x, _ in curve.points], [y for _, y in curve.points]
-    axes.plot(xs, ys, marker="o", color=color, label=curve.label, zorder=4, **style)
+    axes.plot(
+        xs, ys, marker=SIGNS[number % len(SIGNS)], color=look.color(number), label=curve.label, zorder=4, **style
+    )  # fmt: skip
 
 
-def _axes(axes: Any, figure: SweepFigure, x: tuple[float, float], y: tuple[float, float]) -> None:
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator
-
+def _axes(frame: Frame, x_label: str, x: tuple[float, float], y: tuple[float, float], look: Look) -> None:
+    axes = frame.axes
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(x)
     axes.set_ylim(y)
-    powers = [2.0**k for k in range(0, 60, 2) if x[0] <= 2.0**k <= x[1]]
-    axes.xaxis.set_major_locator(FixedLocator(powers))
-    axes.xaxis.set_major_formatter(FixedFormatter([show_size(round(p)) for p in powers]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    decades = range(floor(log10(y[0])), ceil(log10(y[1])) + 1)
-    ticks = [m * 10.0**d for d in decades for m in (1, 2, 5) if y[0] <= m * 10.0**d <= y[1]]
-    axes.yaxis.set_major_locator(FixedLocator(ticks))
-    axes.yaxis.set_major_formatter(FixedFormatter([show_bandwidth(t) for t in ticks]))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel(figure.x_label, fontsize=10.5)
-    axes.set_ylabel("Bandwidth", fontsize=10.5)
-    axes.set_title(figure.title, fontsize=11.5, loc="left", color=INK)
-    axes.grid(True, which="major", color="#E9E9E9", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=8.5)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    powers = [2.0**k for k in range(0, 60) if x[0] <= 2.0**k <= x[1]]
+    inches = frame.rectangle[2] * frame.figure.get_size_inches()[0]
+    most = max(2, int(inches / (look.width_in("512 KiB", look.normal) + 0.12)))
+    few = powers[:: -(-len(powers) // most)] if powers else []
+    set_ticks(axes.xaxis, few, lambda p: show_size(round(p)), minor=False)
+    set_ticks(axes.yaxis, log_ticks(*y, most=9), show_bandwidth)
+    axes.set_xlabel(x_label, fontsize=look.normal + look.font_scale)
+    axes.set_ylabel("Bandwidth", fontsize=look.normal + look.font_scale)
+    finish(axes, look)
 
 
-def _marks(axes: Any, marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float]) -> None:
+def _marks(frame: Frame, marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float], look: Look) -> None:
     """Each level's bandwidth as a line over the working sets that are in it, its end as a dashed one, named on top."""
     (left, right), (low, high) = x, y
-    start = left
+    axes, start = frame.axes, left
     middles, texts = [], []
     for mark in marks:
         end = mark.capacity_bytes or right
-        axes.plot([start, end], [mark.bytes_per_s] * 2, color=INK, linewidth=3.5, alpha=0.22, zorder=2)
+        axes.plot([start, end], [mark.bytes_per_s] * 2, color=look.ink, linewidth=3.5, alpha=0.22, zorder=2)
         if mark.capacity_bytes is not None:
-            axes.plot([end, end], [low, high], color=INK, linewidth=0.8, alpha=0.55, linestyle=(0, (4, 3)), zorder=1)
-        middles.append((start * end) ** 0.5)
-        texts.append(f"{mark.name}\n{show_bandwidth(mark.bytes_per_s, 3)}")
+            axes.plot(
+                [end, end], [low, high], color=look.ink, linewidth=0.8, alpha=0.55, linestyle=(0, (4, 3)), zorder=1
+            )
+        if left <= (start * end) ** 0.5 <= right:
+            middles.append((max(left, start) * min(right, end)) ** 0.5)
+            texts.append(f"{mark.name}\n{show_bandwidth(mark.bytes_per_s, 3)}")
         start = end
-    per_pixel = log10(right / (left / 1.3)) / 692  # decades to a pixel of the axes' width
-    width = 78 * per_pixel
-    places = stack([log10(m) - width / 2 for m in middles], width)
+    if not texts:
+        return
+    per_inch = log10(right / left) / (frame.rectangle[2] * frame.figure.get_size_inches()[0])
+    width = (max(look.width_in(t) for t in texts) + 0.1) * per_inch
+    places = stack_up_to([log10(m) - width / 2 for m in middles], width, log10(right))
     for place, text in zip(places, texts, strict=True):
         axes.text(
-            10 ** (place + width / 2), high / 1.06, text, fontsize=8.5, color=INK, ha="center", va="top", zorder=5
-        )
+            10 ** (place + width / 2), high / (high / low) ** 0.012, text, fontsize=look.small, color=look.ink,
+            ha="center", va="top", zorder=5,
+        )  # fmt: skip

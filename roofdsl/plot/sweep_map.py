@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_number, show_size
-from roofdsl.plot.board import INK, NORMAL, OKABE_ITO, PAPER, SMALL, check_format, frame, prefixed, save_figure
-from roofdsl.sweep.table import Table
+from roofdsl.plot.board import check_format, finish, frame_of, key_texts, save_figure
+from roofdsl.plot.look import SIGNS, USUAL, Look, fitted, named, styled
+from roofdsl.plot.sweep_thin import thinned
+from roofdsl.plot.ticks import log_ticks, prefixed, set_ticks
+from roofdsl.sweep.table import LongTable, Table
 
-MOST_CURVES, MOST_MAPS = 12, 6
+MOST_CURVES, MOST_MAPS, MOST_INSIDE = 24, 6, 6
 LABELS = {
     "time_s": "Expected time (s)",
     "time_no_overlap_s": "Time without overlap (s)",
@@ -48,14 +51,20 @@ class Map:
     values: tuple[tuple[float, ...], ...]
 
 
+def keys_of(table: Table) -> list[str]:
+    """The columns that say which point it is: machine, cache and parameters."""
+    return [n for n in table.names if n not in RESULTS and (not n.endswith("_bytes") or n == "cache_bytes")]
+
+
 def swept(table: Table) -> list[str]:
-    """The columns that say which point it is and that have several values: machine, cache and parameters."""
-    keys = [n for n in table.names if n not in RESULTS and (not n.endswith("_bytes") or n == "cache_bytes")]
-    return [n for n in keys if len(table) and bool((table.columns[n] != table.columns[n][0]).any())]
+    """Those of them that have several values."""
+    return [n for n in keys_of(table) if len(table) and bool((table.columns[n] != table.columns[n][0]).any())]
 
 
 def sweep_content(table: Table, value: str, over: Sequence[str]) -> Curves | tuple[Map, ...]:
     """What is drawn. Raises CommandError for columns the table lacks, and for more curves or maps than can be read."""
+    import numpy as np
+
     keys = swept(table)
     numeric = [n for n in keys if n != "machine"]
     unknown = next((n for n in over if n not in numeric), None)
@@ -65,21 +74,19 @@ def sweep_content(table: Table, value: str, over: Sequence[str]) -> Curves | tup
     if not numeric:
         raise CommandError("no parameter of the sweep has several values, so that nothing can be drawn over one")
     table.numbers(value)  # says what is wrong with the name
-    axes = list(over) or _axes(table, numeric)
+    axes = list(over) or _axes({n: np.unique(table.columns[n]) for n in numeric})
     others = [n for n in keys if n not in axes]
     if len(axes) == 1:
         return _curves(table, value, axes[0], others)
     return _maps(table, value, (axes[0], axes[1]), others)
 
 
-def _axes(table: Table, numeric: list[str]) -> list[str]:
+def _axes(values: Mapping[str, Any]) -> list[str]:
     """The parameter with most values, or the last two where each has at least three values."""
-    import numpy as np
-
-    counts = {n: len(np.unique(table.columns[n])) for n in numeric}
-    if len(numeric) >= 2 and all(counts[n] >= 3 for n in numeric[-2:]):
+    numeric = list(values)
+    if len(numeric) >= 2 and all(len(values[n]) >= 3 for n in numeric[-2:]):
         return [numeric[-2], numeric[-1]]
-    return [max(numeric, key=lambda n: counts[n])]
+    return [max(numeric, key=lambda n: len(values[n]))] if numeric else []
 
 
 def _curves(table: Table, value: str, x: str, others: Sequence[str]) -> Curves:
@@ -139,134 +146,168 @@ def _label(column: str) -> str:
     return LABELS.get(column, f"{column.removesuffix('_bytes')} traffic (B)" if column.endswith("_bytes") else column)
 
 
-def save_sweep_figure(path: Path, table: Table, value: str, over: Sequence[str], title: str) -> None:
+def save_sweep_figure(
+    path: Path, table: Table, value: str, over: Sequence[str], title: str, *, look: Look = USUAL
+) -> None:
     """Draws into `path`. Raises CommandError as `sweep_content`, and where the file cannot be written."""
     kind = check_format(path)
+    table.require_numbers(value)
+    if isinstance(table, LongTable):
+        table, over = thinned(table, value, keys_of(table), lambda values: over or _axes(values))
     content = sweep_content(table, value, over)
-    save_figure(
-        path, kind, lambda: draw_curves(content, title) if isinstance(content, Curves) else draw_maps(content, title)
-    )
+    if isinstance(content, Curves):
+        save_figure(path, kind, lambda: draw_curves(content, title, look=look))
+    else:
+        save_figure(path, kind, lambda: draw_maps(content, title, look=look))
 
 
-def draw_curves(content: Curves, title: str) -> Any:
+@styled
+def draw_curves(content: Curves, title: str, *, look: Look = USUAL) -> Any:
     """The matplotlib Figure of a family of curves, both axes logarithmic."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 5.2), dpi=100, facecolor=PAPER)
-    axes = figure.add_axes((0.105, 0.11, 0.86, 0.80))
-    styles = ("-", (0, (5, 2)))
-    for k, (name, xs, ys) in enumerate(content.curves):
-        marker = "o" if len(xs) <= 40 else None
+    xs = sorted({x for _, row, _ in content.curves for x in row})
+    ys = [y for _, _, row in content.curves for y in row if y > 0]
+    if not ys:
+        raise CommandError(f"no point of the sweep has a value of `{content.value}` above 0")
+    x = look.limits((xs[0] / (xs[-1] / xs[0] or 1) ** 0.03 / 1.01, xs[-1] * (xs[-1] / xs[0]) ** 0.03 * 1.01), "x")
+    y = look.limits((min(ys) / (max(ys) / min(ys)) ** 0.05 / 1.1, max(ys) * (max(ys) / min(ys)) ** 0.05 * 1.1), "y")
+    shown = log_ticks(*y, most=9)
+    key = [name for name, _, _ in content.curves] if len(content.curves) > MOST_INSIDE else []
+    frame = frame_of(look, title, [prefixed(t) for t in shown], key=key_texts(key))
+    axes = frame.axes
+    for k, (name, row, values) in enumerate(content.curves):
         axes.plot(
-            xs, ys, color=OKABE_ITO[k % 6], linestyle=styles[k // 6 % 2], linewidth=1.7, marker=marker, markersize=4,
-            label=name,
+            row, values, color=look.color(k), linewidth=1.7, marker=SIGNS[k % len(SIGNS)], markersize=4.5,
+            markevery=max(1, len(row) // 16), label=named(name, 40),
         )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    _decade_ticks(axes.yaxis)
-    _integer_ticks(axes.xaxis, content.x, sorted({x for _, xs, _ in content.curves for x in xs}))
-    axes.set_xlabel(_name(content.x), fontsize=NORMAL + 1)
-    axes.set_ylabel(_label(content.value), fontsize=NORMAL + 1)
-    frame(axes, title)
-    if len(content.curves) > 1:
-        axes.legend(frameon=False, fontsize=SMALL)
-    return figure
+    axes.set_xlim(x)
+    axes.set_ylim(y)
+    set_ticks(axes.yaxis, shown, prefixed)
+    inches = frame.rectangle[2] * frame.figure.get_size_inches()[0]
+    _integer_ticks(axes.xaxis, content.x, [v for v in xs if x[0] <= v <= x[1]], x, (look, inches))
+    axes.set_xlabel(_name(content.x), fontsize=look.normal + look.font_scale)
+    axes.set_ylabel(_label(content.value), fontsize=look.normal + look.font_scale)
+    finish(axes, look)
+    if key:
+        axes.legend(
+            frameon=False, fontsize=look.small, loc="upper left", bbox_to_anchor=(1.01, 1.0), labelspacing=0.35,
+            ncols=-(-len(key) // 22),
+        )  # fmt: skip
+    elif len(content.curves) > 1:
+        axes.legend(frameon=False, fontsize=look.small)
+    return frame.figure
 
 
-def _decade_ticks(axis: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+def _integer_ticks(
+    axis: Any, column: str, values: Sequence[float], limits: tuple[float, float], place: tuple[Look, float]
+) -> None:
+    """Ticks at the values themselves, where they are few; else at powers of two."""
+    look, inches = place
 
-    axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if _decades(axis) < 3 else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda v, _: _short(v)))
-    axis.set_minor_formatter(NullFormatter())
+    def show(value: float) -> str:
+        return show_size(round(value)) if column == "cache_bytes" else f"{round(value):,}"
 
-
-def _decades(axis: Any) -> float:
-    from math import log10
-
-    low, high = axis.get_view_interval()
-    return log10(high / low) if low > 0 else 9.0
-
-
-def _short(value: float) -> str:
-    """`10 G`, `20 us` without its unit: a number with the prefix of its unit."""
-    if value >= 1:
-        return prefixed(value)
-    for factor, prefix in ((1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")):
-        if value >= factor * 0.999:
-            return f"{value / factor:g} {prefix}"
-    return f"{value:g}"
+    if not values:
+        set_ticks(axis, [], show, minor=False)
+        return
+    longest = sorted({show(v) for v in values}, key=len)[-8:]  # thousands would take a minute
+    most = max(2, int(inches / (max(look.width_in(text, look.normal) for text in longest) + 0.14)))
+    ticks = list(values)
+    if len(values) > most:
+        powers = [2.0**k for k in range(64) if limits[0] <= 2.0**k <= limits[1]]
+        ticks = (powers if len(powers) > 1 else ticks)[:: -(-len(powers if len(powers) > 1 else ticks) // most)]
+    set_ticks(axis, ticks, show, minor=False)
 
 
-def _integer_ticks(axis: Any, column: str, values: Sequence[float]) -> None:
-    """Ticks at the values themselves, where they are few."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
-
-    if len(values) <= 12:
-        axis.set_major_locator(FixedLocator(list(values)))
-        axis.set_minor_locator(NullLocator())
-    show = show_size if column == "cache_bytes" else (lambda v: f"{round(v):,}")
-    axis.set_major_formatter(FuncFormatter(lambda v, _: show(round(v)) if v >= 1 else ""))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def draw_maps(maps: Sequence[Map], title: str) -> Any:
+@styled
+def draw_maps(maps: Sequence[Map], title: str, *, look: Look = USUAL) -> Any:
     """The matplotlib Figure of maps side by side, with one logarithmic scale of colours."""
     import numpy as np
     from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
 
+    maps = [_within(m, look) for m in maps]
     wide = min(len(maps), 3)
     tall = -(-len(maps) // wide)
-    figure = Figure(figsize=(2.2 + 3.6 * wide if wide > 1 else 8.0, 0.9 + 3.6 * tall if wide > 1 else 5.2), dpi=100)
-    figure.set_facecolor(PAPER)
+    figure = look.figure((2.2 + 3.6 * wide if wide > 1 else 8.0, 0.9 + 3.6 * tall if wide > 1 else 5.2))
     figure.set_layout_engine("constrained")
     values = np.array([m.values for m in maps])
     shown = values[np.isfinite(values) & (values > 0)]
     if not len(shown):
         raise CommandError(f"no point of the sweep has a value of `{maps[0].value}` above 0")
-    norm = LogNorm(float(shown.min()), float(max(shown.max(), shown.min() * 1.01)))
+    low, high = float(shown.min()), float(max(shown.max(), shown.min() * 1.01))
+    norm = LogNorm(low, high)
     panels = figure.subplots(tall, wide, squeeze=False)
+    width = float(figure.get_size_inches()[0])
+    heading = look.heading(title, width - 0.8)
     mesh: Any = None
     for k, panel in enumerate(panels.flat):
         if k >= len(maps):
             panel.set_visible(False)
             continue
-        mesh = _draw_map(panel, maps[k], norm, title if len(maps) == 1 else maps[k].name)
+        each = int((width - 1.5) / wide * 72 / (0.56 * look.large))
+        mesh = _draw_map(panel, maps[k], norm, heading if len(maps) == 1 else fitted(maps[k].name, each, 2), look)
     bar = figure.colorbar(mesh, ax=panels, pad=0.02)
-    bar.set_label(_label(maps[0].value), fontsize=NORMAL + 1)
-    _decade_ticks(bar.ax.yaxis)
-    bar.ax.tick_params(labelsize=SMALL)
+    bar.set_label(_label(maps[0].value), fontsize=look.normal + look.font_scale, color=look.ink)
+    set_ticks(bar.ax.yaxis, log_ticks(low, high, most=9), prefixed)
+    bar.ax.tick_params(labelsize=look.small, which="both", colors=look.ink, labelcolor=look.ink)
+    bar.outline.set_edgecolor(look.ink)
     if len(maps) > 1:
-        figure.suptitle(title, fontsize=NORMAL + 2, x=0.01, ha="left", color=INK)
+        figure.suptitle(heading, fontsize=look.large, x=0.01, ha="left", color=look.ink)
     return figure
 
 
-def _draw_map(axes: Any, content: Map, norm: Any, title: str) -> Any:
+def _within(content: Map, look: Look) -> Map:
+    """The columns and rows between the limits. Raises CommandError where none are."""
+    (left, right), (low, high) = look.x or (0, float("inf")), look.y or (0, float("inf"))
+    columns = [k for k, x in enumerate(content.xs) if left <= x <= right]
+    rows = [k for k, y in enumerate(content.ys) if low <= y <= high]
+    if not columns or not rows:
+        raise CommandError(f"no value of {content.y if columns else content.x} lies between these limits")
+    values = tuple(tuple(content.values[r][c] for c in columns) for r in rows)
+    return replace(
+        content, xs=tuple(content.xs[c] for c in columns), ys=tuple(content.ys[r] for r in rows), values=values
+    )
+
+
+def _draw_map(axes: Any, content: Map, norm: Any, title: str, look: Look) -> Any:
     import numpy as np
 
     grid = np.array(content.values)
     mesh = axes.pcolormesh(np.where(grid > 0, grid, np.nan), norm=norm, cmap="viridis")
-    axes.set_facecolor("#EEEEEE")
+    look.dress(axes)
+    axes.set_facecolor(look.grey("#EEEEEE"))
     for axis, values, column in ((axes.xaxis, content.xs, content.x), (axes.yaxis, content.ys, content.y)):
         step = max(1, -(-len(values) // 9))
         places = range(0, len(values), step)
         axis.set_ticks([p + 0.5 for p in places])
         axis.set_ticklabels([show_size(values[p]) if column == "cache_bytes" else f"{values[p]:,}" for p in places])
-        axis.set_label_text(_name(column), fontsize=NORMAL + 1)
-    axes.set_title(title, fontsize=NORMAL + 1, loc="left", color=INK)
-    axes.tick_params(labelsize=SMALL)
+        axis.set_label_text(_name(column), fontsize=look.normal + look.font_scale)
+    axes.set_title(title, fontsize=look.normal + look.font_scale, loc="left", color=look.ink)
+    axes.tick_params(labelsize=look.small)
     if grid.size <= 120:
-        _numbers(axes, grid, norm, content.value)
+        _numbers(axes, grid, norm, content.value, look)
     return mesh
 
 
-def _numbers(axes: Any, grid: Any, norm: Any, value: str) -> None:
-    """Every cell's value in it, where there are few."""
+def _numbers(axes: Any, grid: Any, norm: Any, value: str, look: Look) -> None:
+    """Every cell's value in it, where there are few and they are wide enough."""
+    box = axes.get_position()
+    width, height = axes.figure.get_size_inches()
+    cell = box.width * width / grid.shape[1], box.height * height / grid.shape[0]
+    widest = max([0.0, *(look.width_in(_written(v, value), look.small) for _, v in _cells(grid))])
+    if widest > 0.95 * cell[0] or look.small * 1.2 / 72 > cell[1]:
+        return
     for (row, column), number in _cells(grid):
-        text = show_number(number, 3) if value == "intensity" else _short(float(f"{number:.3g}"))
-        color = "white" if norm(number) < 0.6 else INK
-        axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=SMALL - 1, color=color)
+        color = "white" if norm(number) < 0.6 else "#222222"
+        axes.text(
+            column + 0.5, row + 0.5, _written(number, value), ha="center", va="center", fontsize=look.small - 1,
+            color=color,
+        )  # fmt: skip
+
+
+def _written(number: float, value: str) -> str:
+    return show_number(number, 3) if value == "intensity" else prefixed(float(f"{number:.3g}"))
 
 
 def _cells(grid: Any) -> list[tuple[tuple[int, int], float]]:

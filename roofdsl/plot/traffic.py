@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-from io import BytesIO
 from math import log2
 from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_bytes, show_size
-from roofdsl.plot.board import FORMATS, INK, OKABE_ITO, PAPER
+from roofdsl.plot.board import FORMATS, Frame, finish, frame_of, save_figure
+from roofdsl.plot.look import OKABE_ITO, USUAL, Look, named, styled, text_width
+from roofdsl.plot.ticks import log_ticks, set_ticks
 from roofdsl.plot.traffic_content import TrafficContent
 
-_SIZE_IN = (8.0, 5.0)
-_DPI = 100
-_SMALL, _NORMAL = 8.5, 9.5
-_EXACT, _PLATEAU, _POINT, _BOUND = OKABE_ITO[0], "#777777", OKABE_ITO[1], OKABE_ITO[2]
+_EXACT, _POINT, _BOUND = OKABE_ITO[0], OKABE_ITO[1], OKABE_ITO[2]
 
 
 def check_name(path: Path) -> str:
@@ -30,73 +27,72 @@ def check_name(path: Path) -> str:
     return kind
 
 
-def save_traffic(path: Path, content: TrafficContent) -> None:
+def save_traffic(path: Path, content: TrafficContent, *, look: Look = USUAL) -> None:
     """Draws the figure into `path`, whose ending is the format; whole or not at all, the same for the same input.
 
     Raises CommandError for another ending, what `draw_traffic` raises, and where the file cannot be written.
     """
-    kind = check_name(path)
-    import matplotlib as mpl
-
-    with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
-        figure = draw_traffic(content)
-        metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
-        drawn = BytesIO()
-        figure.savefig(drawn, format=kind, dpi=2 * _DPI, metadata=metadata)
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        half.write_bytes(drawn.getvalue())
-        half.replace(path)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise CommandError(f"`{path}` cannot be written: {error.strerror or error}") from None
+    save_figure(path, check_name(path), lambda: draw_traffic(content, look=look))
 
 
-def draw_traffic(content: TrafficContent) -> Any:
+@styled
+def draw_traffic(content: TrafficContent, *, look: Look = USUAL) -> Any:
     """The matplotlib Figure, not bound to any display. Raises CommandError for nothing to draw."""
     if content.curve is None and not content.plateaus and not content.points:
         raise CommandError("there is nothing to draw: no plateau was derived, and the run is too long to simulate")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=_SIZE_IN, dpi=_DPI, facecolor=PAPER)
-    axes = figure.add_axes((0.105, 0.115, 0.865, 0.775))
     left, right, low, high = _window(content)
+    (left, right), (low, high) = look.limits((left, right), "x"), look.limits((low, high), "y")
+    shown = log_ticks(low, high, most=9)
+    frame = frame_of(look, content.title, [show_bytes(t) for t in shown], own=(8.0, 5.0), top_in=0.16, right_in=0.32)
+    axes = frame.axes
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(left, right)
     axes.set_ylim(low, high)
-    for name, size in content.caches:
-        if left <= size <= right:
-            axes.axvline(size, color="#BBBBBB", linewidth=1.2, zorder=1)
-            axes.text(
-                size, high, f" {name} {show_size(size)}", fontsize=_SMALL, color="#555555", rotation=90, ha="right",
-                va="top", zorder=2,
-            )  # fmt: skip
+    set_ticks(axes.yaxis, shown, show_bytes)
+    _caches(frame, content, look)
     if content.bound is not None:
         axes.plot(*content.bound, color=_BOUND, linewidth=1.5, linestyle=(0, (1, 1.5)), label="I/O lower bound")
     if content.curve is not None:
         sizes, values = content.curve
         axes.plot(
-            [*sizes, right], [*values, values[-1]], drawstyle="steps-post", color=_EXACT, linewidth=2.0,
-            label=content.curve_label, zorder=4,
+            [*sizes, max(right, sizes[-1])], [*values, values[-1]], drawstyle="steps-post", color=_EXACT,
+            linewidth=2.0, label=content.curve_label, zorder=4,
         )  # fmt: skip
     for k, p in enumerate(content.plateaus):
         end = min(p.end_bytes or right, right)
         if p.traffic_bytes <= 0 or end <= left:
             continue
         axes.plot(
-            [max(p.start_bytes, left), end], [p.traffic_bytes] * 2, color=_PLATEAU, linewidth=6, alpha=0.35,
-            solid_capstyle="butt", zorder=3, label="plateau, closed form" if k == 0 else None,
+            [max(p.start_bytes, left), end], [p.traffic_bytes] * 2, color=look.grey("#777777"), linewidth=6,
+            alpha=0.35, solid_capstyle="butt", zorder=3, label="plateau, closed form" if k == 0 else None,
         )  # fmt: skip
-    _name_plateaus(axes, content, (left, right))
+    _name_plateaus(frame, content, look)
     for kind in dict.fromkeys(p.kind for p in content.points):
         own = [p for p in content.points if p.kind == kind and p.traffic_bytes > 0]
         axes.plot(
-            [p.cache_bytes for p in own], [p.traffic_bytes for p in own], "o", color=PAPER, markeredgecolor=_POINT,
-            markersize=6, markeredgewidth=1.5, label=kind, zorder=5,
+            [p.cache_bytes for p in own], [p.traffic_bytes for p in own], "o", color=look.paper,
+            markeredgecolor=_POINT, markersize=6, markeredgewidth=1.5, label=kind, zorder=5,
         )  # fmt: skip
-    _dress(axes, content, (left, right))
-    return figure
+    _dress(frame, content, look)
+    return frame.figure
+
+
+def _caches(frame: Frame, content: TrafficContent, look: Look) -> None:
+    """A line for each cache of the machine, named beside it; names of caches of nearly one size apart."""
+    axes = frame.axes
+    (left, right), high = axes.get_xlim(), axes.get_ylim()[1]
+    line = look.small * 1.35 / 72 / (frame.rectangle[2] * frame.figure.get_size_inches()[0])  # of the axes' width
+    last = 0.0
+    for name, size in sorted(content.caches, key=lambda c: c[1]):
+        if not left <= size <= right:
+            continue
+        axes.axvline(size, color=look.grey("#BBBBBB"), linewidth=1.2, zorder=1)
+        last = max(log2(size / left) / log2(right / left), last + line)
+        axes.text(
+            left * (right / left) ** last, high, f" {named(name)} {show_size(size)} ", fontsize=look.small,
+            color=look.grey("#555555"), rotation=90, ha="right", va="top", zorder=2,
+        )  # fmt: skip
 
 
 def _window(content: TrafficContent) -> tuple[float, float, float, float]:
@@ -111,61 +107,80 @@ def _window(content: TrafficContent) -> tuple[float, float, float, float]:
     return min(xs) / 1.5, max(xs) * 4, min(ys) / 1.8, max(ys) * 1.8
 
 
-def _name_plateaus(axes: Any, content: TrafficContent, window: tuple[float, float]) -> None:
+def _name_plateaus(frame: Frame, content: TrafficContent, look: Look) -> None:
     """The formula above each plateau, in its middle, where it is wide enough; else from its left, or up to the right
     end, unless it would lie on another.
     """
-    left, right = window
-    low, high = axes.get_ylim()
+    axes = frame.axes
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     width, height = log2(right / left), log2(high / low)
-    wide: list[
-        tuple[str, float, float, float]
-    ] = []  # label, where it begins, ends, and its height, in parts of the axes
+    inches = [part * size for part, size in zip(frame.rectangle[2:], frame.figure.get_size_inches(), strict=True)]
+    tall = look.small * 1.7 / 72 / inches[1]
+    # label, where it begins, ends, and its height, in parts of the axes
+    wide: list[tuple[str, float, float, float]] = []
     narrow: list[tuple[str, float, float, float]] = []
     for p in content.plateaus:
         start, end = max(p.start_bytes, left), min(p.end_bytes or right, right)
-        if p.traffic_bytes <= 0 or end <= start or not p.label:
+        if p.traffic_bytes <= 0 or end <= start or not p.label or not low <= p.traffic_bytes <= high:
             continue
         begin, stop = log2(start / left) / width, log2(end / left) / width
-        needs = len(re.sub(r"\\[a-z]+|[{}^$ ]", "", p.label)) * 0.011
+        needs = text_width(re.sub(r"\\[a-z]+|[{}^$ ]", "", p.label), look.small) * 1.15 / 72 / inches[0]
         fits = needs < stop - begin
         at = (begin + stop - needs) / 2 if fits else min(begin, 1 - needs)
         (wide if fits else narrow).append((p.label, at, at + needs, log2(p.traffic_bytes / low) / height))
     taken: list[tuple[float, float, float]] = []
     for label, begin, stop, level in [*wide, *narrow]:
-        if any(begin < b and a < stop and abs(level - c) < 0.06 for a, b, c in taken):
+        if any(begin < b and a < stop and abs(level - c) < tall for a, b, c in taken):
             continue
         taken.append((begin, stop, level))
         axes.annotate(
             label, ((begin + stop) / 2, level), xycoords="axes fraction", xytext=(0, 6), textcoords="offset points",
-            fontsize=_SMALL, color="#444444", ha="center", va="bottom", zorder=6,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
+            fontsize=look.small, color=look.grey("#444444"), ha="center", va="bottom", zorder=6, parse_math=True,
+            bbox={"facecolor": look.paper, "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
         )  # fmt: skip
 
 
-def _dress(axes: Any, content: TrafficContent, window: tuple[float, float]) -> None:
-    from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, NullFormatter, NullLocator
-
-    left, right = window
+def _dress(frame: Frame, content: TrafficContent, look: Look) -> None:
+    axes = frame.axes
+    left, right = axes.get_xlim()
+    inches = frame.rectangle[2] * frame.figure.get_size_inches()[0]
     first, last = int(log2(left)) + 1, int(log2(right))
-    step = max(1, -(-(last - first + 1) // 12))
-    ticks = [2.0**e for e in range(first, last + 1, step)]
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_major_formatter(FixedFormatter([show_size(int(t)) if t >= 1 else "" for t in ticks]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: show_bytes(v)))
-    low, high = axes.get_ylim()
-    if high / low > 30:
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.yaxis.set_minor_formatter(FuncFormatter(lambda v, _: show_bytes(v, 2)))
-    axes.set_xlabel("Cache size Z", fontsize=_NORMAL + 1)
-    axes.set_ylabel("Traffic Q", fontsize=_NORMAL + 1)
-    axes.set_title(content.title, fontsize=_NORMAL + 2, loc="left", color=INK, pad=18)
-    axes.text(0, 1.012, content.subtitle, transform=axes.transAxes, fontsize=_SMALL, color="#555555", va="bottom")
-    axes.grid(True, which="major", color="#E4E4E4", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=_SMALL, which="both")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.legend(loc="lower left", frameon=False, fontsize=_SMALL)
+    most = max(2, int(inches / (look.width_in("512 KiB", look.normal) + 0.12)))
+    ticks = [2.0**e for e in range(first, last + 1, max(1, -(-(last - first + 1) // most)))]
+    set_ticks(axes.xaxis, ticks, lambda t: show_size(int(t)) if t >= 1 else "", minor=False)
+    axes.set_xlabel("Cache size Z", fontsize=look.normal + look.font_scale)
+    axes.set_ylabel("Traffic Q", fontsize=look.normal + look.font_scale)
+    axes.text(
+        0, 1.012, named(content.subtitle, int((inches + 0.1) * 72 / (0.52 * look.small))), transform=axes.transAxes,
+        fontsize=look.small, color=look.grey("#555555"), va="bottom",
+    )  # fmt: skip
+    finish(axes, look)
+    entries = axes.get_legend_handles_labels()[1]
+    size = (0.3 if not entries else max(look.width_in(e) for e in entries) + 0.6 * look.font_scale) / inches
+    tall = (0.19 * look.font_scale * len(entries) + 0.15) / (frame.rectangle[3] * frame.figure.get_size_inches()[1])
+    axes.legend(loc=_corner(axes, content, (size, tall)), frameon=False, fontsize=look.small)
+
+
+def _corner(axes: Any, content: TrafficContent, size: tuple[float, float]) -> str:
+    """Where a legend of that size, in parts of the axes, lies on least of the curve, the plateaus and the caches."""
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    points: list[tuple[float, float]] = []
+    if content.curve is not None:
+        points += zip(*content.curve, strict=True)
+    for p in content.plateaus:
+        end = p.end_bytes or right
+        points += [(p.start_bytes * (end / p.start_bytes) ** (k / 20), p.traffic_bytes) for k in range(21)]
+    points += [(p.cache_bytes, p.traffic_bytes) for p in content.points]
+    points += [(z, high / (high / low) ** (k / 40)) for _, z in content.caches for k in range(12)]  # their names
+    places = [(log2(z / left) / log2(right / left), log2(q / low) / log2(high / low)) for z, q in points if q > 0]
+
+    def covered(corner: str) -> int:
+        up, aside = corner.split()
+        count = 0
+        for x, y in places:
+            near_x = x < size[0] if aside == "left" else x > 1 - size[0]
+            near_y = y < size[1] if up == "lower" else y > 1 - size[1]
+            count += near_x and near_y and 0 <= x <= 1 and 0 <= y <= 1
+        return count
+
+    return min(("lower left", "upper right", "lower right", "upper left"), key=covered)

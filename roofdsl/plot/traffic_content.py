@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
@@ -79,29 +80,23 @@ def traffic_content(
 
     Without a line, the machine's last cache's. Raises what `derive` raises.
     """
-    from roofdsl.analysis.at import access_count
     from roofdsl.loops.transform import apply
-    from roofdsl.plot.traffic_form import form_curve
-    from roofdsl.polyhedral.library import LibraryFailure, TooHard
     from roofdsl.simulate.distances import miss_curve
 
     if line_bytes is None and machine is not None and machine.last_cache is not None:
         line_bytes = machine.last_cache.line_bytes
-    plateaus, note = plateau_lines(kernel, values, convention, line_bytes)
     plain = apply(kernel)
-    try:
-        accesses = access_count(plain, values)
-    except (TooHard, LibraryFailure):
-        accesses = MOST_FOR_POINTS + 1
-    if not accesses:
-        raise CommandError(f"kernel {kernel.name} touches nothing at these sizes", "give larger ones by --set")
+    accesses = _accesses(plain, values)
+    with budget.part(2):  # the curve at these sizes has the other half
+        plateaus, note = plateau_lines(kernel, values, convention, line_bytes)
     if curve is not None and curve.line_bytes != line_bytes:
         curve = None
     steps, why = None, f"and they are too large to simulate every cache (limit {MOST_FOR_CURVE:,} accesses)"
     if curve is None:
-        steps = form_curve(kernel, values, convention, line_bytes, _ends(kernel, values, line_bytes))
+        with budget.part(2):  # what may not lead to a curve leaves time for the simulation
+            steps = _by_form(kernel, values, convention, line_bytes)
     by_form = steps is not None
-    if steps is None and curve is None and accesses <= MOST_FOR_CURVE:
+    if steps is None and curve is None and accesses <= _in_budget(MOST_FOR_CURVE):
         try:
             curve = miss_curve(plain, values, line_bytes)
         except CommandError as error:  # more lines than there is memory for: the plateaus and points say enough
@@ -113,7 +108,7 @@ def traffic_content(
         plateaus = tuple(_as_far_as_flat(p, steps) for p in plateaus)
     caches = tuple((c.name, c.size_bytes) for c in machine.caches) if machine is not None else ()
     points: tuple[TrafficPoint, ...] = ()
-    if accesses <= MOST_FOR_POINTS:
+    if accesses <= _in_budget(MOST_FOR_POINTS):
         more = _along(steps[0], plateaus, min(POINTS_ON_CURVE, MOST_ON_CURVE // accesses)) if steps and by_form else ()
         points = _points(plain, values, convention, line_bytes, plateaus=plateaus, caches=caches, more=more)
     at = ", ".join(f"{n} = {v}" for n, v in values.items())
@@ -125,11 +120,67 @@ def traffic_content(
         plateaus,
         points,
         caches,
-        bound_line(kernel, values, convention, line_bytes),
+        _bound_if_found(kernel, values, convention, line_bytes),
         note=note,
         curve_label=BY_FORM if by_form else BY_SIMULATION,
         curve_note="" if steps else f"no closed form of Q(Z) is found that is exact at these sizes, {why}",
     )
+
+
+def _accesses(plain: Kernel, values: Mapping[str, int]) -> int:
+    """How many accesses one execution makes; more than are simulated where they are not counted in time.
+
+    Raises CommandError where there are none.
+    """
+    from roofdsl.analysis.at import access_count
+    from roofdsl.polyhedral.library import LibraryFailure, TooHard
+
+    try:
+        found = access_count(plain, values)
+    except (TooHard, LibraryFailure):
+        return MOST_FOR_POINTS + 1
+    if not found:
+        raise CommandError(f"kernel {plain.name} touches nothing at these sizes", "give larger ones by --set")
+    return found
+
+
+def _in_budget(most: int) -> int:
+    """Of `most` accesses, how many can be simulated in what is left of the budget; a short run is always possible."""
+    from roofdsl.analysis.at import SHORT, SIMULATED_PER_SECOND
+
+    return int(min(most, max(5 * SHORT, budget.left_s() * SIMULATED_PER_SECOND)))
+
+
+def _by_form(
+    kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """(cache sizes, Q there) by the closed form; None where none is found, or not in time."""
+    from roofdsl.analysis.at import OutOfReach
+    from roofdsl.plot.traffic_form import form_curve
+    from roofdsl.polyhedral.library import TooHard
+
+    try:
+        return form_curve(kernel, values, convention, line_bytes, _ends(kernel, values, line_bytes))
+    except (TooHard, OutOfReach):
+        return None
+
+
+def _bound_if_found(
+    kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """`bound_line`, or None where it takes too long."""
+    from roofdsl.analysis.at import OutOfReach
+    from roofdsl.polyhedral.library import TooHard
+
+    what = f"the I/O lower bound of kernel {kernel.name}"
+    try:
+        with budget.region(what):
+            return bound_line(kernel, values, convention, line_bytes)
+    except (TooHard, OutOfReach):
+        return None
+    except budget.Spent:
+        budget.leave_out(what)
+        return None
 
 
 def _ends(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None) -> tuple[int, int]:

@@ -33,29 +33,32 @@ def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Qua
     return found[0], found[1]
 
 
-def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], list[Quasi]]:
+def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], list[Quasi], list[Any]]:
     """As `bounds`, with all candidates: the value lies between the least of the first and the largest of the second.
 
-    Floors, of which isl gives no bound, are taken apart by residues, those of the parameters as at `at`.
+    Floors, of which isl gives no bound, are taken apart by residues, those of the parameters as at `at`. Third: the
+    parts that this gives, those that are empty at `at` too.
     """
     lows: list[Quasi] = []
     highs: list[Quasi] = []
+    parts: list[Any] = []
     point, space = at.sample_point(), at.get_space()
     fixed = {
         space.get_dim_name(isl.dim_type.param, i): int(point.get_coordinate_val(isl.dim_type.param, i).to_python())
         for i in range(space.dim(isl.dim_type.param))
     }
     for part, whole in by_residues(domain, value, fixed):
+        parts += [part] if part is not domain else []
         if part.params().is_disjoint(at):
             continue
         # without its residues, which isl's bounds do not take; leading terms are the same
         polynomial = _polynomial(part.remove_divs() if part is not domain else domain, whole)
         low, high = (_candidates(_bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
         if not low or not high:
-            return [], []
+            return [], [], parts
         lows += low
         highs += high
-    return lows, highs
+    return lows, highs, parts
 
 
 def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator[tuple[Any, Quasi]]:

@@ -65,7 +65,14 @@ def closed_form(piecewise: Any, context: Any, meaning: Mapping[str, Quasi], assu
 
     `meaning` says what the isl parameters stand for (`Sizes.meaning`, `Fresh.meaning`).
     """
-    merged = merge([(d.params(), v) for d, v in pieces(piecewise)], context)
+    return closed_form_of([(d.params(), v) for d, v in pieces(piecewise)], context, meaning, assumes)
+
+
+def closed_form_of(
+    parts: list[tuple[Any, Quasi]], context: Any, meaning: Mapping[str, Quasi], assumes: tuple[str, ...] = ()
+) -> Cases:
+    """`closed_form` of what is `value` on each disjoint (isl parameter set, value) of `parts`, and 0 elsewhere."""
+    merged = merge(parts, context)
     cases = []
     for domain, value in merged:
         everywhere = context.is_subset(domain)

@@ -19,8 +19,9 @@ import islpy as isl
 from roofdsl.lang.record import Record
 from roofdsl.polyhedral.bounds import where
 from roofdsl.polyhedral.cases import conditions, merge
+from roofdsl.polyhedral.isl_text import affine_text, sign_text
 from roofdsl.polyhedral.library import affine_value, cardinality, pieces
-from roofdsl.polyhedral.misses import CannotCount, affine_text, sign_text
+from roofdsl.polyhedral.misses import CannotCount
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.roots import intervals_of
 from roofdsl.polyhedral.signs import least_value, nowhere_negative

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import islpy as isl
 
+from roofdsl.polyhedral.isl_text import affine_text
 from roofdsl.polyhedral.library import affine_value, cardinality, pieces
-from roofdsl.polyhedral.misses import CannotCount, affine_text
+from roofdsl.polyhedral.misses import CannotCount
 from roofdsl.polyhedral.quasi import Floor, Quasi
 
 if TYPE_CHECKING:

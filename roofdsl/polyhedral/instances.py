@@ -35,6 +35,7 @@ from roofdsl.loops.integers import (
     sub,
 )
 from roofdsl.loops.model import For, Kernel
+from roofdsl.loops.used import used_parameters
 from roofdsl.polyhedral.sizes import NotAffine, conjuncts
 
 T = TypeVar("T")
@@ -57,7 +58,9 @@ class Encoder:
 
     def __init__(self, kernel: Kernel, numbers: Mapping[str, int] | None = None) -> None:
         self.numbers = dict(numbers or {})
-        self.names = [p.name for p in kernel.parameters if p.name not in self.numbers]
+        used = used_parameters(kernel)
+        self.names = [n for n in used if n not in self.numbers]
+        self._free = {p.name: 1 for p in kernel.parameters if p.name not in used}  # any value does
         self.hard: set[str] = set()
         self.exact = True
         self._fresh: dict[IntExpr, str] = {}
@@ -261,7 +264,7 @@ class Encoder:
         if point.is_void():
             return None
         values = [point.get_coordinate_val(isl.dim_type.set, i + 1).to_python() for i in range(len(names))]
-        return dict(zip(names, values, strict=True)) | self.numbers
+        return self._free | dict(zip(names, values, strict=True)) | self.numbers
 
 
 def _dominates(value: IntExpr, other: IntExpr, loops: Mapping[str, For]) -> bool:

@@ -10,7 +10,9 @@ import os
 import signal
 import struct
 from collections.abc import Callable, Sequence
+from math import inf
 
+from roofdsl import budget
 from roofdsl.store import luck
 
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
@@ -46,9 +48,10 @@ def in_child(task: Callable[[], str], seconds: float) -> str:
     return _in_copies([lambda: task().encode()], seconds)[0].decode()
 
 
-def in_children(tasks: Sequence[Callable[[], str]], seconds: float) -> list[str]:
+def in_children(tasks: Sequence[Callable[[], str]], seconds: float, together_s: float = inf) -> list[str]:
     """The texts that the tasks return, computed by as many forked copies as there are cores, the next free one
-    taking the next task, each within `seconds` of processor time. Raises as `in_child` does.
+    taking the next task, each within `seconds` of processor time, and all of them within `together_s`. Raises as
+    `in_child` does.
     """
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(tasks))
     if not CAN_FORK or workers < 2 or len(tasks) > MOST_TASKS:
@@ -65,7 +68,7 @@ def in_children(tasks: Sequence[Callable[[], str]], seconds: float) -> list[str]
         return b"".join(done)
 
     try:
-        answers = _in_copies([work] * workers, seconds)
+        answers = _in_copies([work] * workers, min(seconds, together_s / workers))
     finally:
         os.close(queue)
     found: dict[int, str] = {}
@@ -122,6 +125,7 @@ def _answer(task: Callable[[], bytes], seconds: float, writing: int) -> None:
         faulthandler.disable()  # a crash here is the parent's to report
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # ends native code too, which a Python handler would not
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        budget.forked(seconds)
         before = luck.seen()
         answer = task()
         with os.fdopen(writing, "wb") as pipe:

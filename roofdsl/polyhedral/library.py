@@ -12,12 +12,16 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.polyhedral.isolated import Raised, Stopped, in_child, in_children
 from roofdsl.polyhedral.quasi import Monomial, Quasi, floor
-from roofdsl.store.luck import decided_by_clock
+from roofdsl.store.luck import decided_by_chance, decided_by_clock
 
-MAX_OPERATIONS = 30_000_000  # of the integer-set library, for one quantity: half a minute or so
+MAX_OPERATIONS = 30_000_000
+"""Of the integer-set library, for one quantity, where there is no budget: half a minute or so. This many or more stand
+for as many as the budget of a command has time for.
+"""
 
 
 class TooHard(CommandError):
@@ -25,9 +29,17 @@ class TooHard(CommandError):
 
     def __init__(self, what: str, operations: int) -> None:
         super().__init__(
-            f"the exact analysis of {what} needs more than {operations:,} integer-set operations",
+            f"{what} needs more than {operations:,} integer-set operations",
             "give numbers for the parameters with --set, or split the kernel into smaller ones",
         )
+
+
+class OverBudget(TooHard):
+    """The budget of the command is spent (`roofdsl.budget`): with a longer one there may be an answer."""
+
+    def __init__(self, what: str) -> None:
+        CommandError.__init__(self, f"{what}: {budget.leave_out(what)}", "")
+        decided_by_chance()  # what is found without it is not kept
 
 
 class LibraryFailure(Exception):
@@ -36,21 +48,25 @@ class LibraryFailure(Exception):
 
 @contextmanager
 def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
-    """Run integer-set code under the operation limit; nested uses share the outermost limit.
+    """Run integer-set code under the operation limit and the command's budget; nested uses share the outermost limit.
 
-    Raises TooHard, naming `what`, beyond the limit, and LibraryFailure for any other error of the library.
+    Raises TooHard, naming `what`, beyond the limit (OverBudget beyond the budget), and LibraryFailure for any other
+    error of the library.
     """
     context = isl.DEFAULT_CONTEXT
     outermost = context.get_max_operations() == 0
     if outermost:
-        context.reset_operations()
-        context.set_max_operations(operations)
-        _children.begin()
+        _limit.begin(operations)
     try:
-        yield
+        with budget.region(what, _limit.renew if outermost else None):
+            yield
+    except budget.Spent as error:
+        raise OverBudget(what) from error
     except isl.Error as error:
+        if budget.left_s() <= 0:  # met in what the library called back
+            raise OverBudget(what) from error
         if "maximal number of operations" in str(error) or _is_aborted():
-            raise TooHard(what, operations) from error
+            raise _limit.error(what) from error
         call = re.search(r"isl_\w+", str(error))  # what follows in its text are places in its source
         raise LibraryFailure(f"the integer-set library failed on {what}{f', in {call[0]}' if call else ''}") from error
     finally:
@@ -65,30 +81,70 @@ MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 SIMPLE = 3
 """Basic sets and floors together, up to which a set is counted in this process."""
 
-OPERATIONS_PER_SECOND = 2_000_000
-"""What the integer-set library does in a second, about: turns a limit of operations into one of time."""
+OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
+"""What the integer-set library does in a second, about, and where it is slow: turns limits of operations into time."""
 
-LEAST_SECONDS = 0.25
-"""Of processor time that a child gets, however much others have spent."""
+LEAST_SECONDS, LEAST_OPERATIONS = 0.25, 100_000
+"""Of processor time that a child gets, however much others have spent; of operations that this process does."""
 
 
-class _Children:
-    """The processor time of child processes, which counts against the limit of operations like this one's."""
+class _Limit:
+    """The limit in force: a number of operations, for which the processor time of child processes counts as well, or
+    what the command's budget has time for.
+    """
 
     def __init__(self) -> None:
-        self.begun_s = 0.0
+        self.operations, self.begun_s = MAX_OPERATIONS, 0.0
 
-    def begin(self) -> None:
+    def begin(self, operations: int) -> None:
         """A new limit is in force: what was spent until now does not count."""
+        self.operations = operations
         self.begun_s = os.times().children_user
+        isl.DEFAULT_CONTEXT.reset_operations()
+        isl.DEFAULT_CONTEXT.set_max_operations(self._in_library())
 
-    def seconds(self, operations: int) -> float:
-        """What is left, in seconds, of a limit of so many operations."""
+    @property
+    def by_budget(self) -> bool:
+        """Whether the budget alone says how long it may take."""
+        return self.operations >= MAX_OPERATIONS and budget.current() is not None
+
+    def _in_library(self) -> int:
+        """The operations of the library until the next look at the clock, at most: nothing else ends a long call."""
+        left = max(0.0, budget.left_s())
+        in_time = int(min(left, 1e9) * SLOW_OPERATIONS_PER_SECOND) + LEAST_OPERATIONS
+        return in_time if self.by_budget else min(self.operations, in_time)
+
+    def renew(self) -> None:
+        """In a budget, the operations until now count no longer: the time that they took does."""
+        context = isl.DEFAULT_CONTEXT
+        if self.by_budget and context.get_max_operations() and not _is_aborted():
+            context.reset_operations()
+            context.set_max_operations(self._in_library())
+
+    def seconds(self) -> float:
+        """What is left of it, in seconds."""
+        if self.by_budget:
+            return max(LEAST_SECONDS, budget.left_s())
         spent = os.times().children_user - self.begun_s
-        return max(LEAST_SECONDS, operations / OPERATIONS_PER_SECOND - spent)
+        return max(LEAST_SECONDS, min(self.operations / OPERATIONS_PER_SECOND - spent, budget.left_s()))
+
+    def require_time(self, what: str) -> None:
+        """Raises OverBudget where the budget has no time for another child process, however short: each would get
+        LEAST_SECONDS, and there may be hundreds. In a child, which has no timer of the budget, nothing else sees it.
+        """
+        if budget.left_s() <= 0:
+            raise self.error(what)
+
+    def error(self, what: str) -> TooHard:
+        """That `what`, or rather what is being done with it, needs more."""
+        own = budget.current()
+        what = own.doing[-1] if own and own.doing else what
+        if self.by_budget or budget.left_s() <= LEAST_SECONDS:
+            return OverBudget(what)
+        return TooHard(what, self.operations)
 
 
-_children = _Children()
+_limit = _Limit()
 
 
 def cardinality(counted: Any) -> Any:
@@ -103,14 +159,14 @@ def cardinality(counted: Any) -> Any:
     floors = max((p.dim(isl.dim_type.div) for p in parts), default=0)
     if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
         raise TooHard("a set of accesses", MAX_OPERATIONS)
-    operations = isl.DEFAULT_CONTEXT.get_max_operations() or MAX_OPERATIONS
     with unlimited():
         if len(parts) + floors <= SIMPLE:
             return counted.card()
+        _limit.require_time("a set of accesses")
         try:
-            return isl.PwQPolynomial(in_child(lambda: str(counted.card()), _children.seconds(operations)))
+            return isl.PwQPolynomial(in_child(lambda: str(counted.card()), _limit.seconds()))
         except Stopped as error:
-            raise TooHard("a set of accesses", operations) from error
+            raise _limit.error("a set of accesses") from error
         except Raised:
             return counted.card()
 
@@ -126,16 +182,17 @@ def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """
     if len(tasks) < MANY:
         return [task() for task in tasks]
-    operations = isl.DEFAULT_CONTEXT.get_max_operations() or MAX_OPERATIONS
+    _limit.require_time("sets of accesses")
     try:
-        texts = in_children([partial(_text, task) for task in tasks], _children.seconds(operations))
+        together_s = max(LEAST_SECONDS, budget.left_s())
+        texts = in_children([partial(_text, task) for task in tasks], _limit.seconds(), together_s)
     except Stopped as error:
-        raise TooHard("sets of accesses", operations) from error
+        raise _limit.error("sets of accesses") from error
     except Raised:
         return [task() for task in tasks]
     if _BEYOND in texts:  # within a time of its own, or what was left of one
         decided_by_clock()
-        raise TooHard("sets of accesses", operations)
+        raise _limit.error("sets of accesses")
     with unlimited():
         return [isl.PwQPolynomial(text) if text else None for text in texts]
 

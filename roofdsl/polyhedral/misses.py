@@ -17,6 +17,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.polyhedral.bounds import growing_bounds
+from roofdsl.polyhedral.isl_text import affine_text
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse
 from roofdsl.polyhedral.roots import positive_in_one_parameter
@@ -168,32 +169,6 @@ def where_positive(domain: Any, excess: Quasi, fresh: Fresh) -> Any | None:
 
 def _is_affine(monomial: Any) -> bool:
     return affine_text(Quasi.of({monomial: 1})) is not None
-
-
-def affine_text(value: Quasi) -> str | None:
-    """isl text of an affine quasi-polynomial with integer coefficients outside floors; None for another."""
-    parts = []
-    for monomial, c in value:
-        if not monomial:
-            parts.append(str(c))
-            continue
-        if len(monomial) > 1 or monomial[0][1] != 1:
-            return None
-        atom = monomial[0][0]
-        if isinstance(atom, str):
-            parts.append(f"{c}*{atom}")
-            continue
-        denominator = lcm(*(k.denominator for _, k in atom.of))
-        inner = affine_text(atom.of * denominator)
-        if inner is None:
-            return None
-        parts.append(f"{c}*floor(({inner})/{denominator})")
-    return " + ".join(parts) or "0"
-
-
-def sign_text(value: Quasi) -> str | None:
-    """As `affine_text`, of a positive multiple of `value` that has integer coefficients."""
-    return affine_text(value * lcm(*(c.denominator for _, c in value)))
 
 
 def residencies(reuse: ArrayReuse, rule: Rule, *, stores: bool = True) -> Residencies:

@@ -7,8 +7,8 @@ leading order. Parameters are ordered by size: tile sizes far below all others, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from roofdsl.polyhedral.bounds import by_residues, candidate_bounds
 from roofdsl.polyhedral.library import cardinality
 from roofdsl.polyhedral.misses import CannotCount
 from roofdsl.polyhedral.quasi import Monomial, Quasi
+from roofdsl.polyhedral.residues import Class, Substitution, joined, periods, periods_of_sets
 from roofdsl.polyhedral.reuse import ArrayReuse
 from roofdsl.polyhedral.sizes import Sizes, quotient
 from roofdsl.polyhedral.stream import Stream
@@ -74,29 +75,36 @@ def growth(sizes: Sizes, steps: Iterable[str]) -> Growth:
     return Growth(frozenset(b for _, b in sizes.tiled) | (frozenset(steps) & frozenset(sizes.symbols)))
 
 
-def far_point(sizes: Sizes, order: Growth, *, falling: bool = False) -> Any:
-    """An isl parameter set of one point with all parameters large, tile sizes far below the others; each somewhat
-    larger than the one before it, or, `falling`, than the one after it.
+def far_sizes(sizes: Sizes, order: Growth, residues: Class = (), *, falling: bool = False) -> dict[str, int]:
+    """All isl parameters large, tile sizes far below the others; each somewhat larger than the one before it, or,
+    `falling`, than the one after it. `residues`: the class that they lie in.
     """
-    text = []
+    found: dict[str, int] = {}
     for k, name in enumerate(reversed(sizes.symbols) if falling else sizes.symbols):
-        value = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + 720720 * k
-        text.append(f"{sizes.symbol_text(name)} = {value}")
-    text += [f"{quotient(n, b)} = {(1 << 24) + 16 * k}" for k, (n, b) in enumerate(sorted(sizes.tiled))]
-    head = f"[{', '.join(sizes.parameter_names())}] -> " if text else ""
-    return isl.Set(f"{head}{{ : {' and '.join(text) or 'true'} }}")
+        found[sizes.symbol_text(name)] = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + 720720 * k
+    found |= {quotient(n, b): (1 << 24) + 16 * k for k, (n, b) in enumerate(sorted(sizes.tiled))}
+    return found | {r.name: r.nearest(found[r.name]) for r in residues}
 
 
-def checked_far_point(stream: Stream, order: Growth) -> Any:
-    """`far_point`. Raises CannotCount where a statement is executed for such sizes in one order and not in another: a
-    filter as large as what it is laid on leaves nothing to say of large sizes.
+def far_point(sizes: Sizes, order: Growth, residues: Class = (), *, falling: bool = False) -> Any:
+    """`far_sizes` as an isl parameter set of one point."""
+    return point(far_sizes(sizes, order, residues, falling=falling))
+
+
+def point(sizes: Mapping[str, int]) -> Any:
+    """An isl parameter set of one point."""
+    text = " and ".join(f"{name} = {value}" for name, value in sizes.items())
+    return isl.Set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
+
+
+def check_executed(stream: Stream, order: Growth, residues: Class = ()) -> None:
+    """Raises CannotCount where a statement is executed for large sizes in one order and not in another: a filter as
+    large as what it is laid on leaves nothing to say of large sizes.
     """
-    rising, falling = (far_point(stream.sizes, order, falling=f) for f in (False, True))
-    for point in (rising, falling):
-        at = point.intersect(stream.context)
+    for falling in (False, True):
+        at = far_point(stream.sizes, order, residues, falling=falling).intersect(stream.context)
         if not at.is_empty() and any(d.executions.intersect_params(at).is_empty() for d in stream.domains):
             raise CannotCount("which of its sizes is the larger decides whether a statement is executed")
-    return rising
 
 
 def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
@@ -131,43 +139,89 @@ def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step of Q(Z): `low` to `high` are the leading terms, in bytes, between which accesses begin to hit."""
+class Range:
+    """The leading terms, in bytes, between which the accesses of one piece begin to hit, for large sizes of a class.
+
+    piece: id() of the domain of the piece. domain: as it stands in the reuse. period: of the parameters by whose
+    remainders the bounds still differ within the class; empty where they are settled.
+    """
 
     low: Quasi
     high: Quasi
-    pieces: frozenset[int]  # id() of the domains of the distance pieces that lie in it
+    piece: int
+    domain: Any
+    period: Mapping[str, int] = field(default_factory=dict)
 
 
-def steps(reuses: tuple[ArrayReuse, ...], sizes: Sizes, order: Growth) -> list[Step]:
-    """The steps of Q(Z) from the smallest cache up. Raises CannotCount where a distance has no bound."""
-    at = far_point(sizes, order)
-    meaning = sizes.meaning()
-    found: list[Step] = []
-    for reuse in reuses:
-        for domain, distance in (*reuse.distances, *(reuse.end_distances or ())):
-            if domain.params().is_disjoint(at):
-                continue  # this piece is empty for large sizes
-            if distance.is_constant():
-                lead = Quasi.constant(distance.constant_value())
-                found.append(Step(lead, lead, frozenset((id(domain),))))
-                continue
-            low, high = candidate_bounds(domain, distance, at)
-            if not low or not high:
-                raise CannotCount("a reuse distance without a bound in closed form")
-            least = min((v.substitute(meaning) for v in low), key=order.key)
-            most = max((v.substitute(meaning) for v in high), key=order.key)
-            found.append(Step(order.leading(least), order.leading(most), frozenset((id(domain),))))
-    found.sort(key=lambda s: (order.key(s.low), order.key(s.high)))
-    merged: list[Step] = []
-    for step in found:
-        if merged and order.key(step.low) <= order.key(merged[-1].high):
-            last = merged[-1]
-            end = max(last.high, step.high, key=order.key)
-            merged[-1] = Step(last.low, end, last.pieces | step.pieces)
+@dataclass(frozen=True)
+class Step:
+    """A step of Q(Z): `low` to `high` are the leading terms, in bytes, between which accesses begin to hit.
+
+    pieces: those of which all accesses hit from `high` on. across: those that begin to hit before the plateau after
+    this step and end beyond it, so few that what it moves is the same to leading order.
+    """
+
+    low: Quasi
+    high: Quasi
+    pieces: frozenset[int]
+    across: frozenset[int] = frozenset()
+
+
+def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues: Class = ()) -> Range | None:
+    """Where a piece (domain, distance) of a reuse distance lies, on one residue class of sizes; None where the piece is
+    empty for large ones. Raises CannotCount where the distance has no bound.
+    """
+    on = Substitution(residues)
+    at = on.set(far_point(sizes, order, residues))
+    domain, value = on.set(piece[0]), on.value(piece[1])
+    if domain.params().is_disjoint(at):
+        return None
+    if value.is_constant():
+        lead = Quasi.constant(value.constant_value())
+        return Range(lead, lead, id(piece[0]), piece[0])
+    low, high, parts = candidate_bounds(domain, value, at)
+    if not low or not high:
+        raise CannotCount("a reuse distance without a bound in closed form")
+    rest = {r.name: r.period for r in residues}
+    differ = joined(periods([*low, *high]), periods_of_sets(parts))  # which parts there are decides on the bounds
+    open_ = {n: p * rest.get(n, 1) for n, p in differ.items()}
+    meaning = on.meaning(sizes.meaning())
+    least = min((v.substitute(meaning) for v in low), key=order.key)
+    most = max((v.substitute(meaning) for v in high), key=order.key)
+    return Range(order.leading(least), order.leading(most), id(piece[0]), piece[0], open_)
+
+
+def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list[Step]:
+    """The steps of Q(Z) from the smallest cache up: ranges that overlap are one, unless `few` says that those that lie
+    across a plateau are too few to matter there.
+    """
+    rows = sorted(((order.key(r.low), order.key(r.high), r) for r in found), key=lambda row: row[:2])
+    edges = sorted({edge for low, high, _ in rows for edge in (low, high)})
+    made: list[Step] = []
+    start = edges[0] if edges else None
+    for edge in edges:
+        start = edge if start is None else start
+        across = [r for low, high, r in rows if low <= edge < high]
+        if across and (few is None or not few(across, [r for low, _, r in rows if low > edge])):
+            continue
+        inside = [(low, r) for low, high, r in rows if start <= high <= edge]
+        ids = frozenset(r.piece for r in across)
+        if inside:
+            least = min((r.low for low, r in inside if low >= start), key=order.key, default=inside[0][1].high)
+            high = max((r.high for _, r in inside), key=order.key)
+            made.append(Step(least, high, frozenset(r.piece for _, r in inside), ids))
+        elif made:  # what lies across begins on the plateau
+            made[-1] = Step(made[-1].low, made[-1].high, made[-1].pieces, made[-1].across | ids)
         else:
-            merged.append(step)
-    return merged
+            none = Quasi.constant(0)
+            made.append(Step(none, none, frozenset(), ids))
+        start = None
+    return made
+
+
+Few = Callable[[list[Range], list[Range]], bool]
+"""(pieces that begin to hit before a cache size and end beyond it, those that all miss there) -> whether the first are
+of lower order than what misses there."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ class Quasi:
 
     @staticmethod
     def of(terms: Mapping[Monomial, Rational]) -> Quasi:
-        kept = {m: Fraction(c) for m, c in terms.items() if c}
-        return Quasi(tuple(sorted(kept.items(), key=lambda t: _key(t[0]))))
+        kept = [(m, c if isinstance(c, Fraction) else Fraction(c)) for m, c in terms.items() if c]
+        return Quasi(tuple(sorted(kept, key=lambda t: _key(t[0])) if len(kept) > 1 else kept))
 
     @staticmethod
     def constant(value: Rational) -> Quasi:
@@ -68,9 +68,11 @@ class Quasi:
         return _quasi(other) - self
 
     def __mul__(self, other: Quasi | Rational) -> Quasi:
+        if not isinstance(other, Quasi):
+            return Quasi(tuple((m, c * other) for m, c in self.terms) if other else ())
         out: dict[Monomial, Fraction] = {}
         for m, c in self.terms:
-            for n, d in _quasi(other).terms:
+            for n, d in other.terms:
                 k = _times(m, n)
                 out[k] = out.get(k, Fraction(0)) + c * d
         return Quasi.of(out)
@@ -83,8 +85,10 @@ class Quasi:
                 raise ValueError(f"cannot invert the sum {self}")
             (m, c), *_ = self.terms
             return Quasi.of({tuple((a, e * power) for a, e in m): Fraction(c) ** power})
-        result = Quasi.constant(1)
-        for _ in range(power):
+        if not power:
+            return Quasi.constant(1)
+        result = self
+        for _ in range(power - 1):
             result = result * self
         return result
 
@@ -192,11 +196,18 @@ def floor(value: Quasi) -> Quasi:
     return Quasi.of(whole) + Quasi.symbol(Floor(remainder))
 
 
+def floors_of(value: Quasi) -> list[Floor]:
+    """The floors among the atoms of a quasi-polynomial, those in other floors left out."""
+    return [a for a in value.atoms() if isinstance(a, Floor)]
+
+
 def _quasi(value: Quasi | Rational) -> Quasi:
     return value if isinstance(value, Quasi) else Quasi.constant(value)
 
 
 def _times(a: Monomial, b: Monomial) -> Monomial:
+    if not a or not b:
+        return a or b
     powers: dict[Atom, int] = dict(a)
     for atom, e in b:
         powers[atom] = powers.get(atom, 0) + e

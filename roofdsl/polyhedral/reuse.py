@@ -193,6 +193,8 @@ class Touched:
         boxes = {}
         for name, location in self.touch.items():
             last = location.dim(isl.dim_type.in_) - 1
+            if last < 0:  # one statement, in no loop
+                return None
             spread = location.project_out(isl.dim_type.in_, last, 1).insert_dims(isl.dim_type.in_, last, 1)
             spread = spread.fix_val(isl.dim_type.in_, last, isl.Val(0))
             spread = spread.set_tuple_name(isl.dim_type.in_, location.get_tuple_name(isl.dim_type.in_))

@@ -14,6 +14,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.polyhedral.bounds import bounds
+from roofdsl.polyhedral.isl_text import sign_text
 from roofdsl.polyhedral.quasi import Quasi
 
 MAX_LISTED = 40
@@ -52,7 +53,7 @@ def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
     for value in listed:
         at = domain.intersect_params(isl.Set(f"[{name}] -> {{ : {name} = {value} }}"))
         here = excess.substitute({name: Quasi.constant(value)})
-        text = _affine(here)
+        text = sign_text(here)
         if text is None:
             return None
         names = ", ".join(f"d{i}" for i in range(domain.dim(isl.dim_type.set)))
@@ -68,12 +69,6 @@ def first_positive(value: Quasi) -> int | None:
     (name,) = value.names()
     intervals = positive_intervals(_coefficients(value, name), 1)
     return intervals[-1][0] if intervals and intervals[-1][1] is None else None
-
-
-def _affine(value: Quasi) -> str | None:
-    from roofdsl.polyhedral.misses import affine_text
-
-    return affine_text(value * lcm(*(c.denominator for _, c in value)))
 
 
 def _mixed(excess: Quasi, name: str, dims: set[str]) -> bool:

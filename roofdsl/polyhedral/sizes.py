@@ -101,6 +101,15 @@ class Sizes:
         names = [self.symbol_text(n) for n in self.symbols]
         return names + [quotient(n, b) for n, b in sorted(self.tiled)]
 
+    def quotients(self) -> list[tuple[str, str, str]]:
+        """(isl parameter, n, b) for each n that is cut into tiles of b: the parameter stands for n / b."""
+        return [(quotient(n, b), n, b) for n, b in sorted(self.tiled)]
+
+    def known(self, given: Mapping[str, int]) -> dict[str, int]:
+        """The isl parameters that the sizes `given` decide."""
+        found = {self.symbol_text(n): given[n] // self.divided.get(n, 1) for n in self.symbols if n in given}
+        return found | {q: given[n] // given[b] for q, n, b in self.quotients() if n in given and b in given}
+
     def symbol_text(self, name: str) -> str:
         return f"Q_{name}" if name in self.divided else f"P_{name}"
 

@@ -17,6 +17,7 @@ import islpy as isl
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.integers import Const, IntExpr, Max, Min, Sym
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let
+from roofdsl.loops.used import used_parameters
 from roofdsl.polyhedral.sizes import DIGIT, Linear, NotAffine, Pair, Sizes, conjuncts, sizes
 
 
@@ -75,7 +76,7 @@ def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, le
         for loop in placed.loops
         if isinstance(loop.step, Sym) and loop.step.name not in numbers
     )
-    known = sizes((p.name for p in kernel.parameters), kernel.assumptions, numbers, steps)
+    known = sizes(used_parameters(kernel), kernel.assumptions, numbers, steps)
     return _Builder(kernel, known, line_bytes, least).stream()
 
 

@@ -13,8 +13,9 @@ import islpy as isl
 
 from roofdsl.polyhedral.bounds import where
 from roofdsl.polyhedral.crossings import Longest
+from roofdsl.polyhedral.isl_text import sign_text
 from roofdsl.polyhedral.library import affine_value
-from roofdsl.polyhedral.misses import CannotCount, sign_text
+from roofdsl.polyhedral.misses import CannotCount
 from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.polyhedral.reuse import ArrayReuse
 from roofdsl.polyhedral.signs import nowhere_negative

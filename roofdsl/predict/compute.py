@@ -8,6 +8,7 @@ from fractions import Fraction
 from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine
 
 # Where the adder and the multiplier are two pipes, these run on the multiplier's; all else on the adder's.
@@ -16,7 +17,10 @@ _PIPE_NAMES = {"add": "adder", "mul": "multiplier", "div": "divider"}
 
 
 class ComputePart(Record):
-    """Operations of one type that run at one rate. `cls` is a peak class, or "add" and "mul" left unfused."""
+    """Operations of one type that run at one rate. `cls` is a peak class, or "add" and "mul" left unfused.
+
+    Special functions stand apart where the machine or the file gives them a rate of their own, else as "special".
+    """
 
     type: str
     cls: str
@@ -76,7 +80,8 @@ def compute_time(
 
 def is_under(ceiling: ComputeCeiling, part: ComputePart) -> bool:
     """Whether a ceiling caps these operations."""
-    return ceiling.type == part.type and ceiling.cls in ("", part.cls)
+    special = ceiling.cls == "special" and part.cls in SPECIAL_FUNCTIONS
+    return ceiling.type == part.type and (special or ceiling.cls in ("", part.cls))
 
 
 def _parts_of(
@@ -98,7 +103,8 @@ def _parts_of(
         pairs = 0  # each half of a pair goes to its own pipe
     counts["add"] -= pairs
     counts["mul"] -= pairs
-    counts = {"fma": 2 * pairs, **counts}
+    counts = {"fma": 2 * pairs, **counts, **_functions_apart(work, type_name, machine, costs)}
+    counts["special"] -= sum(counts[f] for f in SPECIAL_FUNCTIONS if f in counts)
     parts = []
     for cls, operations in counts.items():
         if operations:
@@ -107,6 +113,17 @@ def _parts_of(
                 notes.extend(rate.assumptions)
             parts.append(ComputePart(type_name, cls, operations, rate.per_s))
     return parts
+
+
+def _functions_apart(work: WorkAt, type_name: str, machine: Machine, costs: Mapping[str, Fraction]) -> dict[str, int]:
+    """The operations of special functions that have a rate, or a ceiling, of their own."""
+    capped = {(c.type, c.cls) for c in machine.ceilings if isinstance(c, ComputeCeiling)}
+    return {
+        f: n
+        for f in SPECIAL_FUNCTIONS
+        if (n := work.functions.get((type_name, f), 0))
+        and (machine.has_own_rate(type_name, f, costs) or (type_name, f) in capped)
+    }
 
 
 def _pipes_time(parts: list[ComputePart], machine: Machine, notes: list[str]) -> Fraction:
@@ -123,7 +140,7 @@ def busy_pipes(parts: Sequence[ComputePart], machine: Machine, notes: list[str])
     busy = dict.fromkeys(PIPES if machine.divider_separate else PIPES[:2], Fraction(0))
     for part in parts:
         pipe = pipe_of(part.cls, machine)
-        if machine.stated(part.type, part.cls) is not None:
+        if _has_peak(part, machine):
             busy[pipe] += part.time_s
             continue
         unfused = machine.rate(part.type, UNFUSED).per_s
@@ -134,11 +151,19 @@ def busy_pipes(parts: Sequence[ComputePart], machine: Machine, notes: list[str])
     return busy
 
 
+def _has_peak(part: ComputePart, machine: Machine) -> bool:
+    """Whether the part's rate is stated, by a `peak` of its own or, of a special function, by that of all of them."""
+    if machine.stated(part.type, part.cls) is not None:
+        return True
+    special = machine.stated(part.type, "special") if part.cls in SPECIAL_FUNCTIONS else None
+    return special is not None and special.rate_per_s == part.rate_per_s
+
+
 def pipe_of(cls: str, machine: Machine) -> str:
     """Which pipe of a machine with separate ones a class runs on, one of PIPES: minimum and maximum on the adder, div
-    and special on the divider where that is apart, else on the multiplier.
+    and special functions on the divider where that is apart, else on the multiplier.
     """
-    if cls in ("div", "special"):
+    if cls in ("div", "special", *SPECIAL_FUNCTIONS):
         return "div" if machine.divider_separate else "mul"
     return "mul" if cls == "mul" else "add"
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import lcm
 
 from roofdsl.analysis.closed import ClosedForms
-from roofdsl.analysis.results import WorkAt
+from roofdsl.analysis.operations import work_at
 from roofdsl.analysis.settled import NoClosedForm
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
@@ -106,12 +106,7 @@ def launch_forms(kernel: Kernel, given: Mapping[str, int], machine: Machine, opt
     """
     forms = ClosedForms(kernel, given)
     costs = {name: Fraction(value) for name, value in kernel.costs}
-    each = [
-        compute_time(
-            WorkAt(s.operations, s.fused_pairs, s.cmp, s.casts), machine, unit=options.unit, costs=costs
-        ).time_s
-        for s in forms.operations
-    ]
+    each = [compute_time(work_at([s], [1]), machine, unit=options.unit, costs=costs).time_s for s in forms.operations]
     scale = lcm(*(t.denominator for t in each))
     compute = forms.weighted(int(t * scale) for t in each)
     cases = tuple(Case(c.alternatives, c.value * Fraction(1, scale)) for c in compute.cases)

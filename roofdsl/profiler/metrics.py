@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
 from roofdsl.profiler.tables import Launches
 
@@ -64,7 +65,8 @@ def points_of(launches: Sequence[Launches], source: str, tensor_flop: int | None
 
     tensor_flop: operations of one tensor instruction of a warp; by default 512 on compute capability 7.0 and unknown
     (then it is named as missing) elsewhere. Launches of several reports add up, nvprof's metrics and times join; where
-    a launch lacks a metric that others of its kernel have, its sum is not known and it is missing.
+    a launch lacks a metric that others of its kernel have, its sum is not known and it is missing. Raises CommandError
+    where two reports of nvprof have the same metric of a kernel.
     """
     by_name: dict[str, list[Launches]] = {}
     for one in launches:
@@ -92,7 +94,7 @@ def _joined(launches: Sequence[Launches], notes: list[str]) -> tuple[int, dict[s
     """How many launches there were, and the metrics that all of them have, as sums.
 
     nvprof's metrics and times are two reports on the same launches, which join; where they ran it differently often,
-    amounts are those of a mean launch times the larger number.
+    amounts are those of a mean launch times the larger number. Raises CommandError where two of them have a metric.
     """
     if launches[0].form != "nvprof":
         shared = set.intersection(*(set(one.metrics) for one in launches))
@@ -104,6 +106,9 @@ def _joined(launches: Sequence[Launches], notes: list[str]) -> tuple[int, dict[s
         )
     merged: dict[str, float] = {}
     for one in launches:
+        for name in one.metrics.keys() & merged.keys():
+            message = f"two reports of nvprof have `{name}` of {short_name(one.kernel)}"
+            raise CommandError(message, "give one with metrics and one with times")
         merged |= {n: v if n == _UTILIZATION else v * times / one.times for n, v in one.metrics.items()}
     return times, merged
 
@@ -117,7 +122,8 @@ def _point(kernel: str, launches: Sequence[Launches], tensor_flop: int | None, n
         notes.append("tensor operations are a utilization of 0 to 10 in tenths of 125 TFLOP/s: a coarse estimate")
         work += _utilized(metrics[_UTILIZATION], seconds, missing)
     else:
-        work += _tensor(metrics, launches[0].cc, tensor_flop, missing)
+        devices = {one.cc for one in launches}
+        work += _tensor(metrics, devices.pop() if len(devices) == 1 else "", tensor_flop, missing)
     levels = _levels(metrics, missing)
     return MeasuredPoint(kernel, short_name(kernel), times, seconds, work or None, levels, tuple(missing))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from roofdsl.measure.atomic import write_whole
 SCHEMA = "roofdsl.points/1"
 ORIGINS = ("ncu", "nvprof", "cited")
 _LARGEST_FILE = 64 << 20
+_LARGEST = 1e100  # far beyond any sum or rate of what profilers count (units.LARGEST); what follows from it is finite
 
 
 @dataclass(frozen=True)
@@ -195,8 +195,10 @@ class _Reader:
 
     def amount(self, table: Any, key: str) -> float:
         value = self.field(table, key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or value < 0:
-            raise _wrong(self.source, f"`{key}` is no number of at least 0")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LARGEST:
+            raise _wrong(self.source, f"`{key}` is no number from 0 to {_LARGEST:g}")
+        if 0 < value < 1 / _LARGEST:
+            raise _wrong(self.source, f"`{key}` is {value}, which is too small to be measured")
         return float(value)
 
     def point(self, p: Any) -> MeasuredPoint:

@@ -4,6 +4,9 @@ Forms, by their header: Nsight Compute `--csv` has one metric a row (columns "Me
 Value"); with `--page raw` it has one launch a row, a column for each metric, and a row of units below the header;
 nvprof `--metrics ... --csv` has averages over invocations ("Invocations", "Avg"); nvprof `--print-gpu-summary --csv`
 has times ("Calls", "Time") and `--print-gpu-trace --csv` durations ("Duration"), both with a row of units.
+
+A report may hold several tables of one form (`mpirun -n 4 ncu --csv`, a section for each GPU): each begins with the
+header again. What contradicts itself is an error with its line and column, since one of the two numbers is wrong.
 """
 
 from __future__ import annotations
@@ -11,32 +14,29 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isclose
 from pathlib import Path
 
 from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source, Span
+from roofdsl.profiler.units import EXPECTED, LARGEST, LEAST, Quantity, factor, quantity_of
 
 _LARGEST_FILE = 256 << 20
-_PREFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_UNITS = {"second": "s", "sec": "s", "s": "s", "byte": "B", "B": "B", "hz": "Hz", "Hz": "Hz"}
-_COUNTS = ("inst", "sector", "cycle", "request", "warp", "block", "thread", "register", "op")
-_NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
-_LEVEL = re.compile(r"(?:Low|Mid|High|Max|Idle)\s*\((\d+)\)")
-_NAMELESS = {"", "n/a", "nan", "inf", "-inf", "(!) n/a", "<overflow>"}
-# Columns of Nsight Compute's wide form that are no metrics.
-_PLAIN = {
-    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
-    "Grid Size", "Device", "CC", "Section Name",
-}  # fmt: skip
+_NUMBER = re.compile(r"[+-]?([1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?|[0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_LEVEL = re.compile(r"(?:Low|Mid|High|Max|Idle)\s*\(([0-9]+)\)")
+_NAMELESS = {"", "n/a", "nan", "-nan", "<overflow>"}
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_UTILIZATION = "_utilization"
+_MOST_CALLS = 1e15
 
 
 @dataclass(frozen=True)
 class Launches:
     """What a report says of one kernel's launches taken together, in seconds, bytes, hertz and plain counts.
 
-    `metrics` are sums over the launches; `rates` (units per second or per cent, levels) are not summable and hold
+    `metrics`, those that points are made of, are sums over the launches; rates and levels are not summable and hold
     the mean. `times`: how many launches. cc: the compute capability where the report has it.
     """
 
@@ -50,7 +50,8 @@ class Launches:
 def read(path: Path) -> tuple[Launches, ...]:
     """Every launch (Nsight Compute) or kernel (nvprof) of a report.
 
-    Raises CommandError where the file cannot be read, InputError where it is no such report or is damaged.
+    Raises CommandError where the file cannot be read, InputError where it is no such report, is damaged, or
+    contradicts itself.
     """
     data = read_limited(path, _LARGEST_FILE, "a report")
     try:
@@ -62,11 +63,28 @@ def read(path: Path) -> tuple[Launches, ...]:
 
 
 _EXPORT = "export it with `ncu --csv --page raw --import REPORT.ncu-rep`"
+_LOCALE = "thousands are `1,234`, decimals `.5`: run with LC_ALL=C"
+_ONE_REPORT = "one file holds one report: give several files one by one"
+_EDITED = "the report is cut off, or was edited"
 
 
-def wrong(source: Source, line: int, message: str, help: str = "") -> InputError:
-    """An error about one line of a report."""
-    return InputError(source, [Diagnostic("profile-damaged", message, Span(line, 1, line, 2), help)])
+def wrong(source: Source, line: int, message: str, help: str = "", column: int = 0) -> InputError:
+    """An error about one line of a report, at its `column`-th value (from 0)."""
+    first, end = _stretch(source.line(line), column)
+    return InputError(source, [Diagnostic("profile-damaged", message, Span(line, first, line, end), help)])
+
+
+def _stretch(text: str, column: int) -> tuple[int, int]:
+    """Where in a line of CSV its `column`-th value stands, from 1, the end exclusive; the line's first character where
+    it has no such value."""
+    first, quoted, number = 0, False, 0
+    for place, c in enumerate(text + ","):
+        quoted ^= c == '"'
+        if c == "," and not quoted:
+            if number == column:
+                return first + 1, max(place, first + 1) + 1
+            first, number = place + 1, number + 1
+    return 1, 2
 
 
 def parse(source: Source) -> tuple[Launches, ...]:
@@ -76,7 +94,7 @@ def parse(source: Source) -> tuple[Launches, ...]:
         names = [c.strip() for c in row]
         form = next((f for f, (needed, _) in _FORMS.items() if needed <= set(names)), None)
         if form is not None:
-            return _FORMS[form][1](source, _Table(source, line, names, list(rows)))
+            return _FORMS[form][1](_Table(source, line, names, list(rows)))
     raise wrong(
         source, 1, "this is no report of Nsight Compute or nvprof: no line has the names of its columns", _EXPORT
     )
@@ -97,130 +115,268 @@ def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
 
 
 @dataclass(frozen=True)
+class _Row:
+    """A row by column, and the number of the table that it stands in."""
+
+    line: int
+    table: int
+    values: Mapping[str, str]
+    units: Mapping[str, str] | None
+
+    def __getitem__(self, name: str) -> str:
+        return self.values.get(name, "")
+
+
+@dataclass(frozen=True)
 class _Table:
     source: Source
     line: int
     names: Sequence[str]
     rows: Sequence[tuple[int, list[str]]]
 
-    def records(self) -> Iterator[tuple[int, dict[str, str]]]:
-        """Rows by column; what a program printed after its report is left out, a row cut short is an error."""
+    def __post_init__(self) -> None:
+        for k, name in enumerate(self.names):
+            if name and name in self.names[:k]:
+                raise wrong(self.source, self.line, f"two columns are named `{name[:60]}`", _EDITED, k)
+
+    def fail(self, row: _Row, message: str, help: str = "", name: str = "") -> InputError:
+        """An error about the value of a row in the column `name`."""
+        column = self.names.index(name) if name in self.names else 0
+        return wrong(self.source, row.line, message, help, column)
+
+    def records(self) -> Iterator[_Row]:
+        """Rows by column; what a program printed after its report is left out, a row cut short is an error.
+
+        A header that is repeated begins another table.
+        """
+        table = 0
         for line, row in self.rows:
+            values = [c.strip() for c in row]
             if len(row) == 1 and len(self.names) > 1:
+                continue
+            if values == list(self.names):
+                table += 1
                 continue
             if len(row) != len(self.names):
                 message = f"this row has {len(row)} columns, and the header has {len(self.names)}"
-                raise wrong(self.source, line, message, "the report is cut off, or was edited")
-            yield line, dict(zip(self.names, (c.strip() for c in row), strict=True))
+                raise wrong(self.source, line, message, _EDITED)
+            yield _Row(line, table, dict(zip(self.names, values, strict=True)), None)
 
-    def number(self, line: int, text: str, unit: str = "") -> float | None:
-        """A value in base units; None where the profiler has none. Raises InputError."""
+    def with_units(self, *identity: str) -> Iterator[_Row]:
+        """Rows of a form with a row of units, which has no `identity`, below each header. Raises InputError."""
+        units: Mapping[str, str] | None = None
+        table = -1
+        for row in self.records():
+            first, table = row.table != table, row.table
+            if not any(row[name] for name in identity):
+                if not first:
+                    message = "this row of units is not the one below the header"
+                    raise self.fail(row, message, "no row before it says in which units its numbers are")
+                units = row.values
+                continue
+            if first:
+                help = _EXPORT if "ID" in self.names else _EDITED
+                raise self.fail(row, "the row of units below the header is missing", help)
+            yield _Row(row.line, row.table, row.values, units)
+
+    def value(self, row: _Row, name: str, quantity: Quantity, unit: str, unit_column: str) -> float | None:
+        """The value in a column, in base units; None where the profiler has none. Raises InputError."""
+        number = self.number(row, name)
+        if number is None:
+            return None
+        scale = factor(unit, quantity)
+        if scale is None:
+            what = f"`{unit[:40]}` is no unit of" if unit else "no unit is given for"
+            raise self.fail(row, f"{what} `{row['Metric Name'] or name}`", f"it is {EXPECTED[quantity]}", unit_column)
+        result = number * scale
+        if result and not LEAST <= result <= LARGEST:
+            raise self.fail(row, f"`{row[name][:40]}` is beyond what a profiler counts", _EDITED, name)
+        return result
+
+    def number(self, row: _Row, name: str) -> float | None:
+        """A number that is not negative; None where the profiler has none. Raises InputError."""
+        text = row[name].removeprefix("(!)").strip()
         if text.lower() in _NAMELESS:
             return None
-        level = _LEVEL.fullmatch(text)
-        bare = level[1] if level else text.removesuffix("%").strip()
-        if not bare or not _NUMBER.fullmatch(bare):
-            message = f"`{text[:40]}` is no number"
-            raise wrong(self.source, line, message, "thousands are `1,234`, decimals `.5`: run with LC_ALL=C")
-        return float(bare.replace(",", "")) * factor(unit)
+        if _INFINITE.fullmatch(text):
+            raise self.fail(row, f"`{text}` is no amount: it is infinite", "measure again, without this launch", name)
+        if not _NUMBER.fullmatch(text):
+            raise self.fail(row, f"`{text[:40]}` is no number", _LOCALE, name)
+        result = float(text.replace(",", ""))
+        if result < 0:
+            raise self.fail(row, f"`{text[:40]}` is negative, and nothing is counted below 0", _EDITED, name)
+        return result
+
+    def calls(self, row: _Row, name: str) -> int:
+        """How often a kernel ran. Raises InputError."""
+        found = self.number(row, name)
+        if found is None or not 1 <= found <= _MOST_CALLS or found != int(found):
+            raise self.fail(row, f"`{row[name][:40]}` is no number of {name.lower()}", "", name)
+        return int(found)
 
 
-def factor(unit: str) -> float:
-    """What a unit as the profilers write it is in seconds, bytes, hertz or counts; 1 for what has no prefix."""
-    head, slash, per = unit.strip().partition("/")
-    if slash:
-        return factor(head) / factor(per)
-    if head in _UNITS or head in _COUNTS:
-        return 1.0
-    for ending in (*_UNITS, *_COUNTS):
-        prefix = head.removesuffix(ending)
-        if prefix != head and prefix in _PREFIXES:
-            return _PREFIXES[prefix]
-    return 1.0
+@dataclass
+class _Launch:
+    """A launch of Nsight Compute as its rows tell it: metrics with the lines they stand in."""
+
+    kernel: str
+    cc: str
+    line: int
+    metrics: dict[str, tuple[float, int]] = field(default_factory=dict)
 
 
-def _long(source: Source, table: _Table) -> tuple[Launches, ...]:
-    found: dict[tuple[str, str], tuple[str, str, dict[str, float]]] = {}
-    for line, row in table.records():
-        if not row["Kernel Name"]:
-            raise wrong(source, line, "this row names no kernel")
-        launch = (row.get("Process ID", ""), row.get("ID", ""))
-        metrics = found.setdefault(launch, (row["Kernel Name"], row.get("CC", ""), {}))[2]
-        if not row["Metric Name"]:
-            continue  # a rule's advice
-        value = _try(table, line, row["Metric Value"], row.get("Metric Unit", ""), row["Metric Name"])
+class _Collected:
+    """The launches of a report by process and ID; without a column ID, one of each kernel."""
+
+    def __init__(self, table: _Table) -> None:
+        self.table = table
+        self.numbered = "ID" in table.names
+        self.found: dict[tuple[str, str], _Launch] = {}
+
+    def launch(self, row: _Row) -> _Launch:
+        kernel = row["Kernel Name"]
+        if not kernel:
+            raise self.table.fail(row, "this row names no kernel", _EDITED, "Kernel Name")
+        if self.numbered and not row["ID"]:
+            raise self.table.fail(row, "this row has no ID, and could be of any launch", _EDITED, "ID")
+        key = (row["Process ID"], row["ID"] if self.numbered else kernel)
+        found = self.found.setdefault(key, _Launch(kernel, row["CC"], row.line))
+        if found.kernel != kernel:
+            others = f"`{kernel[:60]}` here, and of `{found.kernel[:60]}` in line {found.line}"
+            raise self.table.fail(row, f"launch {row['ID']} is of {others}", _ONE_REPORT, "Kernel Name")
+        return found
+
+    def add(self, row: _Row, launch: _Launch, metric: str, value: float, column: str) -> None:
+        """A metric of a launch. Raises InputError where the report has another value for it."""
+        before, line = launch.metrics.setdefault(metric, (value, row.line))
+        if isclose(before, value, rel_tol=1e-9):
+            return
+        if self.numbered:
+            message = f"`{metric}` of launch {row['ID']} is {value:g} here, and {before:g} in line {line}"
+            help = _ONE_REPORT
+        else:
+            message = f"`{metric}` of `{launch.kernel[:60]}` is {value:g} here, and {before:g} in line {line}"
+            help = "without a column `ID` two launches of a kernel cannot be told apart; " + _EXPORT
+        raise self.table.fail(row, message, help, column)
+
+    def launches(self) -> tuple[Launches, ...]:
+        return tuple(
+            Launches(x.kernel, 1, {name: value for name, (value, _) in x.metrics.items()}, x.cc)
+            for x in self.found.values()
+        )
+
+
+def _long(table: _Table) -> tuple[Launches, ...]:
+    collected = _Collected(table)
+    for row in table.records():
+        launch = collected.launch(row)
+        metric = row["Metric Name"]
+        quantity = quantity_of(metric) if "__" in metric else None
+        if quantity is None:
+            continue  # a rule's advice, or nothing that a point is made of
+        if "Metric Unit" not in table.names:
+            message = "this report has no column `Metric Unit`, and its numbers could be in any unit"
+            raise wrong(table.source, table.line, message, _EXPORT)
+        value = table.value(row, "Metric Value", quantity, row["Metric Unit"], "Metric Unit")
         if value is not None:
-            metrics[row["Metric Name"]] = value
-    return tuple(Launches(name, 1, metrics, cc) for name, cc, metrics in found.values())
+            collected.add(row, launch, metric, value, "Metric Value")
+    return collected.launches()
 
 
-def _wide(source: Source, table: _Table) -> tuple[Launches, ...]:
-    units: dict[str, str] = {}
-    found = []
-    for line, row in table.records():
-        if not row["ID"] and not row["Kernel Name"]:
-            units = row
+def _wide(table: _Table) -> tuple[Launches, ...]:
+    wanted = {n: q for n in table.names if "__" in n and (q := quantity_of(n)) is not None}
+    collected = _Collected(table)
+    for row in table.with_units("ID", "Kernel Name"):
+        launch = collected.launch(row)
+        for name, quantity in wanted.items():
+            value = table.value(row, name, quantity, (row.units or {}).get(name, ""), name)
+            if value is not None:
+                collected.add(row, launch, name, value, name)
+    return collected.launches()
+
+
+def _nvprof(table: _Table) -> tuple[Launches, ...]:
+    """Averages over the invocations on each device, as sums over all of them."""
+    times: dict[tuple[str, str], int] = {}  # by device and kernel
+    found: dict[str, dict[str, dict[str, tuple[float, int]]]] = {}  # by kernel, metric, device
+    for row in table.records():
+        kernel, device, metric = row["Kernel"], row["Device"], row["Metric Name"]
+        if not kernel:
+            raise table.fail(row, "this row names no kernel", _EDITED, "Kernel")
+        calls = table.calls(row, "Invocations")
+        if times.setdefault((device, kernel), calls) != calls:
+            message = f"`{kernel[:60]}` has {calls} invocations here, and {times[device, kernel]} in another row"
+            raise table.fail(row, message, _EDITED, "Invocations")
+        metrics = found.setdefault(kernel, {})
+        value = _average(table, row, metric)
+        if value is None:
             continue
-        if not row["Kernel Name"]:
-            raise wrong(source, line, "this row names no kernel")
-        values = {n: _try(table, line, v, units.get(n, ""), n) for n, v in row.items() if n not in _PLAIN}
-        metrics = {n: v for n, v in values.items() if v is not None}
-        found.append(Launches(row["Kernel Name"], 1, metrics, row.get("CC", "")))
-    if found and not units:
-        raise wrong(source, table.line + 1, "the row of units below the header is missing", _EXPORT)
-    return tuple(found)
+        before, line = metrics.setdefault(metric, {}).setdefault(device, (value, row.line))
+        if not isclose(before, value, rel_tol=1e-9):
+            message = f"`{metric}` of `{kernel[:60]}` is {value:g} here, and {before:g} in line {line}"
+            raise table.fail(row, message, _EDITED, "Avg")
+    return tuple(_summed(kernel, metrics, times) for kernel, metrics in found.items())
 
 
-def _try(table: _Table, line: int, text: str, unit: str, name: str) -> float | None:
-    """Metrics have dots or `__` in their names; of the other columns (text, sizes) only numbers are of use."""
-    if "__" in name:
-        return table.number(line, text, unit)
-    return None
+def _average(table: _Table, row: _Row, metric: str) -> float | None:
+    """The mean of a metric that points are made of; a utilization is `Low (2)`, or its number."""
+    quantity = None if "__" in metric else quantity_of(metric)
+    if quantity is None:
+        return None
+    level = _LEVEL.fullmatch(row["Avg"])
+    if level is None or not metric.endswith(_UTILIZATION):
+        return table.value(row, "Avg", quantity, "", "Avg")
+    if int(level[1][:4]) > 10:
+        raise table.fail(row, f"`{row['Avg'][:40]}` is no level of 0 to 10", _EDITED, "Avg")
+    return float(level[1])
 
 
-def _nvprof(source: Source, table: _Table) -> tuple[Launches, ...]:
-    found: dict[str, tuple[int, dict[str, float]]] = {}
-    for line, row in table.records():
-        times = table.number(line, row["Invocations"])
-        if times is None or times < 1 or times != int(times):
-            raise wrong(source, line, f"`{row['Invocations'][:40]}` is no number of invocations")
-        value = table.number(line, row["Avg"])
-        _, metrics = found.setdefault(row["Kernel"], (int(times), {}))
-        if value is not None:
-            name = row["Metric Name"]
-            metrics[name] = value if name.endswith("_utilization") else value * times
-    return tuple(Launches(name, times, metrics, "", "nvprof") for name, (times, metrics) in found.items())
+def _summed(
+    kernel: str, metrics: Mapping[str, Mapping[str, tuple[float, int]]], times: Mapping[tuple[str, str], int]
+) -> Launches:
+    """The invocations on all devices together; a metric that one of them lacks has no sum."""
+    calls = {device: n for (device, name), n in times.items() if name == kernel}
+    every = sum(calls.values())
+    sums = {}
+    for metric, by_device in metrics.items():
+        if by_device.keys() == calls.keys():
+            total = sum(value * calls[device] for device, (value, _) in by_device.items())
+            sums[metric] = total / every if metric.endswith(_UTILIZATION) else total
+    return Launches(kernel, every, sums, "", "nvprof")
 
 
-def _summary(source: Source, table: _Table) -> tuple[Launches, ...]:
-    units: dict[str, str] = {}
-    found = []
-    for line, row in table.records():
-        if not row["Name"]:
-            units = row
-            continue
-        calls, spent = table.number(line, row["Calls"]), table.number(line, row["Time"], units.get("Time", ""))
-        if calls is None or calls < 1 or spent is None or not units:
-            raise wrong(source, line, "this row has no calls, no time, or no unit for it")
-        if row.get("Type", "GPU activities") == "GPU activities" and not row["Name"].startswith("[CUDA"):
-            found.append(Launches(row["Name"], int(calls), {"time": spent}, "", "nvprof"))
-    return tuple(found)
-
-
-def _trace(source: Source, table: _Table) -> tuple[Launches, ...]:
-    units: dict[str, str] = {}
+def _summary(table: _Table) -> tuple[Launches, ...]:
+    seen: dict[tuple[int, str], int] = {}
     found: dict[str, tuple[int, float]] = {}
-    for line, row in table.records():
-        if not row["Name"]:
-            units = row
+    for row in table.with_units("Name"):
+        calls, spent = table.calls(row, "Calls"), table.value(row, "Time", "time", (row.units or {})["Time"], "Time")
+        if spent is None:
+            raise table.fail(row, "this row has no time", _EDITED, "Time")
+        name = row["Name"]
+        if row.values.get("Type", "GPU activities") != "GPU activities" or name.startswith("[CUDA"):
             continue
-        spent = table.number(line, row["Duration"], units.get("Duration", ""))
-        if spent is None or not units:
-            raise wrong(source, line, "this row has no duration, or no unit for it")
+        if seen.setdefault((row.table, name), row.line) != row.line:
+            message = f"`{name[:60]}` has a row already, in line {seen[row.table, name]}"
+            raise table.fail(row, message, _EDITED, "Name")
+        times, total = found.get(name, (0, 0.0))
+        found[name] = times + calls, total + spent
+    return _timed(found)
+
+
+def _trace(table: _Table) -> tuple[Launches, ...]:
+    found: dict[str, tuple[int, float]] = {}
+    for row in table.with_units("Name"):
+        spent = table.value(row, "Duration", "time", (row.units or {})["Duration"], "Duration")
+        if spent is None:
+            raise table.fail(row, "this row has no duration", _EDITED, "Duration")
         name = re.sub(r" \[\d+\]$", "", row["Name"])
         if not name.startswith("[CUDA"):
             times, total = found.get(name, (0, 0.0))
             found[name] = times + 1, total + spent
+    return _timed(found)
+
+
+def _timed(found: Mapping[str, tuple[int, float]]) -> tuple[Launches, ...]:
     return tuple(Launches(name, times, {"time": t}, "", "nvprof") for name, (times, t) in found.items())
 
 

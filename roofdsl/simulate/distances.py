@@ -124,7 +124,7 @@ def miss_curve(
     import numpy as np
 
     from roofdsl.simulate.stack import HELD, NEVER, NOW, run_distances
-    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
+    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
     program = compile_kernel(kernel, params, line_bytes)
     layouts, lines = program.layouts, program.lines
@@ -155,7 +155,8 @@ def miss_curve(
     cursor = cursor_of(program)
     accesses = 0
     while cursor[7][STATUS] == RUNNING:
-        made, _ = run_distances(tables, cursor, CHUNK, weights, owner, trees, at, last, written, histogram, clocks)
+        with first_call(run_distances):
+            made, _ = run_distances(tables, cursor, CHUNK, weights, owner, trees, at, last, written, histogram, clocks)
         accesses += made
         if progress is not None:
             progress(accesses)

@@ -100,7 +100,7 @@ def simulate(
 
     from roofdsl.simulate.caches import run_caches
     from roofdsl.simulate.plain import is_plain, run_plain, words_of
-    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
+    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
     check_levels(levels, kernel)
     block = levels[0].sector
@@ -125,9 +125,11 @@ def simulate(
     claims, out = int(levels[0].write_miss == "claim"), np.zeros(len(levels), dtype=np.int64)
     while cursor[7][STATUS] == RUNNING:
         if plain is None:
-            made, volume, _ = run_caches(tables, cursor, CHUNK, tallies, sizes, stack, sets)
+            with first_call(run_caches):
+                made, volume, _ = run_caches(tables, cursor, CHUNK, tallies, sizes, stack, sets)
         else:
-            made, volume, _ = run_plain(tables, cursor, CHUNK, tallies, sizes, claims, out, sets[0], plain)
+            with first_call(run_plain):
+                made, volume, _ = run_plain(tables, cursor, CHUNK, tallies, sizes, claims, out, sets[0], plain)
         accesses, touched = accesses + made, touched + volume
         if progress is not None:
             progress(accesses)

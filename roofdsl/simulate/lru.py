@@ -128,7 +128,7 @@ def _simulate(  # noqa: PLR0917
     import numpy as np
 
     from roofdsl.simulate.engine import ACCESSES, STEPS, STORED, TOTALS, WRITTEN, run_lru
-    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, tables_of
+    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
     layouts = program.layouts
     tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
@@ -145,14 +145,17 @@ def _simulate(  # noqa: PLR0917
 
     warped = None
     if warp and cache_bytes is not None:
+        from roofdsl.simulate import warp as warp_engine
         from roofdsl.simulate.warping import prepare
 
         warped = prepare(program, cursor, cache_bytes, (links, state, stamp, owner, tallies, totals))
     while cursor[7][STATUS] == RUNNING:
         if warped is None:
-            run_lru(tables, cursor, CHUNK, owner, sizes, capacity, longest, links, state, stamp, tallies, totals)
+            with first_call(run_lru):
+                run_lru(tables, cursor, CHUNK, owner, sizes, capacity, longest, links, state, stamp, tallies, totals)
         else:
-            warped(tables, cursor, CHUNK, sizes, capacity)
+            with first_call(warp_engine.run_warped):
+                warped(tables, cursor, CHUNK, sizes, capacity)
         accesses, steps = int(totals[ACCESSES]), int(totals[STEPS])
         if progress is not None:
             progress(accesses)

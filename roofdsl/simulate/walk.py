@@ -12,13 +12,15 @@ hot loop depends on how it is put together, and the rates come first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from roofdsl import budget
 from roofdsl.simulate.program import (
     ADD,
     AND,
@@ -68,6 +70,16 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     except RuntimeError:  # no directory that can be written: compile in every process
         result = numba.njit(_nrt=False)(function)
     return result
+
+
+@contextmanager
+def first_call(function: Callable[..., Any]) -> Iterator[None]:
+    """For a call of a `compiled` function: where it is the first and compiles, no budget counts or interrupts it."""
+    if getattr(function, "signatures", True):
+        yield
+    else:
+        with budget.uncounted():
+            yield
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

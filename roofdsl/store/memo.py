@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from roofdsl import __version__
+from roofdsl.lang.place import folder, is_off
 from roofdsl.lang.record import Record
 from roofdsl.store import entries, luck
 from roofdsl.store.codec import Damaged, NotStorable, meaning, read, write
-from roofdsl.store.place import folder, is_off
 
 T = TypeVar("T")
 

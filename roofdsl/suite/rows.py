@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from roofdsl.advise.workers import Tell, run_all
+from roofdsl import budget
+from roofdsl.advise.workers import CAN_FORK, Task, Tell, run_all
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
@@ -76,9 +77,16 @@ def rows(
     subjects: Sequence[Subject], machine: Machine, options: Options, seconds: float, progress: Progress
 ) -> list[Row]:
     """A row for every subject, in order; each gets `seconds` of processor time."""
-    tasks = [partial(_row, s, machine, options) for s in subjects]
+    tasks = [partial(_within, seconds, partial(_row, s, machine, options)) for s in subjects]
     told = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
     return [_ended(s, found, seconds) for s, found in zip(subjects, told, strict=True)]
+
+
+def _within(seconds: float, task: Task, tell: Tell) -> None:
+    """Runs the task, in a process of its own, which then has a budget of so many seconds."""
+    if CAN_FORK:
+        budget.forked(seconds)
+    task(tell)
 
 
 def _ended(subject: Subject, told: tuple[Row, bool] | None, seconds: float) -> Row:
@@ -151,7 +159,7 @@ def _compulsory(found: Any, values: Mapping[str, int]) -> int:
 
 def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progress: Progress) -> list[Forms]:
     """Closed forms of every subject in its parameters; each gets `seconds` of processor time."""
-    tasks = [partial(_forms, s, machine) for s in subjects]
+    tasks = [partial(_within, seconds, partial(_forms, s, machine)) for s in subjects]
     told = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
     ended = []
     for subject, found in zip(subjects, told, strict=True):

@@ -1,4 +1,8 @@
-"""The points of one kernel or program on one machine: their columns, and all that closed forms say of them."""
+"""The points of one kernel or program on one machine: their columns, and all that closed forms say of them.
+
+A block is as many points as are in memory at a time. What is looked for because many points need it is decided over
+all blocks of a strip.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.forms import KernelForms
+from roofdsl.sweep.grid import Grid
 from roofdsl.sweep.plan import Plan
 from roofdsl.sweep.points import Task
 from roofdsl.sweep.programs import ProgramPlan, SweptProgram
@@ -37,41 +42,78 @@ class Variant(Record):
     constants: Mapping[str, int]
 
 
-class Block:
-    """The points of one kernel on one machine."""
+class Strip:
+    """One kernel or program on one machine at all points of a grid; its blocks follow one another.
+
+    bounds: the words for what bounds, of the whole sweep. settled: all blocks were evaluated once, and evaluating one
+    again gives the same.
+    """
 
     def __init__(
         self,
         variant: Variant,
         machine: Machine,
         cache_bytes: int | None,
-        columns: Mapping[str, Any],
+        grid: Grid,
         *,
         options: Options,
         forms: dict[Any, KernelForms],
+        bounds: dict[str, int],
     ) -> None:
-        import numpy as np
-
         self.variant, self.machine, self.cache_bytes, self.options = variant, machine, cache_bytes, options
-        self.columns, self.forms = columns, forms
-        self.count = len(next(iter(columns.values()), [0]))
-        self.plan: Plan | ProgramPlan = self._plan({})
-        self.warnings = list(self.plan.left_out)
-        self.known = np.zeros(self.count, dtype=bool)
-        self.found: dict[str, Any] = {}
-        self.bounds: dict[str, int] = {}
+        self.grid, self.forms, self.bounds = grid, forms, bounds
+        self._plans: dict[Any, Plan | ProgramPlan] = {}
+        self.plan = self.plan_of({})
+        self.settled = False
+        self.beyond, self.worth_cache = 0, False
+        self.tiles: set[tuple[int, ...]] = set()
         self.too_large = 0
 
-    def level_names(self) -> tuple[str, ...]:
-        return self.plan.level_names
+    def plan_of(self, given: Mapping[str, int]) -> Plan | ProgramPlan:
+        """The prediction with these parameters as numbers."""
+        key = tuple(sorted(given.items()))
+        if key not in self._plans:
+            self._plans[key] = self._plan(key)
+        return self._plans[key]
 
-    def _plan(self, given: Mapping[str, int]) -> Plan | ProgramPlan:
+    def _plan(self, given: tuple[tuple[str, int], ...]) -> Plan | ProgramPlan:
         if isinstance(self.variant.kernel, SweptProgram):
             return ProgramPlan(self.variant.kernel, self.machine, self.options, self.forms)
-        key = tuple(sorted(given.items()))
-        if key not in self.forms:
-            self.forms[key] = KernelForms(self.variant.kernel, given)
-        return Plan(self.forms[key], self.machine, self.options)
+        if given not in self.forms:
+            self.forms[given] = KernelForms(self.variant.kernel, dict(given))
+        return Plan(self.forms[given], self.machine, self.options)
+
+    def block(self, window: tuple[int, int]) -> Block | None:
+        """The points of a window, evaluated; None where none keeps the kernel's assumptions."""
+        columns, count = self.grid.columns(window, self.variant.kernel.assumptions)
+        if not count:
+            return None
+        found = Block(self, columns, count)
+        found.evaluate()
+        return found
+
+    def warnings(self) -> list[str]:
+        """What is to be said of the points, in words."""
+        found = list(self.plan.left_out)
+        if self.too_large:
+            memory = self.machine.main_memory
+            found.append(
+                f"at {count_words(self.too_large)} more is touched than {self.machine.name}'s {memory.name} holds "
+                f"({show_size(memory.size_bytes)}); the times there are as if it did"
+            )
+        return found
+
+
+class Block:
+    """Points of a strip."""
+
+    def __init__(self, strip: Strip, columns: Mapping[str, Any], count: int) -> None:
+        import numpy as np
+
+        self.strip, self.columns, self.count = strip, columns, count
+        self.plan = strip.plan
+        self.known = np.zeros(self.count, dtype=bool)
+        self.found: dict[str, Any] = {}
 
     # ---- closed forms ----
 
@@ -86,29 +128,32 @@ class Block:
         elif isinstance(self.plan, Plan):
             self._evaluate_tiles()
             left = np.flatnonzero(~self.known)
-            if len(left) >= WORTH_IT and self.plan.may_be_known(try_cache=True):
+            if self._many(len(left)) and self.plan.may_be_known(try_cache=True):
                 self._fill(self.plan, left, try_cache=True)
-        self._weigh()
-        if self.too_large:
-            memory = self.machine.main_memory
-            self.warnings.append(
-                f"at {count_words(self.too_large)} more is touched than {self.machine.name}'s {memory.name} holds "
-                f"({show_size(memory.size_bytes)}); the times there are as if it did"
-            )
+        if not self.strip.settled:
+            self._weigh()
 
     def _worth_cache(self) -> bool:
         """Whether so many points are known only if Q(Z) has a form, or so large ones, that it is worth the time."""
-        found = 0
+        if self.strip.settled or self.strip.worth_cache:
+            return self.strip.worth_cache
         for start in range(0, self.count if self.plan.has_caches else 0, CHUNK):
             own = {n: c[start : start + CHUNK] for n, c in self.columns.items()}
             count = min(CHUNK, self.count - start)
             beyond = ~self.plan.held(own, count)
-            found += int(beyond.sum())
-            if found >= WORTH_IT:
+            if self._many(int(beyond.sum())):
                 return True
             if isinstance(self.plan, Plan) and bool((beyond & (self.plan.operations(own, count) >= LARGE)).any()):
+                self.strip.worth_cache = True
                 return True
         return False
+
+    def _many(self, beyond: int) -> bool:
+        """Whether with so many more points beyond the caches the strip has enough of them to look for a form."""
+        if not self.strip.settled:
+            self.strip.beyond += beyond
+            self.strip.worth_cache |= self.strip.beyond >= WORTH_IT
+        return self.strip.worth_cache
 
     def _evaluate_tiles(self) -> None:
         """With forms of each tile size, where they are few."""
@@ -123,7 +168,7 @@ class Block:
         start = 0
         for places in groups:
             given = {n: int(c[places[0]]) for n, c in columns.items() if n in tiles}
-            plan = self._plan(given)
+            plan = self.strip.plan_of(given)
             if len(places) >= WORTH_OWN and plan.may_be_known(try_cache=False):
                 self._fill(plan, range(start, start + len(places)), try_cache=False)
             start += len(places)
@@ -137,7 +182,7 @@ class Block:
             spare[column.dtype] = column
 
     def _tile_names(self) -> frozenset[str]:
-        kernel = self.variant.kernel
+        kernel = self.strip.variant.kernel
         return frozenset() if isinstance(kernel, SweptProgram) else tile_names(kernel) & self.columns.keys()
 
     def _by_tiles(self) -> list[Any]:
@@ -158,7 +203,10 @@ class Block:
             if len(groups) > MOST_GROUPS:
                 return []
         by_group = np.argsort(which.astype(np.int16), kind="stable")  # by its bytes, which needs no comparisons
-        return np.split(by_group, np.cumsum(np.bincount(which))[:-1])
+        found = np.split(by_group, np.cumsum(np.bincount(which))[:-1])
+        if not self.strip.settled:
+            self.strip.tiles.update(tuple(int(self.columns[n][places[0]]) for n in tiles) for places in found)
+        return found if len(self.strip.tiles) <= MOST_GROUPS else []
 
     def _fill(self, plan: Plan | ProgramPlan, places: Any, *, try_cache: bool) -> None:
         """The points at `places` (ascending) that `plan` knows."""
@@ -199,15 +247,16 @@ class Block:
         for start in range(0, self.count if self.plan.weighs else 0, CHUNK):
             own = {n: c[start : start + CHUNK] for n, c in self.columns.items()}
             touched = self.plan.touched(own, min(CHUNK, self.count - start))
-            self.too_large += int((touched > self.machine.main_memory.size_bytes).sum())
+            self.strip.too_large += int((touched > self.strip.machine.main_memory.size_bytes).sum())
 
     def _codes(self, plan: Plan | ProgramPlan, codes: Any) -> Any:
         """Numbers of the words in `bounds`, new ones added."""
         import numpy as np
 
+        bounds = self.strip.bounds
         most = int(codes.max())
         each = np.flatnonzero(np.bincount(codes)) if most < CHUNK else np.unique(codes)
-        own = [self.bounds.setdefault(plan.bound(int(c)), len(self.bounds)) for c in each]
+        own = [bounds.setdefault(plan.bound(int(c)), len(bounds)) for c in each]
         if most >= CHUNK:
             return np.array(own, dtype=np.int16)[np.searchsorted(each, codes)]
         numbers = np.zeros(most + 1, dtype=np.int16)
@@ -224,14 +273,15 @@ class Block:
         """The points that are left. Their numbers begin at `offset`."""
         import numpy as np
 
-        names = [p.name for p in self.variant.kernel.parameters]
+        strip = self.strip
+        names = [p.name for p in strip.variant.kernel.parameters]
         return [
             Task(
                 offset + int(k),
-                self.variant.kernel,
+                strip.variant.kernel,
                 tuple((n, int(self.columns[n][k])) for n in names),
-                self.machine,
-                self.options,
+                strip.machine,
+                strip.options,
             )
             for k in np.flatnonzero(~self.known)
         ]

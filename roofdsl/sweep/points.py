@@ -6,9 +6,12 @@ A point that fails because its worker died is tried again; what the analyses ref
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from queue import Empty, Queue
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
@@ -27,7 +30,7 @@ FEW = 4
 """Points that are not worth other processes."""
 
 ANSWER_S = 5
-"""Seconds in which a scheduler has to answer."""
+"""Seconds in which a scheduler has to answer: at first, and whenever so long nothing came from it."""
 
 Row = dict[str, Any]
 """Column -> number or word; a column that is not there has no value."""
@@ -74,7 +77,12 @@ def row_of(prediction: Prediction, *, moves_only: bool, launches: bool = False) 
 
 
 def solve(task: Task) -> Outcome:
-    """The outcome of one task; nothing is raised."""
+    """The outcome of one task, which has the command's budget to itself as in `predict`; nothing is raised."""
+    with budget.anew():
+        return _solved(task)
+
+
+def _solved(task: Task) -> Outcome:
     from roofdsl.analysis.operations import operation_counts
     from roofdsl.loops.transform import apply
     from roofdsl.sweep.programs import SweptProgram
@@ -87,6 +95,8 @@ def solve(task: Task) -> Outcome:
         found = predict(task.kernel, dict(task.values), task.machine, task.options)
     except (CommandError, InputError) as error:
         return Outcome(task.index, None, str(error).split("\n")[0])
+    except budget.Spent:
+        return Outcome(task.index, None, f"the point is {budget.leave_out('a point')}")
     except Exception as error:
         return Outcome(task.index, None, f"{type(error).__name__}: {error}", final=False)
     moves_only = not any(s.total for s in operation_counts(apply(task.kernel)))
@@ -163,8 +173,22 @@ def _on_worker(task: Task) -> Outcome:
         return solve(task)
 
 
+class ConnectionLost(CommandError):
+    """The scheduler of a cluster ended, or does not answer any more. `done`: points it had the outcomes of."""
+
+    def __init__(self, address: str, done: int, asked: int) -> None:
+        super().__init__(
+            f"the scheduler at `{address}` does not answer any more; {done:,} of {asked:,} points were done by then"
+        )
+        self.done = done
+
+
 def on_cluster(address: str) -> Runner:
-    """Spread over the workers of a dask.distributed scheduler. Raises CommandError where there is none."""
+    """Spread over the workers of a dask.distributed scheduler.
+
+    Raises CommandError where there is none, and ConnectionLost where it ends: one that is started in its place knows
+    nothing of our points.
+    """
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
         try:
@@ -173,25 +197,86 @@ def on_cluster(address: str) -> Runner:
             raise CommandError(
                 "--scheduler needs dask's distributed", "install it: pip install 'roofdsl[cluster]'"
             ) from None
-        try:
-            client = Client(address, timeout=ANSWER_S, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            raise CommandError(f"no scheduler answers at `{address}`", str(error).split("\n")[0]) from None
-        with client:
-            yield from _insisting(lambda left: _cluster_round(client, left), tasks)
+        done = 0
+        with _quiet():
+            try:
+                client = Client(address, timeout=ANSWER_S, set_as_default=False)
+            except (OSError, ValueError, TypeError) as error:
+                raise CommandError(f"no scheduler answers at `{address}`", str(error).split("\n")[0]) from None
+            try:
+                for outcome in _insisting(lambda left: _cluster_round(client, left), tasks):
+                    done += 1
+                    yield outcome
+            except _Lost:
+                raise ConnectionLost(address, done, len(tasks)) from None
+            finally:
+                client.close(timeout=ANSWER_S)
 
     return run
 
 
-def _cluster_round(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
-    """The scheduler moves what a worker had that died to another; what fails all the same is not final."""
-    from distributed import as_completed
+class _Lost(Exception):
+    """The connection to the scheduler is."""
 
+
+def _cluster_round(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """The scheduler moves what a worker had that died to another; what fails all the same is not final.
+
+    Raises _Lost.
+    """
+    done: Queue[Any] = Queue()
+    _require(client)
     futures = [client.submit(_on_worker, task, pure=False) for task in tasks]
     index_of = {future.key: task.index for future, task in zip(futures, tasks, strict=True)}
-    for future in as_completed(futures, loop=client.loop, raise_errors=False):
+    for future in futures:
+        future.add_done_callback(done.put)
+    for _ in futures:
+        future = _waiting(client, lambda seconds: done.get(timeout=seconds))
         try:
-            yield future.result()  # waits again where the result was lost with its worker
+            # waits again where the result was lost with its worker
+            yield _waiting(client, future.result)
+        except _Lost:
+            raise
         except Exception as error:
+            if future.status == "cancelled":  # we cancel nothing: the client does when its connection breaks
+                raise _Lost from None
             why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             yield Outcome(index_of[future.key], None, why, final=False)
+
+
+def _waiting(client: Any, wait: Callable[[float], Any]) -> Any:
+    """What `wait(seconds)` gives, however often it takes longer than that; between, the scheduler is asked to answer.
+
+    Raises _Lost.
+    """
+    while True:
+        try:
+            return wait(ANSWER_S)
+        except (TimeoutError, Empty):
+            _require(client)
+
+
+def _require(client: Any) -> None:
+    """Raises _Lost where the scheduler does not answer."""
+    if client.status != "running":
+        raise _Lost
+    try:
+        client.sync(client.scheduler.ncores, callback_timeout=ANSWER_S)
+    except Exception:
+        raise _Lost from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the client from writing of connections that break: we say it."""
+    import logging
+
+    names = [n for n in logging.root.manager.loggerDict if n.split(".")[0] in {"distributed", "tornado", "asyncio"}]
+    logs = [(log, log.level) for log in map(logging.getLogger, names)]
+    for log, _ in logs:
+        log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for log, level in logs:
+            log.setLevel(level)

@@ -6,21 +6,32 @@ be listed, and what follows a name belongs to it until the next name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import prod
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.units import UnitError, parse_size
+from roofdsl.lang.units import UnitError, parse_count, parse_size
 
 MOST_VALUES = 10_000_000
 """Values of one range, at most."""
 
+MOST_POINTS = 50_000_000
+"""Points of a sweep, at most."""
+
 LARGEST = 2**62
 
+FEW_VALUES = 10_000
+"""Values that are listed as Python integers, at most."""
 
-def parse_ranges(text: str) -> dict[str, tuple[int, ...]]:
-    """The values of each name, in the order written, each once. Raises CommandError."""
-    found: dict[str, list[int]] = {}
+
+def parse_ranges(text: str) -> dict[str, Sequence[int]]:
+    """The values of each name, in the order written, each once. A range stays one: millions of values take no memory.
+
+    Raises CommandError.
+    """
+    found: dict[str, list[Sequence[int]]] = {}
     name = ""
     for part in text.split(","):
         before, equals, after = (s.strip() for s in part.partition("="))
@@ -33,8 +44,36 @@ def parse_ranges(text: str) -> dict[str, tuple[int, ...]]:
             found[name] = []
         elif not name:
             raise CommandError(f"`{part.strip()}` is not of the form n=1..4096:*2")
-        found[name] += _values(after if equals else before, name, _integer)
-    return {n: tuple(dict.fromkeys(values)) for n, values in found.items()}
+        found[name].append(_values(after if equals else before, name, _integer))
+    require_few(prod(sum(map(len, parts)) for parts in found.values()))
+    return {n: _each_once(parts) for n, parts in found.items()}
+
+
+def _each_once(parts: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The values of all parts in order; a range that stands alone as it is, else 8 bytes a value."""
+    if len(parts) == 1 and isinstance(parts[0], range):
+        return parts[0]
+    listed: set[int] = set()
+    before: list[range] = []
+    values = array("q")
+    for part in parts:
+        if isinstance(part, range):
+            values.extend(v for v in part if v not in listed and not any(v in r for r in before))
+            before.append(part)
+            continue
+        for v in part:
+            if v not in listed and not any(v in r for r in before):
+                listed.add(v)
+                values.append(v)
+    return tuple(values) if len(values) <= FEW_VALUES else values
+
+
+def require_few(points: int) -> None:
+    """Raises CommandError for more points than a sweep takes."""
+    if points > MOST_POINTS:
+        raise CommandError(
+            f"the sweep has {points:,} points, and at most {MOST_POINTS:,} are taken", "take larger steps"
+        )
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -44,8 +83,8 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 def _integer(text: str, name: str) -> int:
     try:
-        value = int(text)
-    except ValueError:
+        value = parse_count(text)
+    except UnitError:
         raise CommandError(
             f"`{text[:40]}` for `{name}` is no integer", "write n=64, n=1..4096:*2 or n=8..64:+8"
         ) from None
@@ -62,7 +101,7 @@ def _size(text: str, name: str) -> int:
         raise CommandError(str(error)) from None
 
 
-def _values(text: str, name: str, number: Callable[[str, str], int]) -> list[int]:
+def _values(text: str, name: str, number: Callable[[str, str], int]) -> Sequence[int]:
     """The values of one range or number."""
     low_text, dots, rest = text.partition("..")
     if not dots:
@@ -80,7 +119,7 @@ def _values(text: str, name: str, number: Callable[[str, str], int]) -> list[int
         step = number(step_text[1:].strip(), "a step")
     if (high - low) // step >= MOST_VALUES:
         raise CommandError(f"the range `{text}` of `{name}` has more than {MOST_VALUES:,} values", "take a larger step")
-    return list(range(low, high + 1, step))
+    return range(low, high + 1, step)
 
 
 def _factor(text: str, whole: str) -> Fraction:
@@ -107,7 +146,7 @@ def _geometric(low: int, high: int, factor: Fraction) -> list[int]:
     return found
 
 
-def points_of(ranges: Mapping[str, tuple[int, ...]]) -> int:
+def points_of(ranges: Mapping[str, Sequence[int]]) -> int:
     """How many points the product of the ranges has."""
     total = 1
     for values in ranges.values():

@@ -1,6 +1,7 @@
 """A sweep: the product of ranges, machines and cache sizes, each point predicted as `predict` does.
 
-Points at which closed forms are known to be exact are evaluated all at once; the others are counted one by one.
+Points at which closed forms are known to be exact are evaluated many at once; the others are counted one by one. What
+is in memory does not grow with the points, but for a bit of each: of a long table, blocks are made as they are read.
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from roofdsl.analysis.columns import holds
 from roofdsl.analysis.deep import require_legal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
-from roofdsl.sweep.block import Block, Variant, count_words, is_whole, put
+from roofdsl.sweep.block import Block, Strip, Variant, count_words, is_whole, put
 from roofdsl.sweep.forms import KernelForms
+from roofdsl.sweep.grid import Grid
 from roofdsl.sweep.points import Outcome, Runner, Task, here
 from roofdsl.sweep.programs import SweptProgram, require_legal_launches
-from roofdsl.sweep.ranges import points_of
-from roofdsl.sweep.table import Table
-
-MOST_POINTS = 50_000_000
+from roofdsl.sweep.ranges import points_of, require_few
+from roofdsl.sweep.table import LongTable, Table, joined
 
 HOW = ("closed form", "counted")
+
+MOST_KEPT = 1 << 19
+"""Points of a table that is kept, at most: 80 MB. Of more, a block is evaluated again whenever it is looked at."""
 
 
 class Sweep(Record):
@@ -52,7 +53,7 @@ def with_cache(machine: Machine, size_bytes: int) -> Machine:
 
 def sweep(
     variants: Sequence[Variant],
-    ranges: Mapping[str, tuple[int, ...]],
+    ranges: Mapping[str, Sequence[int]],
     machines: Sequence[Machine],
     options: Options,
     *,
@@ -68,43 +69,90 @@ def sweep(
     be predicted, for too many points, and InputError for an illegal kernel.
     """
     total = points_of(ranges) * len(variants) * len(machines) * max(1, len(caches))
-    if total > MOST_POINTS:
-        raise CommandError(
-            f"the sweep has {total:,} points, and at most {MOST_POINTS:,} are taken", "take larger steps"
-        )
+    require_few(total)
     for variant in variants:
         if isinstance(variant.kernel, SweptProgram):
             require_legal_launches(variant.kernel)
         else:
             require_legal(variant.kernel)
-    blocks, left_out = [], 0
+    grid = Grid(ranges)
+    bounds: dict[str, int] = {}
+    strips = []
     for variant in variants:
-        columns, dropped = _points(variant.kernel, ranges)
-        left_out += dropped * len(machines) * max(1, len(caches))
         forms: dict[Any, KernelForms] = {}
         for machine, cache in product(machines, caches or (None,)):
             own = machine if cache is None else with_cache(machine, cache)
-            blocks.append(Block(variant, own, cache, columns, options=options, forms=forms))
-    for block in blocks:
-        block.evaluate()
-    open_points = sum(int((~block.known).sum()) for block in blocks)
+            strips.append(Strip(variant, own, cache, grid, options=options, forms=forms, bounds=bounds))
+    keeps = total <= MOST_KEPT
+    places, tasks = _evaluated(strips, (keeps, most_counted, total), tell)
+    outcomes: dict[int, Outcome] = {}
+    tell(0, len(tasks))
+    for outcome in runner(tasks) if tasks else ():
+        outcomes[outcome.index] = outcome
+        tell(len(outcomes), len(tasks))
+    table = _table(strips, places, outcomes, ranges, (keeps, bool(caches)))
+    failures = tuple((_where(task, caches), o.failure) for task, o in _failed(tasks, outcomes))
+    warnings = dict.fromkeys(w for k, strip in enumerate(strips) for w in _warnings(strip, k, places, outcomes))
+    return Sweep(table, failures, total - len(table), len(tasks), tuple(warnings))
+
+
+class Place(Record):
+    """Where a block stands: the number of its strip, its window of the grid, the number of its first point.
+
+    counted: which of its points are counted one by one; names: its columns. block: where it is kept.
+    """
+
+    strip: int
+    window: tuple[int, int]
+    offset: int
+    count: int
+    counted: Any
+    names: frozenset[str]
+    wide: frozenset[str]
+    block: Block | None
+
+
+def _evaluated(
+    strips: Sequence[Strip], asked: tuple[bool, int, int], tell: Callable[[int, int], None]
+) -> tuple[list[Place], list[Task]]:
+    """(all blocks that have points, the points that are left to be counted). Raises CommandError for too many."""
+    import numpy as np
+
+    keeps, most_counted, total = asked
+    found: list[Place] = []
+    tasks: list[Task] = []
+    offset = done = open_points = 0
+    for k, strip in enumerate(strips):
+        begun = len(found)
+        for window in strip.grid.windows():
+            block = strip.block(window)
+            done += window[1] - window[0]
+            if block is not None:
+                counted = np.flatnonzero(~block.known)
+                open_points += len(counted)
+                if open_points <= most_counted:
+                    tasks += block.tasks(offset)
+                else:
+                    tasks, counted = [], counted[:0]  # refused below, once all are known
+                names = frozenset(block.found)
+                wide = frozenset(n for n, c in block.found.items() if c.dtype == object)
+                kept = block if keeps else None
+                found.append(Place(k, window, offset, block.count, counted, names, wide, kept))
+                offset += block.count
+            if not keeps:
+                tell(done, total)
+        strip.settled = True
+        if len(found) == begun:
+            kernel = strip.variant.kernel
+            assumed = ", ".join(map(str, kernel.assumptions))
+            raise CommandError(f"no point of the sweep keeps what kernel {kernel.name} assumes: {assumed}")
     if open_points > most_counted:
         raise CommandError(
             f"{open_points:,} of {total:,} points have no closed form and would be counted one by one "
             f"(at most {most_counted:,})",
             "take fewer points, `--levels memory`, sizes that fill whole cache lines, or raise --most-counted",
         )
-    tasks = [t for block, offset in _offsets(blocks) for t in block.tasks(offset)]
-    outcomes: dict[int, Outcome] = {}
-    tell(0, len(tasks))
-    for outcome in runner(tasks) if tasks else ():
-        outcomes[outcome.index] = outcome
-        tell(len(outcomes), len(tasks))
-    names = tuple(dict.fromkeys(n for block in blocks for n in block.level_names()))
-    table = _assembled(blocks, names, outcomes, ranges, cached=bool(caches))
-    failures = tuple((_where(task, caches), o.failure) for task, o in _failed(tasks, outcomes))
-    warnings = dict.fromkeys(w for block in blocks for w in block.warnings)
-    return Sweep(table, failures, left_out, len(tasks), tuple(warnings))
+    return found, tasks
 
 
 def _failed(tasks: Sequence[Task], outcomes: Mapping[int, Outcome]) -> Iterator[tuple[Task, Outcome]]:
@@ -116,97 +164,85 @@ def _where(task: Task, caches: Sequence[int]) -> dict[str, Any]:
     return {"machine": task.machine.name, **cache, **dict(task.kernel.constants), **dict(task.values)}
 
 
-def _points(kernel: Kernel | SweptProgram, ranges: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, Any], int]:
-    """(the columns of all points that keep the kernel's assumptions, how many do not); the last name runs fastest."""
-    import numpy as np
-
-    total = points_of(ranges)
-    columns: dict[str, Any] = {}
-    inner, outer = total, 1
-    for name, values in ranges.items():
-        inner //= len(values)
-        columns[name] = np.tile(np.repeat(np.array(values, dtype=np.int64), inner), outer)
-        outer *= len(values)
-    keep = np.ones(total, dtype=bool)
-    for condition in kernel.assumptions:
-        keep &= np.asarray(holds(condition, columns), dtype=bool)
-    if not keep.any():
-        assumed = ", ".join(map(str, kernel.assumptions))
-        raise CommandError(f"no point of the sweep keeps what kernel {kernel.name} assumes: {assumed}")
-    return ({n: c[keep] for n, c in columns.items()} if not keep.all() else columns), int(total - keep.sum())
-
-
-def _offsets(blocks: Sequence[Block]) -> Iterator[tuple[Block, int]]:
-    offset = 0
-    for block in blocks:
-        yield block, offset
-        offset += block.count
-
-
-def _assembled(
-    blocks: Sequence[Block],
-    levels: Sequence[str],
-    outcomes: Mapping[int, Outcome],
-    ranges: Mapping[str, tuple[int, ...]],
-    *,
-    cached: bool,
-) -> Table:
-    """All blocks as one table."""
-    import numpy as np
-
-    for block, offset in _offsets(blocks):
-        _add_counted(block, offset, outcomes)
-    machines = tuple(dict.fromkeys(b.machine.name for b in blocks))
-    bounds = tuple(dict.fromkeys(word for b in blocks for word in b.bounds))
-    there = {n for b in blocks for n in b.found}
-    measured = [n for n in ("launches",) if n in there] + ["work_flops", *(f"{n}_bytes" for n in levels)]
-    measured += ["compute_s", "time_s", "time_no_overlap_s"]
-    measured += [n for n in ("flops_per_s", "bytes_per_s") if n in there] + ["intensity"]
-    columns: dict[str, Any] = {
-        "machine": [np.full(b.count, machines.index(b.machine.name), dtype=np.int16) for b in blocks]
-    }
-    if cached:
-        columns["cache_bytes"] = [np.full(b.count, b.cache_bytes, dtype=np.int64) for b in blocks]
-    for name in dict.fromkeys(n for b in blocks for n in b.variant.constants):
-        columns[name] = [np.full(b.count, b.variant.constants[name], dtype=np.int64) for b in blocks]
-    for name in ranges:
-        columns[name] = [b.columns[name] for b in blocks]
-    for name in measured:
-        whole = is_whole(name)
-        columns[name] = [b.found.get(name, put(None, b.count, slice(0), [], whole=whole)) for b in blocks]
-    columns["bound"] = [_translated(b, bounds) for b in blocks]
-    columns["how"] = [(~b.known).astype(np.int8) for b in blocks]
-    return Table(
-        {n: parts[0] if len(parts) == 1 else np.concatenate(parts) for n, parts in columns.items()},
-        {"machine": machines, "bound": bounds, "how": HOW},
-    )
-
-
-def _translated(block: Block, bounds: Sequence[str]) -> Any:
-    import numpy as np
-
-    own = block.found.get("bound", np.full(block.count, -1))
-    table = np.array([bounds.index(word) for word in block.bounds] + [-1], dtype=np.int16)
-    return table[own]
-
-
-def _add_counted(block: Block, offset: int, outcomes: Mapping[int, Outcome]) -> None:
-    import numpy as np
-
-    places = [k for k in np.flatnonzero(~block.known) if (o := outcomes.get(offset + int(k))) and o.row is not None]
-    rows = [outcomes[offset + int(k)].row or {} for k in places]
-    if not rows:
-        return
-    for name in block.level_names():
+def _warnings(strip: Strip, k: int, places: Sequence[Place], outcomes: Mapping[int, Outcome]) -> list[str]:
+    """What is to be said of the k-th strip."""
+    own = [o for p in places if p.strip == k for i in p.counted if (o := outcomes.get(p.offset + int(i))) is not None]
+    rows = [o.row for o in own if o.row is not None]
+    found = strip.warnings()
+    for name in strip.plan.level_names:
         if lacking := sum(f"{name}_bytes" not in row for row in rows):
-            block.warnings.append(
-                f"{name} is left out at {count_words(lacking)} where its exact traffic takes too long"
-            )
-    for name in dict.fromkeys(n for row in rows for n in row):
-        here_ = [(k, row[name]) for k, row in zip(places, rows, strict=True) if name in row]
-        values: list[Any] = [v for _, v in here_]
-        if name == "bound":
-            values = [block.bounds.setdefault(v, len(block.bounds)) for v in values]
+            found.append(f"{name} is left out at {count_words(lacking)} where its exact traffic takes too long")
+    return found
+
+
+def _table(
+    strips: Sequence[Strip],
+    places: Sequence[Place],
+    outcomes: Mapping[int, Outcome],
+    ranges: Mapping[str, Sequence[int]],
+    asked: tuple[bool, bool],
+) -> Table:
+    """All blocks as one table; of many points, one that evaluates each block again when it is looked at."""
+    keeps, cached = asked
+    rows = [o.row for o in outcomes.values() if o.row is not None]
+    there = frozenset[str]().union(*(p.names for p in places), *(row.keys() for row in rows))
+    wide = frozenset[str]().union(*(p.wide for p in places))
+    wide |= {n for row in rows for n, v in row.items() if is_whole(n) and n != "bound" and v >= 2**63}
+    levels = dict.fromkeys(n for strip in strips for n in strip.plan.level_names)
+    names = [n for n in ("launches",) if n in there] + ["work_flops", *(f"{n}_bytes" for n in levels)]
+    names += ["compute_s", "time_s", "time_no_overlap_s"]
+    names += [n for n in ("flops_per_s", "bytes_per_s") if n in there] + ["intensity", "bound"]
+    constants = dict.fromkeys(n for strip in strips for n in strip.variant.constants)
+    machines = tuple(dict.fromkeys(strip.machine.name for strip in strips))
+    bounds = strips[0].bounds
+    for row in rows:
+        bounds.setdefault(row["bound"], len(bounds))
+    words = {"machine": machines, "bound": tuple(bounds), "how": HOW}
+
+    def part(k: int) -> Table:
+        import numpy as np
+
+        place = places[k]
+        strip = strips[place.strip]
+        block = place.block or strip.block(place.window)
+        assert block is not None
+        _add_counted(block, place, outcomes)
+        columns = {"machine": np.full(block.count, machines.index(strip.machine.name), dtype=np.int16)}
+        if cached:
+            columns["cache_bytes"] = np.full(block.count, strip.cache_bytes, dtype=np.int64)
+        for name in constants:
+            columns[name] = np.full(block.count, strip.variant.constants[name], dtype=np.int64)
+        columns |= {name: block.columns[name] for name in ranges}
+        for name in names:
+            small, whole = name == "bound", is_whole(name)
+            column = block.found.get(name)
+            if column is None:
+                column = put(None, block.count, slice(0), [], whole=whole, small=small)
+            columns[name] = column.astype(object) if name in wide else column
+        how = np.zeros(block.count, dtype=np.int8)
+        how[place.counted] = 1
+        return Table({**columns, "how": how}, words)
+
+    if keeps:
+        return joined([part(k) for k in range(len(places))])
+    all_names = ("machine", *(("cache_bytes",) if cached else ()), *constants, *ranges, *names, "how")
+    return LongTable(all_names, words, [p.count for p in places], part)
+
+
+def _add_counted(block: Block, place: Place, outcomes: Mapping[int, Outcome]) -> None:
+    """Writes the rows of the points that were counted into the block's columns; those that failed have no values."""
+    import numpy as np
+
+    found = [(int(k), outcomes.get(place.offset + int(k))) for k in place.counted]
+    rows = [(k, o.row) for k, o in found if o is not None and o.row is not None]
+    for name, column in block.found.items():  # a form that was found later may have known them
+        column[place.counted] = -1 if is_whole(name) else np.nan
+    bounds = block.strip.bounds
+    for name in dict.fromkeys(n for _, row in rows for n in row):
+        here_ = [(k, row[name]) for k, row in rows if name in row]
+        values: list[Any] = [bounds[v] if name == "bound" else v for _, v in here_]
         whole = is_whole(name)
         array = np.array(values, dtype=object if whole else np.float64)
-        block.found[name] = put(block.found.get(name), block.count, [k for k, _ in here_], array, whole=whole)
+        block.found[name] = put(
+            block.found.get(name), block.count, [k for k, _ in here_], array, whole=whole, small=name == "bound"
+        )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isnan
-from typing import Any
+from typing import Any, Protocol
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.report import did_you_mean
@@ -23,6 +23,21 @@ class Table:
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
+
+    def parts(self) -> Iterator[Table]:
+        """The points in order, as many at a time as are in memory anyway."""
+        yield self
+
+    def only(self, names: Sequence[str]) -> Table:
+        """Some of the columns."""
+        return Table({n: self.columns[n] for n in names}, {n: w for n, w in self.words.items() if n in names})
+
+    def at(self, places: Any) -> Table:
+        """The points at `places`, in their order."""
+        import numpy as np
+
+        places = np.asarray(places, dtype=np.int64)
+        return Table({n: c[places] for n, c in self.columns.items()}, self.words)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,18 +70,105 @@ class Table:
             return [None if isnan(v) else v for v in values]
         return [None if v < 0 else v for v in values]
 
-    def numbers(self, name: str) -> Any:
-        """A column of numbers in float64, nan where there is none. Raises CommandError for a name it does not have."""
-        import numpy as np
-
+    def require_numbers(self, name: str) -> None:
+        """Raises CommandError where there is no column of numbers of that name."""
         if name not in self.columns or name in self.words:
             numeric = [n for n in self.columns if n not in self.words]
             raise CommandError(
                 f"the table has no column of numbers named `{name}`",
                 did_you_mean(name, numeric, f"it has {', '.join(numeric)}"),
             )
+
+    def require_columns(self, names: Sequence[str]) -> None:
+        """Raises CommandError where one of them is missing."""
+        unknown = next((n for n in names if n not in self.columns), None)
+        if unknown is not None:
+            raise CommandError(f"the table has no column `{unknown}`", did_you_mean(unknown, self.names))
+
+    def numbers(self, name: str) -> Any:
+        """A column of numbers in float64, nan where there is none. Raises CommandError for a name it does not have."""
+        import numpy as np
+
+        self.require_numbers(name)
         found = np.asarray(self.columns[name], dtype=np.float64)
         return np.where(found < 0, np.nan, found)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The points of all, one after another; they have the same columns and words."""
+    import numpy as np
+
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    return Table({n: np.concatenate([t.columns[n] for t in tables]) for n in first.names}, first.words)
+
+
+class LongTable(Table):
+    """A table with more points than are kept: `part(k)` makes the k-th of the parts whose `lengths` are given.
+
+    Whatever asks for a column gets it whole, and should ask for few; parts are all columns of few points.
+    """
+
+    def __init__(
+        self, names: Sequence[str], words: Mapping[str, Sequence[str]], lengths: Sequence[int],
+        part: Callable[[int], Table],
+    ) -> None:  # fmt: skip
+        super().__init__({}, words)
+        self.columns = _Made(tuple(names), self)  # type: ignore[assignment]
+        self.lengths, self.part = tuple(lengths), part
+
+    def __len__(self) -> int:
+        return sum(self.lengths)
+
+    def parts(self) -> Iterator[Table]:
+        return map(self.part, range(len(self.lengths)))
+
+    def only(self, names: Sequence[str]) -> Table:
+        return joined([part.only(names) for part in self.parts()])
+
+    def at(self, places: Any) -> Table:
+        import numpy as np
+
+        places = np.asarray(places, dtype=np.int64)
+        if not len(places):
+            return self.part(0).at(places)
+        ends = np.cumsum(self.lengths)
+        which = np.searchsorted(ends, places, side="right")
+        by_part = np.argsort(which, kind="stable")
+        needed = np.unique(which)
+        starts = ends - np.array(self.lengths)
+        found = joined([self.part(int(k)).at(places[which == k] - starts[k]) for k in needed])
+        back = np.empty_like(by_part)
+        back[by_part] = np.arange(len(places))
+        return found.at(back)
+
+    def row(self, place: int) -> dict[str, Any]:
+        return self.at([place]).row(0)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        return (row for part in self.parts() for row in part.rows())
+
+
+class _Made(Mapping[str, Any]):
+    """The columns of a long table, each made when it is asked for."""
+
+    def __init__(self, names: tuple[str, ...], table: LongTable) -> None:
+        self.names, self.table = names, table
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.table.only([name]).columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
 
 
 def is_better_high(name: str) -> bool:
@@ -80,9 +182,7 @@ def groups(table: Table, per: Sequence[str]) -> list[Any]:
 
     if not per:
         return [np.arange(len(table))]
-    unknown = next((n for n in per if n not in table.columns), None)
-    if unknown is not None:
-        raise CommandError(f"the table has no column `{unknown}`", did_you_mean(unknown, table.names))
+    table.require_columns(per)
     keys = np.stack([np.unique(table.columns[n], return_inverse=True)[1] for n in per])
     _, first, which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     which = which.reshape(-1)
@@ -91,17 +191,115 @@ def groups(table: Table, per: Sequence[str]) -> list[Any]:
     return [parts[k] for k in np.argsort(first)]
 
 
-def best(table: Table, name: str, per: Sequence[str] = ()) -> list[int]:
-    """The place of the best point by column `name` in each group; the first of equals."""
+class Chosen:
+    """The places that `choose` picks of all points that it is shown, part by part, by some of their columns.
+
+    What it picks of what it has picked before and of what is new must be what it would pick of all.
+    """
+
+    def __init__(self, names: Sequence[str], choose: Callable[[Table], Any]) -> None:
+        self.names, self.choose = tuple(dict.fromkeys(names)), choose
+        self.kept: Table | None = None
+        self.places: Any = None
+
+    def add(self, part: Table, start: int) -> None:
+        """Shows it the next points, the first of which is at `start`."""
+        import numpy as np
+
+        own = part.only(self.names)
+        picked = np.asarray(self.choose(own), dtype=np.int64)
+        kept, places = own.at(picked), picked + start
+        if self.kept is not None:
+            kept, places = joined([self.kept, kept]), np.concatenate([self.places, places])
+            again = np.asarray(self.choose(kept), dtype=np.int64)
+            kept, places = kept.at(again), places[again]
+        self.kept, self.places = kept, places
+
+    def found(self, *names: str) -> list[int]:
+        """The places at which all of these columns have a value."""
+        import numpy as np
+
+        if self.kept is None:
+            return []
+        there = np.logical_and.reduce([~np.isnan(self.kept.numbers(n)) for n in names])
+        return [int(k) for k in self.places[there]]
+
+
+class Varying:
+    """The columns that have different values, or a value at some points only."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.first: dict[str, Any] = {}
+
+    def add(self, part: Table, start: int) -> None:
+        """Shows it the next points."""
+        for name in part.names if len(part) else ():
+            column = part.columns[name]
+            first = self.first.setdefault(name, column[0])
+            others = column != first if first == first else column == column  # noqa: PLR0124 - nan is not
+            if bool(others.any()):
+                self.names.add(name)
+
+
+class Watcher(Protocol):
+    """What is shown all points, part by part."""
+
+    def add(self, part: Table, start: int) -> None:
+        """Shows it the next points, the first of which is at `start`."""
+
+
+def look(table: Table, *at: Watcher) -> None:
+    """Shows all points to each of them, in order."""
+    start = 0
+    for part in table.parts():
+        for each in at:
+            each.add(part, start)
+        start += len(part)
+
+
+def best_of(table: Table, name: str, per: Sequence[str] = ()) -> Chosen:
+    """What finds the best point by column `name` in each group. Raises CommandError for columns it has not."""
     import numpy as np
 
-    numbers = table.numbers(name) * (-1.0 if is_better_high(name) else 1.0)
-    found = []
-    for group in groups(table, per):
-        own = numbers[group]
-        if not np.isnan(own).all():
-            found.append(int(group[np.nanargmin(own)]))
-    return found
+    table.require_numbers(name)
+    table.require_columns(per)
+
+    def choose(part: Table) -> list[int]:
+        numbers = part.numbers(name) * (-1.0 if is_better_high(name) else 1.0)
+        found = []
+        for group in groups(part, per):  # one without a value stands for its group, in the groups' order
+            own = numbers[group]
+            found.append(int(group[0 if np.isnan(own).all() else np.nanargmin(own)]))
+        return found
+
+    return Chosen([*per, name], choose)
+
+
+def front_of(table: Table, first: str, second: str, per: Sequence[str] = ()) -> Chosen:
+    """What finds the points that none in their group beats. Raises CommandError for columns it has not."""
+    import numpy as np
+
+    table.require_numbers(first)
+    table.require_numbers(second)
+    table.require_columns(per)
+
+    def choose(part: Table) -> list[int]:
+        a, b = (part.numbers(n) * (-1.0 if is_better_high(n) else 1.0) for n in (first, second))
+        found: list[int] = []
+        for group in groups(part, per):
+            own = group[~(np.isnan(a[group]) | np.isnan(b[group]))]
+            found += _front(own, a, b) if len(own) else [int(group[0])]
+        return found
+
+    return Chosen([*per, first, second], choose)
+
+
+def best(table: Table, name: str, per: Sequence[str] = ()) -> list[int]:
+    """The place of the best point by column `name` in each group; the first of equals."""
+    found = best_of(table, name, per)
+    look(table, found)
+    return found.found(name)
 
 
 def pareto(table: Table, first: str, second: str, per: Sequence[str] = ()) -> list[int]:
@@ -109,20 +307,20 @@ def pareto(table: Table, first: str, second: str, per: Sequence[str] = ()) -> li
 
     By rising cost in `first`. Points equal in both columns are all kept.
     """
+    found = front_of(table, first, second, per)
+    look(table, found)
+    return found.found(first, second)
+
+
+def _front(own: Any, a: Any, b: Any) -> list[int]:
+    """Of the places `own`, those whose costs a and b no other's beat."""
     import numpy as np
 
-    a, b = (table.numbers(n) * (-1.0 if is_better_high(n) else 1.0) for n in (first, second))
-    found: list[int] = []
-    for group in groups(table, per):
-        own = group[~(np.isnan(a[group]) | np.isnan(b[group]))]
-        if not len(own):
-            continue
-        by_cost = own[np.lexsort((b[own], a[own]))]
-        ys, xs = b[by_cost], a[by_cost]
-        before = np.concatenate(([np.inf], np.minimum.accumulate(ys)[:-1]))
-        same = np.concatenate(([False], (xs[1:] == xs[:-1]) & (ys[1:] == ys[:-1])))
-        kept = ys < before
-        for k in np.flatnonzero(same):  # equals of one that is kept
-            kept[k] = kept[k - 1]
-        found += [int(k) for k in by_cost[kept]]
-    return found
+    by_cost = own[np.lexsort((b[own], a[own]))]
+    ys, xs = b[by_cost], a[by_cost]
+    before = np.concatenate(([np.inf], np.minimum.accumulate(ys)[:-1]))
+    same = np.concatenate(([False], (xs[1:] == xs[:-1]) & (ys[1:] == ys[:-1])))
+    kept = ys < before
+    for k in np.flatnonzero(same):  # equals of one that is kept
+        kept[k] = kept[k - 1]
+    return [int(k) for k in by_cost[kept]]

@@ -9,12 +9,13 @@ from typing import Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
-from roofdsl.measure.results import Launches, Measurement
+from roofdsl.measure.others import BUSY, taken_by_others
+from roofdsl.measure.results import OTHERS, Launches, Measurement
 from roofdsl.measure.timing import quantile
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.predict.time import Prediction
 
-Verdict = Literal["as predicted", "slower than predicted", "above the roof"]
+Verdict = Literal["as predicted", "slower than predicted", "above the roof", "inconclusive"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ class Limits:
 
 DEFAULTS = Limits()
 
+OTHERS_EXPLAIN = 0.1
+"""Other programs share a core or the memory with a run; they do not take nine tenths of both. A ratio of measured to
+predicted performance below this one is slower than predicted whatever else ran.
+"""
+
 
 @dataclass(frozen=True)
 class LaunchComparison:
@@ -55,6 +61,7 @@ class LaunchComparison:
 class Comparison:
     """A prediction, a measurement, and the verdict. `causes`: what may explain a measurement above the roof.
 
+    disturbed: what happened to the measurement (or the machine's) that makes it inconclusive, in words; else empty.
     Of a program `by_launch` has the same of its launches; the verdict is that of the whole.
     """
 
@@ -63,6 +70,7 @@ class Comparison:
     verdict: Verdict
     causes: tuple[str, ...] = ()
     by_launch: tuple[LaunchComparison, ...] = ()
+    disturbed: str = ""
 
     @property
     def predicted_s(self) -> float:
@@ -90,7 +98,29 @@ def compare(
         )
     verdict = limits.verdict(float(prediction.expected_s) / measurement.median_s)
     causes = _causes(prediction, measurement, machine) if verdict == "above the roof" else ()
-    return Comparison(prediction, measurement, verdict, causes)
+    found = Comparison(prediction, measurement, verdict, causes)
+    if verdict == "slower than predicted" and (why := _disturbance(prediction, measurement, limits)):
+        return replace(found, verdict="inconclusive", disturbed=why)
+    return found
+
+
+def _disturbance(p: Prediction, m: Measurement, limits: Limits) -> str:
+    """Why a measurement slower than predicted says nothing; empty where it does."""
+    if float(p.expected_s) / m.median_s < OTHERS_EXPLAIN:
+        return ""
+    others = m.details.get(OTHERS)
+    if isinstance(others, (int, float)) and others >= BUSY:
+        return taken_by_others(float(others))
+    if m.times.noisy and limits.verdict(float(p.expected_s) / m.low_s) != "slower than predicted":
+        return f"its times spread by {m.times.spread:.0%}, and the shorter ones are as predicted"
+    return ""
+
+
+def on_doubtful_machine(found: Comparison, why: str) -> Comparison:
+    """The comparison where the machine itself was measured while it was disturbed: its roof may be too low."""
+    if found.verdict != "above the roof":
+        return found
+    return replace(found, verdict="inconclusive", disturbed=f"when the machine was measured, {why}", causes=())
 
 
 def compare_program(
@@ -107,7 +137,10 @@ def compare_program(
     found = []
     for key, p in parts.items():
         part = launched[key]
-        found.append(LaunchComparison(p, part, limits.verdict(float(p.expected_s) / part.median_s)))
+        verdict = limits.verdict(float(p.expected_s) / part.median_s)
+        if whole.verdict == "inconclusive" and verdict == "slower than predicted":
+            verdict = "inconclusive"
+        found.append(LaunchComparison(p, part, verdict))
     return replace(whole, by_launch=tuple(found))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
+from time import monotonic
 from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
@@ -12,10 +15,14 @@ from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.others import Others, wait_until_calm
+from roofdsl.measure.results import OTHERS, Measurement
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare, compare_program
+
+AGAIN = 2
+"""How often a measurement that says nothing is made again."""
 
 Backend = Literal["cpu", "gpu"]
 Subject = Kernel | ProgramOf
@@ -67,8 +74,43 @@ def measure_runs(
     return found
 
 
-def measure_run(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
-    """One of `measure_runs`."""
+def measure_settled(
+    runs: Sequence[Run],
+    how: How,
+    inconclusive: Callable[[Measurement], bool],
+    tell: Callable[[float, str], None] | None = None,
+    wait: Callable[[], object] = wait_until_calm,
+    *,
+    most_s: float = inf,
+    clock: Callable[[], float] = monotonic,
+) -> list[Measurement]:
+    """As `measure_runs`; what is inconclusive is measured again after all others, when the machine is calm or `wait`
+    has given up, at most AGAIN times, and not when all have taken `most_s` already. Of the measurements of one run a
+    conclusive one counts, else the fastest.
+    """
+    end = clock() + most_s
+    found = measure_runs(runs, how, tell)
+    for _ in range(AGAIN):
+        places = [k for k, m in enumerate(found) if inconclusive(m)]
+        if not places or clock() > end:
+            break
+        if tell is not None:
+            tell(0.0, "waiting for other programs")
+        wait()
+        for k, again in zip(places, measure_runs([runs[k] for k in places], how, tell), strict=True):
+            found[k] = min(found[k], again, key=lambda m: (inconclusive(m), m.median_s))
+    return found
+
+
+def measure_run(run: Run, how: How, say: Callable[[str], None], others: Callable[[], Others] = Others) -> Measurement:
+    """One of `measure_runs`, with what other programs took meanwhile among its details."""
+    meanwhile = others()
+    found = _measured(run, how, say)
+    cores = meanwhile.cores()
+    return found if cores is None else dataclasses.replace(found, details={**found.details, OTHERS: cores})
+
+
+def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
     from roofdsl.measure.timing import Plan
 
     plan = Plan(repeats=how.repeats, budget_s=how.budget_s)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from roofdsl import budget
 from roofdsl.advise.advise import Advice, Advised, advise
 from roofdsl.advise.program import advise_program
 from roofdsl.advise.text import lowered
 from roofdsl.advise.workers import Task, Tell, run_all
+from roofdsl.cli.advise_text import describe, to_json
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped_model
@@ -51,8 +53,9 @@ def test_matmul_on_a_cpu() -> None:
     found = advised("matmul_ijk", {"n": 48}, machine, effort_s=1.0)
     assert found.now.prediction.bound == "L1"
     assert_as_predicted(found, machine)
-    gains = [a.gain for a in found.advice if a.kind != "chain"]
-    assert gains == sorted(gains, reverse=True)
+    single = [a for a in found.advice if a.kind != "chain"]
+    gains = [a.gain for a in single]
+    assert single == sorted(single, key=lambda a: (a.kind == "type", -a.gain))  # what keeps the precision comes first
     assert all(g >= Fraction(101, 100) for g in gains)
     (block,) = of_kind(found, "registers")
     assert block.gain > Fraction(6, 5)
@@ -167,3 +170,45 @@ def test_workers_end_what_takes_too_long() -> None:
 def test_without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofdsl.advise.workers.CAN_FORK", False)
     assert run_all([lambda tell: tell(1), lambda tell: tell(2)], 1.0, lambda done: None) == [1, 2]
+
+
+def of_shipped(name: str, machine: str, sizes: Mapping[str, int]) -> Advised:
+    target = shipped_model(name)
+    assert target is not None
+    given = load_file(target.path)
+    return advise(given.kernels[name], kernel(given, name, sizes), sizes, load_machine(machine))
+
+
+def test_what_changes_the_precision_comes_last() -> None:
+    found = of_shipped("triad", "skylake_gold_6148", {"n": 10_000_000})
+    marks = [one.precision for one in found.advice]
+    assert marks == sorted(marks)
+    assert True in marks and False in marks
+    assert not found.compulsory
+    kinds = {step.kind for one in found.advice if not one.precision for step in one.steps}
+    assert "type" not in kinds
+
+
+def test_why_nothing_helps_at_this_precision() -> None:
+    found = of_shipped("gemv", "v100", {"n": 4096})
+    assert found.advice
+    assert all(one.precision for one in found.advice)
+    assert found.compulsory
+    text = describe(found, load_machine("v100"), show_all=False)
+    assert "at this precision nothing helps, because all that HBM moves is compulsory: 134.3 MB" in text
+    assert text.index("at this precision") < text.index("with results of fewer digits") < text.index("f32 in place")
+    assert [one["changes_precision"] for one in to_json(found)["advice"]] == [True] * len(found.advice)
+
+
+def test_no_more_processes_are_begun_than_the_budget_of_the_command_has_time_for() -> None:
+    def task(tell: Tell) -> None:
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            pass
+        tell("done")
+
+    with budget.beginning(0.8, 1 << 40, whole=False) as own, budget.region("all"):
+        found = run_all([task] * 40, 2.0, lambda done: None, "some of them")
+    assert "done" in found
+    assert None in found
+    assert list(own.left_out) == ["some of them"]

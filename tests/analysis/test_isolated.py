@@ -9,7 +9,9 @@ from functools import partial
 import islpy as isl
 import pytest
 
+from roofdsl import budget
 from roofdsl.analysis.closed import ClosedForms, NoClosedForm
+from roofdsl.polyhedral import library
 from roofdsl.polyhedral.isolated import Raised, Stopped, in_child, in_children
 from roofdsl.polyhedral.library import LibraryFailure, limited
 from tests.oracle.loading import kernel_of
@@ -69,3 +71,14 @@ def test_a_failure_of_the_library_names_its_call_alone() -> None:
     said = r"^the integer-set library failed on a set, in isl_set_read_from_str$"
     with pytest.raises(LibraryFailure, match=said), limited("a set"):
         _ = isl.Set("{ [i] : ")
+
+
+def test_no_child_is_started_where_the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would get a quarter of a second, and a child of ours may want hundreds."""
+    parts = " or ".join(f"{20 * k} <= 3i + 2j <= {20 * k + 11} and 0 <= j <= n" for k in range(5))
+    many = isl.Set(f"[n] -> {{ [i, j] : {parts} }}")
+    monkeypatch.setattr(library, "in_child", lambda *_: pytest.fail("a child was started"))
+    with budget.beginning(60, 1 << 40, whole=True) as own:
+        own.deadline = 0.0
+        with pytest.raises(library.OverBudget):
+            library.cardinality(many)

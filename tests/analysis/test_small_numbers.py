@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from roofdsl.analysis.closed import ClosedForms, NoClosedForm, Regime
@@ -19,10 +21,10 @@ FILTER = (
 def too_hard_with_r(monkeypatch: pytest.MonkeyPatch) -> None:
     regimes = ClosedForms.regimes
 
-    def refuse(self: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:
+    def refuse(self: ClosedForms, convention: Traffic, given: Mapping[str, int] | None = None) -> tuple[Regime, ...]:
         if "r" not in self.given:
             raise NoClosedForm("too hard")
-        return regimes(self, convention)
+        return regimes(self, convention, given)
 
     monkeypatch.setattr(ClosedForms, "regimes", refuse)
 

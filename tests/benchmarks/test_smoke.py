@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, derivations, grading, report, scaling
+from benchmarks import compare, derivations, grading, plateaus, report, scaling
 from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import markdown, show_seconds, timed
 from benchmarks.peers import KERNELS
@@ -97,3 +97,29 @@ def test_scaling_is_measured_and_drawn(tmp_path: Path) -> None:
     assert text.count("\n| ") == 2 + 6 and "| references | 2 |" in text
     scaling.draw(found, tmp_path / "scaling.svg")
     assert (tmp_path / "scaling.svg").stat().st_size > 5000
+
+
+def test_an_interrupted_search_of_plateaus_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = tmp_path / "kept.jsonl"
+    found = plateaus.search(4, 11000, keep=keep)
+    assert sum(r["found"] == plateaus.AGREES for r in found) == 4 and len(keep.read_text().splitlines()) == len(found)
+    monkeypatch.setattr(plateaus, "_compare", lambda seed: {"seed": seed, "found": plateaus.DIFFERS, "why": "wrong"})
+    again = plateaus.search(5, 11000, keep=keep)
+    assert again[:-1] == found
+    assert again[-1]["found"] == plateaus.DIFFERS
+    monkeypatch.undo()
+    assert plateaus.search(5, 11000, keep=keep)[len(found)]["found"] != plateaus.DIFFERS  # tried again
+
+
+def test_the_report_of_plateaus_counts_what_was_declined_apart() -> None:
+    agrees = {"found": "agrees", "depth": 1, "names": 1, "sizes": 2, "rows": 4, "caches": 9, "exact": 8, "brute": 5}
+    agrees |= {"periods": 1, "sampled": 0, "seconds": 0.5}
+    declined = {"found": "declined", "depth": 1, "names": 1, "seconds": 0.5}
+    results = [
+        {"seed": 7, **agrees},
+        {"seed": 8, **declined, "why": "the plateaus of Q(Z) of kernel residues_8 needs more; values at sizes"},
+        {"seed": 20, **declined, "found": "differs", "why": "n = 3"},
+    ]
+    text = plateaus.text_of(results, (0.5, 0.6))
+    assert "seeds 7 to 8, 20 to 20" in text and "| mismatches | 1 |" in text and "- seed 20: n = 3" in text
+    assert "| kernels compared | 2 |" in text and "| the plateaus of Q(Z) needs more | 1 |" in text

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from statistics import median
-from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import validation, validation_kept
 from benchmarks.kernels import fresh, shipped
-from benchmarks.validation import REPEATS, Others, ceilings_beside, memory_counts, run_all, targets, with_memory
+from benchmarks.validation import REPEATS, ceilings_beside, memory_counts, run_all, targets, with_memory
 from benchmarks.validation_report import Beside, Refusal, Report, draw, in_words, section
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
@@ -156,16 +154,6 @@ def test_sizes_reach_from_the_first_cache_to_memory() -> None:
     assert targets(MACHINE) == [16 << 10, 512 << 10, 16 << 20, 256 << 20]
 
 
-@pytest.mark.parametrize(
-    ("busy_s", "cores"), [((10.0, 12.5), 0.625), ((10.0, 9.0), 0.0), ((10.0, 1e6), float(os.cpu_count() or 1))]
-)
-def test_other_programs_are_seen(monkeypatch: pytest.MonkeyPatch, busy_s: tuple[float, float], cores: float) -> None:
-    readings, clock = iter(busy_s), iter((100.0, 104.0))
-    monkeypatch.setattr(Others, "_seconds", staticmethod(lambda: next(readings)))
-    monkeypatch.setattr("benchmarks.validation.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    assert Others().cores() == cores
-
-
 # ---- a whole session, with made-up times ----
 
 
@@ -180,7 +168,7 @@ class Session:
         monkeypatch.setattr(validation, "targets", lambda machine: [512 << 10])
         monkeypatch.setattr(validation, "measure_runs", self.measure)
         monkeypatch.setattr(validation, "MemoryStreams", lambda machine: None)
-        monkeypatch.setattr(Others, "cores", lambda self: 0.0)
+        monkeypatch.setattr(validation.Others, "cores", lambda self: 0.0)
         monkeypatch.setattr(validation_kept, "engine", lambda: self.commit)
 
     def measure(self, runs: list[Run], how: How) -> list[Measurement]:

@@ -21,7 +21,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """The points that the command hands to the figure."""
     points: list[Point] = []
 
-    def keep(path: Path, roofs: object, shown: list[Point], *more: Any) -> None:
+    def keep(path: Path, roofs: object, shown: list[Point], *more: Any, **_: Any) -> None:
         points.extend(shown)
 
     monkeypatch.setattr(plot_roofline, "save_roofline", keep)
@@ -58,7 +58,7 @@ def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point]) 
     line = "attention_flash --machine h100_sxm --unit tensor -o out.svg"
     plot_roofline.roofline.main(line.split(), standalone_mode=False)
     assert [p.label.split(" ")[0] for p in drawn] == ["attention_flash"]
-    assert "new=2048" in drawn[0].label
+    assert "new=2,048" in drawn[0].label
 
 
 def test_it_draws(roofdsl: Run, tmp_path: Path) -> None:

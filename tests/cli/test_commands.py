@@ -171,7 +171,7 @@ def test_every_command_has_help(command: str, roofdsl: Run) -> None:
 
 
 IMPORTS = "import sys; from roofdsl.cli.main import run; run({args!r}); print(*sorted(sys.modules), file=sys.stderr)"
-HEAVY = {"numpy", "matplotlib", "numba", "sympy", "islpy", "rich", "lark", "importlib.metadata"}
+HEAVY = {"numpy", "matplotlib", "numba", "sympy", "islpy", "rich", "importlib.metadata"}
 
 
 @pytest.mark.parametrize(

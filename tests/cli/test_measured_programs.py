@@ -62,7 +62,7 @@ def test_measured_compared_and_drawn(file: Path, tmp_path: Path, capsys: pytest.
     }  # fmt: skip
     assert compared["predicted_s"] == pytest.approx((2 * 2 * 8 * 50 + 8 * 50 + 8) / 1e3)  # bytes at 1 kB/s
     assert run([*again, "--plot", str(tmp_path / "o.svg")]) == 1
-    assert "launches of both, those of a kernel and size together:" in capsys.readouterr().out
+    assert "launches of both, grouped by kernel and size:" in capsys.readouterr().out
     for kind in ("runtime", "complexity", "time", "complexity-time"):
         drawn = tmp_path / f"{kind}.svg"
         given = ["plot", kind, str(file), "--machine", machine, "--set", "n=50", "-o", str(drawn)]

@@ -135,7 +135,17 @@ def test_a_missing_term_shows_in_reduced_types() -> None:
     assert not compare(got, want, kernel, given).correct
 
 
-def test_nothing_verified_is_wrong() -> None:
+def test_a_sum_that_is_rounded_in_higher_precision_too_is_not_exact() -> None:
+    """0.5 is lost in 1e20 in any precision that numpy has; code that adds in another order keeps it."""
+    kernel = kernel_of(
+        "kernel k(n):\n    in x: f64[n]\n    out y: f64[n]\n    for i in range(n):\n        y[i] = x[i] + 1e20 - 1e20\n"
+    )
+    inputs, want = outcome(kernel, {"n": 8}, exact=True)
+    assert (np.abs(want.values["y"] - inputs["x"]) <= want.errors["y"]).all()
+    assert compare({**inputs, "y": inputs["x"]}, want, kernel, poisoned(kernel, inputs)).wrong == ""
+
+
+def test_nothing_verified_is_not_correct() -> None:
     kernel = kernel_of(
         "kernel k(n):\n    in x: f64[n]\n    out y: f64[n]\n"
         "    for i in range(n):\n        y[i] = sqrt(0 - 1 - x[i] * x[i])\n"
@@ -144,6 +154,7 @@ def test_nothing_verified_is_wrong() -> None:
     result = compare(poisoned(kernel, inputs), want, kernel, poisoned(kernel, inputs))
     assert not result.correct
     assert result.unverified == 1
+    assert result.unverifiable == {"y": "what the kernel says is no number there"}
 
 
 def test_missing_sizes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Options, predict
 from tests.explore.browser import Browser, browser, chromium
 from tests.explore.kernels import kernel_of, machine_of
+from tests.explore.test_positions import machine as position_machine
 from tests.measure.examples import EXAMPLE
 
 PROGRAM = chromium()
@@ -54,6 +56,16 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = Asked("A cache", kernels, (machine_of("cached"), machine_of("plain")), types=(), measurements=points)
     path = tmp_path_factory.mktemp("cached") / "page.html"
     path.write_text(to_page(content_of(asked)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One kernel behind a cache with lines of several elements, whose rows begin within lines at most sizes."""
+    asked = Asked("One", ((shipped("matmul"), {"n": 64}),), (position_machine("ridged"),), types=())
+    content = content_of(asked)
+    path = tmp_path_factory.mktemp("one") / "page.html"
+    path.write_text(to_page(content), encoding="utf-8")
     return path
 
 
@@ -280,14 +292,143 @@ def test_every_control_has_a_name_and_is_reached_in_order(page: Browser, guide: 
     assert nameless == []
     page.run("document.activeElement.blur()")
     reached: list[Any] = []
-    every = "[...document.querySelectorAll('a, button:not(:disabled), input, select, summary')]"
+    stops = "a, button:not(:disabled), input, select, summary, [tabindex='0']"
+    every = f'[...document.querySelectorAll("{stops}")]'
     count = page.run(f"{every}.length")
     for _ in range(count):
         page.press("Tab")
         reached.append(page.run(f"{every}.indexOf(document.activeElement)"))
-    inside = [k for k in reached if k >= 0]
-    assert inside == sorted(inside)
-    assert set(range(count)) - set(inside) <= set()
+    assert reached == list(range(count))
+
+
+def test_what_scrolls_is_named_and_reached_by_keyboard(page: Browser, cached: Path) -> None:
+    """On a phone tables and sources are wider than the page; on a wide screen they take no stop of the Tab key."""
+    found = {}
+    for name in ("phone", "projector"):
+        page.resize(*SIZES[name])
+        page.open(cached)
+        page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+        page.run("new Promise(done => setTimeout(() => done(0), 100))")
+        scrolled, stops = (
+            page.run(f"[...document.querySelectorAll('.wide, pre')].map((e, k) => {test} ? k : -1).filter(k => k >= 0)")
+            for test in ("e.scrollWidth > e.clientWidth", "e.tabIndex === 0 && e.getAttribute('role') === 'region'")
+        )
+        assert scrolled == stops
+        names = page.run("[...document.querySelectorAll('[role=region]')].map(e => e.getAttribute('aria-label'))")
+        assert len(set(names)) == len(names)
+        assert all(names)
+        found[name] = len(stops)
+    assert found["phone"] > found["projector"]
+
+
+AXE = find_spec("axe_core_python")
+
+
+@pytest.mark.skipif(AXE is None, reason="axe is not here (pip install axe-core-python)")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing(page: Browser, guide: Path, cached: Path, one: Path, dark: bool) -> None:
+    """One kernel, several, machines with and without caches, measured points, intervals; all that folds out is open."""
+    assert AXE is not None
+    assert AXE.origin is not None
+    axe = (Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+    shown = ((guide, ""), (cached, "machine=plain"), (cached, "n=9"), (one, "matmul.n=91"), (one, "step=1"))
+    for (path, fragment), name in [(each, name) for name in ("phone", "laptop") for each in shown]:
+        page.resize(*SIZES[name], dark)
+        page.open(path, fragment)
+        page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+        box = "document.querySelector('input[type=number]')"
+        page.run(f"(e => {{ e.value = '0'; e.dispatchEvent(new Event('change')); }})({box})")
+        page.run("new Promise(done => setTimeout(() => done(0), 600))")
+        page.run(f"{axe};0")
+        found = page.run(
+            "axe.run().then(r => r.violations.map(v => [v.id, v.help, v.nodes.map(n => n.html.slice(0, 200))]))"
+        )
+        assert found == []
+        page.messages.clear()  # what axe itself says
+
+
+# ---- what is typed, what a phone shows, what lines mean ----
+
+
+@pytest.mark.parametrize("typed", ["0", "-5", "2.5", "", "9007199254740993", "1e30"])
+def test_a_number_that_cannot_be_taken_is_told(page: Browser, guide: Path, typed: str) -> None:
+    page.open(guide)
+    label = "n of matmul_bf16, as a number"
+    focus(page, label)
+    box = f"document.querySelector('[aria-label=\"{label}\"]')"
+
+    def type_in(text: str) -> Any:
+        change = f"e.value = '{text}'; e.dispatchEvent(new Event('change')); return [e.value, e.ariaInvalid];"
+        return page.run(f"(e => {{ {change} }})({box})")
+
+    assert type_in(typed)[1] == "true"
+    said = f"document.getElementById({box}.getAttribute('aria-describedby')).textContent"
+    assert page.run(f"{said}.replace(/\\s/g, ' ')") == (
+        "n of matmul_bf16 takes a whole number from 1 to 9 007 199 254 740 991; it stays at 64."
+    )
+    assert numbers(page, "matmul_bf16")["W"] == 2 * 64**3
+    assert type_in("100") == ["100", "false"]
+    assert page.run(f"{box}.getAttribute('aria-describedby')") is None
+    assert page.run("[...document.querySelectorAll('[role=alert]')].map(e => e.textContent).join('')") == ""
+    assert numbers(page, "matmul_bf16")["W"] == 2 * 100**3
+
+
+def test_the_roofline_stays_in_view_on_a_phone(page: Browser, guide: Path) -> None:
+    page.resize(390, 844)
+    page.open(guide)
+    every = "[...document.querySelectorAll('#controls input[type=range]')]"
+    for k in range(page.run(f"{every}.length")):
+        page.run(f"{every}[{k}].focus()")
+        above, below, slider = page.run(
+            "(figure => [figure.top, figure.bottom, document.activeElement.getBoundingClientRect().top])"
+            "(document.querySelector('#roofline svg').getBoundingClientRect())"
+        )
+        assert 0 <= above < below <= slider, k
+        assert below < 844 / 2, "at least half of the screen is left to the controls"
+
+
+def test_a_phone_on_its_side_is_not_covered_by_the_roofline(page: Browser, guide: Path) -> None:
+    page.resize(844, 390)
+    page.open(guide)
+    assert page.run("getComputedStyle(document.getElementById('roofline')).position") == "static"
+
+
+def test_the_key_says_what_trail_interval_and_hollow_points_are(page: Browser, cached: Path, one: Path) -> None:
+    key = "[...document.querySelectorAll('#roofline-key li')].map(e => e.textContent.replace(/\\s/g, ' '))"
+    page.open(one)
+    assert page.run(key) == ["trail: where matmul goes as n grows to 131 072"]
+    page.open(one, "matmul.n=91")
+    assert [text.partition(":")[0] for text in page.run(key)] == ["trail", "interval"]
+    page.open(cached, "machine=plain")
+    assert [text.partition(":")[0] for text in page.run(key)] == ["trail", "hollow"]
+    page.open(one, "step=4")
+    assert page.run(key) == []
+
+
+# ---- intervals ----
+
+
+def test_an_interval_is_drawn_as_one_and_undecided_everywhere(page: Browser, one: Path) -> None:
+    """At n = 91 Q lies between two values on either side of the ridge, at n = 96 it is exact."""
+    for n, is_interval in ((91, True), (96, False)):
+        page.open(one, f"matmul.n={n}")
+        row = page.run(
+            "Object.fromEntries([...document.querySelectorAll('#table td')]"
+            ".map(e => [e.dataset.column, [e.dataset.value, e.dataset.most, e.textContent]]))"
+        )
+        mark = "document.querySelector('#roofline g[data-kernel=matmul]')"
+        drawn = page.run(f"[{mark}.dataset.intensity, {mark}.dataset.most].map(Number)")
+        assert drawn == [float(v) for v in row["I"][:2]]
+        assert (drawn[0] < drawn[1]) is is_interval
+        assert page.run(f"{mark}.querySelectorAll('.interval').length") == int(is_interval)
+        assert page.run(f"{mark}.querySelectorAll('.point.open').length") == 2 * int(is_interval)
+        status = page.run(f"({SETTLED}).then(() => document.getElementById('status').textContent)")
+        assert ("undecided, " in status) is is_interval
+        assert row["bound"][2].startswith("undecided: ") is is_interval
+        assert page.run("document.querySelector('#bars .bars > p').textContent").startswith("Undecided") is is_interval
+        assert (" to " in row["Q"][2]) is is_interval
+        assert page.run("document.querySelectorAll('#curve .in-focus .interval').length") == int(is_interval)
+        assert ("an interval" in page.run("document.getElementById('curve-text').textContent")) is is_interval
 
 
 def test_the_anatomy_is_walked_by_keyboard(page: Browser, guide: Path) -> None:

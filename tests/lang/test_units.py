@@ -6,13 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.lang.units import (
-    UnitError,
-    convert,
-    parse_rate,
-    parse_size,
-    parse_time,
-)
+from roofdsl.lang.units import Kind, UnitError, convert, parse_count, parse_rate, parse_size, parse_time
 
 
 @pytest.mark.parametrize(
@@ -66,9 +60,58 @@ def test_wrong_sizes(text: str, message: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize("text", ["7 TFLOPS", "7 TFLOPs", "7 TFlop/s", "7 Tflops", "7 TFLOP/sec", "7000 GFlops/s"])
+def test_spellings_that_mean_one_unit(text: str) -> None:
+    assert parse_rate(text) == 7 * 10**12
+
+
+@pytest.mark.parametrize("unit", ["GB/sec", "GBps", "GB/s"])
+def test_spellings_of_bandwidths(unit: str) -> None:
+    assert convert("9", unit, "bandwidth") == 9 * 10**9
+
+
 @pytest.mark.parametrize(
-    ("text", "meant"), [("7 TFLOPS", "TFLOP/s"), ("7 tflop/s", "TFLOP/s"), ("7 GFlops/s", "GFLOP/s")]
+    ("number", "unit", "kind", "help"),
+    [
+        ("2", "Gword/s", "bandwidth", "with words of 8 B it is `16 GB/s`"),
+        ("100", "Gbit/s", "bandwidth", "8 bits are a byte: `12.5 GB/s`"),
+        ("100", "Gb/s", "bandwidth", "`12.5 GB/s`"),
+        ("4", "FLOP/word", "flop_rate", "are an intensity"),
+        ("16", "FLOP/cycle", "flop_rate", "multiply by the clock"),
+    ],
 )
+def test_units_that_need_more_than_another_spelling(number: str, unit: str, kind: Kind, help: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        convert(number, unit, kind)
+    assert help in caught.value.help
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("4096", 4096), ("1_000_000", 10**6), ("1e6", 10**6), ("1.5e3", 1500), ("4096.0", 4096), ("2^20", 2**20),
+        ("2**20", 2**20), ("2 ^ 20", 2**20), ("3*2^10", 3072), ("2*1024", 2048), ("-3", -3),
+    ],
+)  # fmt: skip
+def test_counts(text: str, value: int) -> None:
+    assert parse_count(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        ("4k", "write 4000 or 4096"), ("4Ki", "write 4096"), ("1.5k", "write 1500 or 1536"), ("1.5", "a whole number"),
+        ("big", "such as 4096, 1e6 or 2^20"), ("", "whole number"), ("2^", "whole number"), ("1e-3", "whole number"),
+        ("9" * 50, "whole number"), ("2^2^2", "whole number"), ("0x10", "whole number"), ("n", "whole number"),
+    ],
+)  # fmt: skip
+def test_what_is_no_count(text: str, help: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_count(text)
+    assert help in caught.value.help
+
+
+@pytest.mark.parametrize(("text", "meant"), [("7 tflop/s", "TFLOP/s"), ("7 TFLOPS/s", "TFLOP/s")])
 def test_other_spellings(text: str, meant: str) -> None:
     with pytest.raises(UnitError, match=f"write `{meant}`"):
         parse_rate(text)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 
-from roofdsl.measure.characterize_cpu import Characterization, Level, Peak, find_levels
+from roofdsl.measure.characterize_cpu import Characterization, Level, find_levels
 from roofdsl.measure.device import Cpu, ReportedCache
+from roofdsl.measure.peaks import Peak
 from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Beside, Pattern, Point, Sweep
 from roofdsl.measure.team import Rate
 
@@ -26,6 +28,12 @@ ONE_CORE: Mapping[Pattern, tuple[float, ...]] = {
     TRIAD: (300, 99, 78, 22.5),
     UPDATE: (290, 150, 120, 30),
 }
+PEAKS = {
+    "fma": 50.0, "add": 25.0, "mul": 30.0, "add and mul": 28.0, "min": 26.0, "div": 2.5, "sqrt": 1.5, "rsqrt": 1.0,
+    "rcp": 2.0, "exp": 0.25, "log": 0.3, "tanh": 0.1, "sigmoid": 0.2, "sin": 0.16, "cos": 0.15,
+}  # fmt: skip
+"""GFLOP/s of one core in f64."""
+
 SIZES = [round(4 * KIB * 2 ** (k / 2)) for k in range(33)]
 
 
@@ -51,11 +59,10 @@ def with_beside(level: Level, cores: int) -> Level:
 
 
 def characterized(cpu: Cpu = CPU, cores: int = 2) -> Characterization:
-    """The whole of it; peaks are 10, 20, ... GFLOP/s for one core."""
-    names = ("fma", "add", "mul", "add and mul", "min", "div", "sqrt", "exp")
+    """The whole of it. An operation of f32 is twice as fast as one of f64."""
     peaks = []
-    for k, (type_name, cls) in enumerate((t, c) for t in ("f64", "f32") for c in names):
-        rate = 10e9 * (k + 1)
+    for type_name, (cls, gflops) in product(("f64", "f32"), PEAKS.items()):
+        rate = 1e9 * gflops * (2 if type_name == "f32" else 1)
         peaks.append(Peak(type_name, cls, Rate(rate * cores, 0.02), Rate(rate, 0.02)))
     peaks.append(Peak("i32", "add", Rate(5e9 * cores, 0.0), Rate(5e9, 0.0)))
     alone = sweep(1)

@@ -275,7 +275,7 @@ def test_the_last_tick_is_whole() -> None:
     figure = draw_runtime([Bar("a", (("x", 164e-6),))], "title")
     figure.canvas.draw()
     last = figure.axes[0].get_xticklabels()[-1]
-    assert last.get_text() == "200 us"
+    assert last.get_text() == "150 us"
     assert last.get_window_extent().x1 <= figure.bbox.x1
 
 

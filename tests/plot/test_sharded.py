@@ -37,7 +37,7 @@ def test_lines_are_the_terms_from_few_devices_to_many() -> None:
     (band,) = axes.collections
     heights = band.get_paths()[0].vertices[:, 1]
     assert max(heights) == pytest.approx(max(float(f.no_overlap_s) for f in found))
-    assert "B = 1024, D = 8192, F = 8192" in axes.get_title(loc="left")
+    assert "B = 1,024, D = 8,192, F = 8,192" in axes.get_title(loc="left")
 
 
 def test_names_at_the_ends_do_not_overlap() -> None:

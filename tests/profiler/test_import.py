@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.profiler.metrics import points_of, short_name
 from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork, load_points, parse_points, save_points
-from roofdsl.profiler.tables import Launches, factor, parse, read
+from roofdsl.profiler.tables import Launches, parse, read
 from tests.cli.conftest import Run, roofdsl
 
 __all__ = ["roofdsl"]
@@ -67,19 +67,6 @@ def test_a_trace_of_nvprof() -> None:
         '"Start","Duration","Name"\nms,us,\n1.0,2.5,"k(int) [12]"\n2.0,3.5,"k(int) [14]"\n3.0,9,"[CUDA memcpy DtoH]"\n'
     )
     assert parse(Source("t.csv", text)) == (Launches("k(int)", 2, {"time": pytest.approx(6e-6)}, "", "nvprof"),)
-
-
-@pytest.mark.parametrize(
-    ("unit", "expected"),
-    [
-        ("ns", 1e-9), ("nsecond", 1e-9), ("us", 1e-6), ("msecond", 1e-3), ("second", 1), ("s", 1), ("byte", 1),
-        ("Kbyte", 1e3), ("Mbyte", 1e6), ("GB", 1e9), ("inst", 1), ("Minst", 1e6), ("sector", 1), ("cycle", 1),
-        ("cycle/nsecond", 1e9), ("cycle/usecond", 1e6), ("Ghz", 1e9), ("%", 1), ("", 1), ("register/thread", 1),
-        ("Gbyte/second", 1e9),
-    ],
-)  # fmt: skip
-def test_units(unit: str, expected: float) -> None:
-    assert factor(unit) == pytest.approx(expected)
 
 
 def test_time_from_cycles() -> None:
@@ -174,7 +161,7 @@ def test_short_names(kernel: str, label: str) -> None:
         (HEADER + '0,k,7.0,s,"dram__bytes.sum,byte,1\n', 2, "no whole CSV"),
         ('"ID","Kernel Name","dram__bytes.sum"\n0,k,12\n', 2, "row of units"),
         ("Kernel,Invocations,Metric Name,Avg\nk,0,flop_count_dp,1\n", 2, "no number of invocations"),
-        ("Type,Time,Calls,Name\nGPU activities,1,1,k\n", 2, "no unit"),
+        ("Type,Time,Calls,Name\nGPU activities,1,1,k\n", 2, "row of units"),
     ],
 )
 def test_damaged_reports(text: str, line: int, message: str) -> None:

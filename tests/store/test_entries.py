@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from roofdsl.lang.place import folder
 from roofdsl.store import entries
-from roofdsl.store.place import folder
 
 KEY = "ab" * 32
 CONTENT = {"meaning": "a kernel", "result": {"root": 12345, "nodes": [["tuple", 1]], "classes": []}}

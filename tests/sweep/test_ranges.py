@@ -45,7 +45,7 @@ BAD = {
 
 @pytest.mark.parametrize("text", GOOD)
 def test_taken(text: str) -> None:
-    assert parse_ranges(text) == GOOD[text]
+    assert {name: tuple(values) for name, values in parse_ranges(text).items()} == GOOD[text]
 
 
 @pytest.mark.parametrize("text", BAD)
@@ -65,3 +65,15 @@ def test_sizes_carry_units() -> None:
 def test_points() -> None:
     assert points_of(parse_ranges("n=1..10,b=1,2,3")) == 30
     assert points_of({}) == 1
+
+
+def test_a_sweep_that_is_refused_costs_nothing() -> None:
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(CommandError, match="at most 50,000,000"):
+            parse_ranges("n=1..9000000,m=1..9000000,k=1..9000000")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

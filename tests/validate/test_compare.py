@@ -7,17 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from roofdsl.cli.validate_text import table, to_json
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine, machine_of, shipped_names
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.results import OTHERS, Measurement
 from roofdsl.plot.content import overlay
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.time import Prediction
-from roofdsl.validate.compare import Comparison, Limits, compare, distribution
-from roofdsl.validate.run import compare_all
+from roofdsl.validate.compare import Comparison, Limits, compare, distribution, on_doubtful_machine
+from roofdsl.validate.run import How, Run, compare_all, measure_run, measure_settled
 from tests.measure.examples import EXAMPLE
 
 MACHINE = load_machine("v100_deck")
@@ -153,3 +154,94 @@ def test_distribution_is_that_of_numpy() -> None:
     assert found.count == 37
     with pytest.raises(ValueError, match="no runs"):
         distribution([])
+
+
+# ---- on a machine that does something else meanwhile ----
+
+
+def noisy(prediction: Prediction, ratio: float, fastest: float) -> Measurement:
+    """The median at `ratio` of the predicted performance, a fifth of the samples at `fastest`."""
+    median_s, fastest_s = (float(prediction.expected_s) / r for r in (ratio, fastest))
+    return replace(measured(prediction, ratio), times_s=(fastest_s,) * 2 + (median_s,) * 8)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "others", "verdict"),
+    [(0.5, 0.9, "inconclusive"), (0.05, 0.9, "slower than predicted"), (0.5, 0.1, "slower than predicted"),
+     (0.9, 0.9, "as predicted"),
+     (2.0, 0.9, "above the roof")],  # others never make it faster
+)  # fmt: skip
+def test_what_others_slow_down_is_inconclusive(ratio: float, others: float, verdict: str) -> None:
+    found = comparison("gemv", 4096, ratio, details={OTHERS: others})
+    assert found.verdict == verdict
+    assert ("other programs took 0.9 of" in found.disturbed) == (verdict == "inconclusive")
+    text = table([found])
+    assert ("gemv n=4096: inconclusive: other programs took 0.9 of" in text) == (verdict == "inconclusive")
+    assert to_json([found])["comparisons"][0]["disturbed"] == (found.disturbed or None)
+
+
+@pytest.mark.parametrize(("fastest", "verdict"), [(1.0, "inconclusive"), (0.6, "slower than predicted")])
+def test_samples_that_disagree_are_inconclusive(fastest: float, verdict: str) -> None:
+    p = predicted("gemv", 4096)
+    found = compare(p, noisy(p, 0.4, fastest), MACHINE)
+    assert found.verdict == verdict
+
+
+def test_a_roof_measured_under_load_is_not_contradicted() -> None:
+    above, slow = comparison("gemv", 4096, 2.0), comparison("gemv", 4096, 0.5)
+    found = on_doubtful_machine(above, "other programs took 0.9 of 2 cores")
+    assert (found.verdict, found.causes) == ("inconclusive", ())
+    assert found.disturbed == "when the machine was measured, other programs took 0.9 of 2 cores"
+    assert on_doubtful_machine(slow, "busy") == slow
+
+
+class Machinery:
+    """Runs whose times are made up: for each time that one is made, (seconds, cores taken by others)."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **times: list[tuple[float, float]]) -> None:
+        self.times, self.made, self.waits = times, [], 0
+        monkeypatch.setattr("roofdsl.validate.run.measure_run", self.measure)
+
+    def measure(self, run: Run, how: How, say: object) -> Measurement:
+        name = run.kernel.name
+        seconds, others = self.times[name][self.made.count(name)]
+        self.made.append(name)
+        return replace(EXAMPLE, kernel=name, times_s=(seconds,), details={OTHERS: others})
+
+    def wait(self) -> None:
+        self.waits += 1
+
+    def clock(self) -> float:
+        return 10.0 * len(self.made)
+
+    def settled(self, *names: str, most_s: float = 100.0) -> list[float]:
+        runs = [Run(kernel(load_file(shipped_names("kernels")[n]), n), {}, "loops") for n in names]
+        found = measure_settled(
+            runs, How(), lambda m: m.details[OTHERS] > 0.25, None, self.wait, most_s=most_s, clock=self.clock
+        )
+        return [m.median_s for m in found]
+
+
+def test_what_is_inconclusive_is_measured_again_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Machinery(monkeypatch, gemv=[(3.0, 0.9), (1.0, 0.0)], matmul=[(2.0, 0.0)])
+    assert runs.settled("gemv", "matmul") == [1.0, 2.0]
+    assert (runs.made, runs.waits) == (["gemv", "matmul", "gemv"], 1)
+
+
+def test_it_ends_on_a_machine_that_is_never_calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Machinery(monkeypatch, gemv=[(3.0, 0.9), (2.0, 0.9), (5.0, 0.9)])
+    assert runs.settled("gemv") == [2.0]  # still inconclusive: the fastest of them
+    assert (runs.made, runs.waits) == (["gemv"] * 3, 2)
+    hurried = Machinery(monkeypatch, gemv=[(3.0, 0.9), (2.0, 0.9), (5.0, 0.9)])
+    assert hurried.settled("gemv", most_s=15.0) == [2.0] and len(hurried.made) == 2
+
+
+def test_a_run_tells_what_others_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roofdsl.validate.run._measured", lambda run, how, say: EXAMPLE)
+
+    class Half:
+        def cores(self) -> float:
+            return 0.5
+
+    run = Run(kernel(load_file(shipped_names("kernels")["gemv"]), "gemv"), {"n": 8}, "loops")
+    assert measure_run(run, How(), print, Half).details[OTHERS] == 0.5  # type: ignore[arg-type]

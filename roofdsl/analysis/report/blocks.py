@@ -11,6 +11,7 @@ from fractions import Fraction
 from textwrap import wrap
 
 from roofdsl.analysis.formulas import Quotient
+from roofdsl.analysis.report.lines import WIDTH, aligned
 from roofdsl.analysis.writing import LATEX, latex_name, neat_latex, neat_text
 from roofdsl.lang.record import Record
 from roofdsl.polyhedral.quasi import Quasi
@@ -128,12 +129,9 @@ def without_empty_columns(table: Table) -> Table:
 
 # ---- text ----
 
-WIDTH = 110
-"""Columns after which a sentence goes on in the next line."""
 
-
-def to_text(blocks: Sequence[Block]) -> Iterator[str]:
-    """Lines of plain text."""
+def to_text(blocks: Sequence[Block], width: int = WIDTH) -> Iterator[str]:
+    """Lines of plain text; sentences and tables are as wide as `width` at most, and equations where they can be."""
     for k, block in enumerate(blocks):
         match block:
             case Heading(words):
@@ -141,15 +139,13 @@ def to_text(blocks: Sequence[Block]) -> Iterator[str]:
                 yield words
             case Paragraph(content, depth):
                 margin = "  " * (depth + 1)
-                yield from wrap(_plain(content), WIDTH, initial_indent=margin, subsequent_indent=margin + "    ")
+                yield from wrap(_plain(content), width, initial_indent=margin, subsequent_indent=margin + "    ")
             case Equations(rows):
                 yield from _text_equations(rows)
             case Table():
                 table = without_empty_columns(block)
                 cells = [[_plain(c) for c in row] for row in (table.head, *table.rows)]
-                widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-                for row in cells:
-                    yield "  " + "   ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+                yield from (f"  {line}" for line in aligned(cells, "   ", width - 2))
 
 
 def _plain(content: Sentence) -> str:

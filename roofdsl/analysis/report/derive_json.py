@@ -57,6 +57,7 @@ def work_entries(work: Work) -> Json:
     return {
         "total": entry(work.total),
         "by_class": {name: entry(q) for name, q in work.by_class.items()},
+        "by_function": {name: entry(q) for name, q in work.by_function.items()},
         "fused_pairs": entry(work.fused_pairs),
         "fma_fraction": entry(work.fma_fraction),
         "by_type": {name: entry(q) for name, q in work.by_type.items()},
@@ -78,6 +79,7 @@ def _regime(p: Plateau) -> Json:
         "exact": p.exact,
         "all_bytes": entry(p.all_bytes),
         "until_bytes": _optional(p.until_bytes),
+        **({} if p.where is None else {"assumes": str(p.where)}),
     }
 
 

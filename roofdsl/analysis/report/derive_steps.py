@@ -30,6 +30,7 @@ from roofdsl.analysis.report.terms import terms_blocks, traffic_blocks
 from roofdsl.analysis.report.words import (
     CONVENTIONS,
     cache_title,
+    class_name,
     has_work,
     is_zero,
     once_differs,
@@ -134,7 +135,7 @@ class _Argument(Writer):
         where += [": "] if where else []
         yield Paragraph((*where, *self._executions(s)), 1)
         costs = dict(s.operations)
-        cost = [f"{costs[kind]} {kind}" for kind in OPERATION_CLASSES if kind in costs]
+        cost = [f"{costs[kind]} {class_name(kind)}" for kind in OPERATION_CLASSES if kind in costs]
         if s.comparisons:
             cost.append(f"{s.comparisons} comparison{'s' if s.comparisons > 1 else ''} (not in W)")
         if s.casts:
@@ -161,7 +162,7 @@ class _Argument(Writer):
         if is_zero(work.fused_pairs):
             yield Paragraph(("No addition takes a product: no fused pair, at most half the fused peak.",))
             return
-        limit = limit_of(work.fma_fraction, self.order)
+        limit = limit_of(work.fma_fraction, self.order, self.d.values)
         alpha = work.fma_fraction.value
         known = alpha if alpha is not None else (limit.constant() if limit is not None else None)
         if known is not None:

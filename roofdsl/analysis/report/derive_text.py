@@ -16,7 +16,8 @@ from roofdsl.analysis.report.forms import (
     of_ratio,
     range_text,
 )
-from roofdsl.analysis.report.layout import Row, aligned, render
+from roofdsl.analysis.report.layout import Row, render
+from roofdsl.analysis.report.lines import WIDTH, aligned, fitted
 from roofdsl.analysis.report.rows import Rows
 from roofdsl.analysis.report.terms import terms_lines
 from roofdsl.analysis.report.words import (
@@ -28,27 +29,38 @@ from roofdsl.analysis.report.words import (
     heading,
     is_zero,
     once_differs,
+    plateaus_by_sizes,
     size_order,
 )
-from roofdsl.analysis.writing import text
+from roofdsl.analysis.writing import neat_text
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.polyhedral.plateaus import Growth
 from roofdsl.polyhedral.terms import Terms
 
 
-def to_text(d: Derivation) -> str:
-    """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument where the steps were asked for."""
+def to_text(d: Derivation, width: int = WIDTH) -> str:
+    """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument where the steps were asked for.
+
+    width: of a line, in columns; what is longer goes on in the next line.
+    """
+    return "\n".join(fitted(_lines(d, width), width)) + "\n"
+
+
+def _lines(d: Derivation, width: int) -> Iterator[str]:
     if d.steps is not None:
         from roofdsl.analysis.report.blocks import to_text as render
         from roofdsl.analysis.report.derive_steps import step_blocks
 
-        return "\n".join([heading(d), *(f"note: {n}" for n in d.notes), "", *render(step_blocks(d))]) + "\n"
-    return "\n".join(_Report(d).lines()) + "\n"
+        yield from (heading(d), *(f"note: {n}" for n in d.notes), "")
+        yield from render(step_blocks(d), width)
+    else:
+        yield from _Report(d, width).lines()
 
 
 class _Report:
-    def __init__(self, d: Derivation) -> None:
+    def __init__(self, d: Derivation, width: int) -> None:
         self.d = d
+        self.width = width
         self.order: Growth = growth_of(d.kernel)
         self.names = names_of_derivation(d)
         self.said: set[str] = set()
@@ -76,7 +88,7 @@ class _Report:
             else:
                 yield from sum_lines(title, d.at_cache.bytes, d.at_cache.bytes.terms)
         if d.any_cache is not None:
-            yield from any_cache_lines(d.any_cache.bytes, self.order)
+            yield from any_cache_lines(d.any_cache.bytes, self.order, self.width)
         yield from self._section("Intensity", list(self._intensity()))
         if not has_work(d):
             yield "  none: W = 0, so that only bytes per second can be compared"
@@ -109,7 +121,12 @@ class _Report:
             yield from self._missing([d.plateaus_note])
             return
         yield f"Plateaus of Q(Z), by cache size ({', '.join(['leading terms', *size_order(d, self.order)])})"
-        yield from (f"  {line}" for line in aligned(plateau_rows(d, self.order, self.rows.operation)))
+        for where, rows in plateaus_by_sizes(d):
+            if where is not None:
+                yield f"  for {where}"
+            indent = "  " if where is None else "    "
+            table = plateau_rows(d, rows, self.order, self.rows.operation)
+            yield from (indent + line for line in aligned(table, width=self.width - len(indent)))
 
     # ---- rows ----
 
@@ -118,7 +135,7 @@ class _Report:
     ) -> Iterator[str]:
         yield ""
         every = [r for r in (*rows, *more) if r.form is not None]
-        assumes = list(dict.fromkeys(a for r in every for a in r.assumes))
+        assumes = list(dict.fromkeys(a for r in every for a in r.assumes if all(other.equal for other in every)))
         wheres = {r.form.main.where for r in every if r.form is not None} - {(), self.common}
         cases = max((len(r.form.others) for r in every if r.form is not None), default=0)
         known = {self.common}
@@ -162,7 +179,7 @@ def common_condition(d: Derivation) -> Alternatives:
     return next(iter(found)) if len(found) == 1 and all(len(f.cases) == 1 for f in forms) else ()
 
 
-def any_cache_lines(q: Quantity, order: Growth) -> Iterator[str]:
+def any_cache_lines(q: Quantity, order: Growth, width: int = WIDTH) -> Iterator[str]:
     """Q(Z) with Z a symbol, case by case from the smallest cache up."""
     if q.terms is not None:
         yield from sum_lines("Q(Z) with Z a symbol", q, q.terms)
@@ -174,10 +191,9 @@ def any_cache_lines(q: Quantity, order: Growth) -> Iterator[str]:
         return
     yield f"Q(Z) with Z a symbol, for {', '.join(q.assumes)}" if q.assumes else "Q(Z) with Z a symbol"
     cases = sorted(q.form.cases, key=lambda case: smallest(case, CACHE, order))
-    rows = [
-        (f"Q = {text(c.value)} B", f"if {range_text(c.alternatives, CACHE)}" if c.alternatives else "") for c in cases
-    ]
-    yield from (f"  {line}" for line in aligned(rows))
+    conditions = [f"if {range_text(c.alternatives, CACHE)}" if c.alternatives else "" for c in cases]
+    rows = [(f"Q = {neat_text(c.value)} B", where) for c, where in zip(cases, conditions, strict=True)]
+    yield from (f"  {line}" for line in aligned(rows, width=width - 2))
 
 
 def sum_lines(title: str, q: Quantity, form: Terms) -> Iterator[str]:
@@ -203,7 +219,7 @@ def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
     alpha = of_ratio(work.fma_fraction, order)
     if alpha is None:
         return
-    limit = limit_of(work.fma_fraction, order)
+    limit = limit_of(work.fma_fraction, order, d.values)
     known = work.fma_fraction.value
     share = ceiling(known if known is not None else (limit.constant() if limit is not None else None))
     text = f"alpha = {alpha.main.expr}"
@@ -214,13 +230,13 @@ def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
     yield text + (f": at most {share} of the fused peak" if share else "")
 
 
-def plateau_rows(d: Derivation, order: Growth, operation: str) -> list[tuple[str, ...]]:
-    """The table of plateaus with its head: cache size, traffic, intensity, and their numbers where sizes are set."""
-    valued = any(p.from_bytes.value is not None and not _plain(p.from_bytes) for p in d.plateaus)
-    valued = valued or any(p.bytes.value is not None and not _plain(p.bytes) for p in d.plateaus)
+def plateau_rows(d: Derivation, plateaus: Sequence[Plateau], order: Growth, operation: str) -> list[tuple[str, ...]]:
+    """A table of plateaus with its head: cache size, traffic, intensity, and their numbers where sizes are set."""
+    valued = any(p.from_bytes.value is not None and not _plain(p.from_bytes) for p in plateaus)
+    valued = valued or any(p.bytes.value is not None and not _plain(p.bytes) for p in plateaus)
     head = ("from Z (B)", "", "Q (B)", "", f"I ({operation}/B)", "", "")
     rows = [head]
-    for p in d.plateaus:
+    for p in plateaus:
         intensity = of_ratio(p.intensity, order)
         at, moved, ratio = p.from_bytes.value, p.bytes.value, p.intensity.value
         rows.append(

@@ -65,7 +65,7 @@ class Writer:
             if gives(q, self.d.values):
                 sides.append(number)
             else:
-                here = (" ", "here ", number, f" {unit}")
+                sides, here = [number], (" for other sizes ", *sides)
         return Equation(left, tuple(sides), unit, (*self.where(q), *remark, *here))
 
     def ratio(self, left: Math, of: Math, r: Ratio, unit: str, remark: Sentence = ()) -> Equation:
@@ -85,13 +85,13 @@ class Writer:
             if form is None or gives(r, self.d.values):
                 sides.append(number)
             else:
-                remark = (*remark, *([" "] if remark else []), "here ", number)
-        limit = limit_of(r, self.order)
+                sides, where = [of, number], ("for other sizes ", sides[-1], *where)
+        limit = limit_of(r, self.order, self.d.values)
         tends: Sentence = ()
         if form is not None and limit is not None and limit != form.main.expr:
             shown = math(limit)
             tends = (Math(f"-> {shown.text}", f"\\to {shown.latex}"), " for large sizes")
-        words = [w for w in (tends, where, remark) if w]
+        words = [w for w in ((where, tends, remark) if "for other sizes " in where else (tends, where, remark)) if w]
         joined: list[Inline] = []
         for k, w in enumerate(words):
             joined += ["  "] * bool(k) + list(w)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from roofdsl.analysis.derived import Derivation, Quantity, Ratio
-from roofdsl.analysis.formulas import Alternatives, Quotient, Shorthand, quotient, shortened
-from roofdsl.analysis.growth import large_case
-from roofdsl.analysis.writing import latex, sides, text
+from roofdsl.analysis.formulas import Alternatives, Quotient, RatioCase, Shorthand, quotient, shortened
+from roofdsl.analysis.growth import classes_of, far_sizes, large_case
+from roofdsl.analysis.writing import latex, neat_latex, neat_text, residue, sides, text
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import FloorDiv, IntExpr, Sym
@@ -15,6 +16,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.polyhedral.cases import Case, Cases, Constraint
 from roofdsl.polyhedral.plateaus import Growth
 from roofdsl.polyhedral.quasi import Floor, Quasi
+from roofdsl.polyhedral.residues import resolved
 
 Names = Mapping[Floor, Shorthand]
 
@@ -69,13 +71,18 @@ def of_ratio(r: Ratio, order: Growth, names: Names | None = None, at: Mapping[st
     rows = r.cases()
     if not rows:
         return None
-    form = Cases(tuple(Case(row.where, row.bottom) for row in rows))
-    main = _held(form, at) or large_case(form, order)
-    chosen = next((k for k, row in enumerate(rows) if row.where == main.alternatives), 0)
+    main = _main_row(rows, order, at)
     branches = [
         Branch(row.value if not names else row.value.replaced(lambda v: shortened(v, names)), row.where) for row in rows
     ]
-    return Form(branches[chosen], tuple(b for k, b in enumerate(branches) if k != chosen))
+    return Form(branches[main], tuple(b for k, b in enumerate(branches) if k != main))
+
+
+def _main_row(rows: Sequence[RatioCase], order: Growth, at: Mapping[str, int] | None) -> int:
+    """Which case is shown: the one for the sizes `at`, else that for large ones."""
+    form = Cases(tuple(Case(row.where, row.bottom) for row in rows))
+    main = _held(form, at) or large_case(form, order)
+    return next((k for k, row in enumerate(rows) if row.where == main.alternatives), 0)
 
 
 def gives(q: Quantity | Ratio, at: Mapping[str, int]) -> bool:
@@ -94,13 +101,25 @@ def gives(q: Quantity | Ratio, at: Mapping[str, int]) -> bool:
         return True
 
 
-def limit_of(r: Ratio, order: Growth) -> Quotient | None:
-    """The ratio of the leading terms for large sizes; None where there is no form."""
-    if not r.cases() or r.numerator.form is None or r.denominator.form is None:
+def limit_of(r: Ratio, order: Growth, at: Mapping[str, int] | None = None) -> Quotient | None:
+    """The ratio of the leading terms for large sizes, of the case that `of_ratio` shows.
+
+    at: sizes whose remainders count. None where there is no form, the case does not hold for large sizes, or remainders
+    that are not given decide.
+    """
+    rows = r.cases()
+    if not rows:
         return None
-    top = large_case(r.numerator.form, order).value
-    bottom = order.leading(large_case(r.denominator.form, order).value)
-    return quotient(order.leading(top), bottom) if bottom and top else None
+    shown = rows[_main_row(rows, order, at)]
+    bottoms = Cases(tuple(Case(row.where, row.bottom) for row in rows))
+    every = Cases((*bottoms.cases, *(Case(row.where, row.top) for row in rows)))
+    found: set[Quotient | None] = set()
+    for rests in classes_of(every, at or {}):
+        if large_case(bottoms, order, rests).alternatives == shown.where:
+            sizes = far_sizes(every, order, rests)
+            top, bottom = (order.leading(resolved(v, sizes)) for v in (shown.top, shown.bottom))
+            found.add(quotient(top, bottom) if top and bottom else None)
+    return found.pop() if len(found) == 1 else None
 
 
 # ---- floors ----
@@ -193,8 +212,42 @@ LATEX_RELATIONS = {">=": "\\geq", "<=": "\\leq", "=": "="}
 
 def condition_text(where: Alternatives) -> str:
     """A condition as one writes it by hand: `n >= 3`, `9 <= n <= 56 and m >= 2`, alternatives joined by `or`."""
-    each = [[" ".join(_interleaved([text(v) for v in values], ops)) for values, ops in _chains(a)] for a in where]
+    each = [
+        [
+            *(" ".join(_interleaved([neat_text(v) for v in values], ops)) for values, ops in _chains(_plain(a))),
+            *(f"{_bracketed(text(x), x)} % {m} = {r}" for x, m, r in _residues(a)),
+        ]
+        for a in where
+    ]
     return " or ".join(" and ".join(chains) for chains in each)
+
+
+def _residues(constraints: tuple[Constraint, ...]) -> list[tuple[Quasi, int, int]]:
+    found = [residue(value) for value, zero in constraints if zero]
+    return [each for each in found if each is not None]
+
+
+def _plain(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+    """The constraints that are no residues, without those that a stronger one implies: h >= r beside h >= r + 2."""
+    kept = [(value, zero) for value, zero in constraints if not (zero and residue(value))]
+    fixed = {m[0][0]: -(v.constant_value() / c) for v, z in kept if z and len(v.atoms()) == 1 for m, c in v if m}
+    known = {a: Quasi.constant(at) for a, at in fixed.items() if isinstance(a, str)}
+    least: dict[Quasi, Fraction] = {}
+    for value, zero in kept:
+        if not zero:
+            rest = value - value.constant_value()
+            least[rest] = min(least.get(rest, value.constant_value()), value.constant_value())
+
+    def implied(value: Quasi) -> bool:
+        now = value.substitute(known)
+        stronger = least[value - value.constant_value()] < value.constant_value()
+        return stronger or (now.is_constant() and now.constant_value() >= 0)
+
+    return tuple(dict.fromkeys((value, zero) for value, zero in kept if zero or not implied(value)))
+
+
+def _bracketed(shown: str, value: Quasi) -> str:
+    return f"({shown})" if len(value.terms) > 1 else shown
 
 
 def range_text(where: Alternatives, name: str) -> str:
@@ -230,8 +283,11 @@ def condition_latex(where: Alternatives) -> str:
     """A condition for math mode."""
     each = [
         [
-            " ".join(_interleaved([latex(v) for v in values], [LATEX_RELATIONS[op] for op in ops]))
-            for values, ops in _chains(a)
+            *(
+                " ".join(_interleaved([neat_latex(v) for v in values], [LATEX_RELATIONS[op] for op in ops]))
+                for values, ops in _chains(_plain(a))
+            ),
+            *(f"{_bracketed(latex(x), x)} \\bmod {m} = {r}" for x, m, r in _residues(a)),
         ]
         for a in where
     ]

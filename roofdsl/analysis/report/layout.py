@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from roofdsl.analysis.formulas import Alternatives
 from roofdsl.analysis.report.forms import Branch, Form, condition_text
-from roofdsl.lang.record import Record
-
-LONG = 46
-"""Characters of an expression beyond which values of other rows are not moved to stand below its own."""
+from roofdsl.analysis.report.lines import LONG
+from roofdsl.lang.record import Record, replace
 
 
 class Row(Record):
@@ -24,29 +22,39 @@ class Row(Record):
     assumes: tuple[str, ...] = ()
     note: str = ""
     equal: bool = True
-    """Whether the expression gives the value; at sizes for which it does not hold, they are no equation."""
-
-
-def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
-    """The rows with columns below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [gap.join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    """Whether the expression gives the value; at sizes for which it does not hold, they are lines apart."""
+    at: str = ""
+    """The sizes of a value that the expression does not give."""
 
 
 def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterator[str]:
     """Rows as lines with their equality signs below each other; conditions in `known` are not said again."""
-    shown = [r for r in rows if r.form is not None or r.value]
+    shown = [part for r in rows if r.form is not None or r.value for part in _apart(r)]
     label = max((len(r.label) for r in shown), default=0)
     texts = [_expression(r) for r in shown]
     width = max((len(t) for t in texts if len(t) <= LONG), default=0)
     starts = [_equation(r, t, label, width) for r, t in zip(shown, texts, strict=True)]
     tails = [_tail(r, known) for r in shown]
-    reach = max((len(s) for s, tail in zip(starts, tails, strict=True) if any(tail)), default=0)
-    tend = max(len(tail[0]) for tail in tails) if tails else 0
+    reached = [len(s) for s, tail in zip(starts, tails, strict=True) if any(tail)]
+    reach = max((n for n in reached if n <= label + LONG), default=0)
+    tend = max((len(tail[0]) for tail in tails if len(tail[0]) <= LONG), default=0)
     for row, start, tail in zip(shown, starts, tails, strict=True):
-        yield "   ".join([start.ljust(reach), *([tail[0].ljust(tend)] if tend else []), tail[1]]).rstrip()
+        yield "   ".join([start.ljust(reach), *([tail[0].ljust(tend)] if tend or tail[0] else []), tail[1]]).rstrip()
         if row.form is not None:
             yield from _others(row.form.others, " " * label, row.form.main.where in known)
+
+
+def _apart(row: Row) -> tuple[Row, ...]:
+    """A row; the value first and apart where the expression holds for other sizes only."""
+    if row.equal or not row.value or row.form is None:
+        return (row,)
+    label = " " * len(row.label)
+    return (
+        replace(
+            row, form=None, tends="", remark=" ".join(t for t in (f"at {row.at}" if row.at else "", row.remark) if t)
+        ),
+        replace(row, label=label, value="", remark=f"for {', '.join(row.assumes)}" if row.assumes else "other sizes"),
+    )
 
 
 def _expression(row: Row) -> str:
@@ -59,8 +67,6 @@ def _equation(row: Row, text: str, label: int, width: int) -> str:
         return f"{row.label.ljust(label)} = {row.value or text}{unit}"
     if not row.value:
         return f"{row.label.ljust(label)} = {text}{unit}"
-    if not row.equal:
-        return f"{row.label.ljust(label)} = {text}{unit}; here {row.value}"
     return f"{row.label.ljust(label)} = {text.ljust(width)} = {row.value}{unit}"
 
 

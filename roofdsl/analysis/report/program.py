@@ -13,7 +13,8 @@ from roofdsl.analysis.report.derive_json import SCHEMA, entry, moved_entries, wo
 from roofdsl.analysis.report.derive_latex import HEAD
 from roofdsl.analysis.report.equations import assumptions, word
 from roofdsl.analysis.report.forms import of_quantity, of_ratio
-from roofdsl.analysis.report.layout import Row, aligned, render
+from roofdsl.analysis.report.layout import Row, render
+from roofdsl.analysis.report.lines import WIDTH, aligned, fitted
 from roofdsl.analysis.report.rows import Rows
 from roofdsl.analysis.report.summary import cases_math
 from roofdsl.analysis.report.words import CONVENTIONS, cache_title, exact_number, is_zero, operation_name
@@ -27,12 +28,12 @@ LONG = "(see --json)"
 COLD = "Q is a sum over launches, each of which begins with empty caches."
 
 
-def to_text(d: ProgramDerivation) -> str:
-    """Launches, W, Q and I, and what each kernel has of them."""
-    return "\n".join(_lines(d)) + "\n"
+def to_text(d: ProgramDerivation, width: int = WIDTH) -> str:
+    """Launches, W, Q and I, and what each kernel has of them; width: of a line, in columns."""
+    return "\n".join(fitted(_lines(d, width), width)) + "\n"
 
 
-def _lines(d: ProgramDerivation) -> Iterator[str]:
+def _lines(d: ProgramDerivation, width: int) -> Iterator[str]:
     yield _heading(d)
     yield f"{d.convention}: {CONVENTIONS[d.convention]}" if d.convention else "each kernel in its own convention"
     yield from _notes(d)
@@ -52,17 +53,34 @@ def _lines(d: ProgramDerivation) -> Iterator[str]:
         yield from _section("Intensity", ratios, said)
     yield ""
     yield "By kernel"
-    yield from _table(_head(d), _cells(d))
+    yield from _table(_head(d), _cells(d), width)
     if d.exchanges:
         yield ""
         yield "Exchanged among devices, beside W and Q"
-        yield from _table(EXCHANGED, _exchanged(d))
+        yield from _table(EXCHANGED, _exchanged(d), width)
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[Quantity | Ratio | str, ...]]) -> Iterator[str]:
+def _table(head: tuple[str, ...], rows: Iterable[tuple[Quantity | Ratio | str, ...]], width: int) -> Iterator[str]:
     table = [head, *(tuple(_cell(q) for q in cells) for cells in rows)]
     keep = [k for k in range(len(head)) if any(row[k] for row in table[1:])]
-    yield from (f"  {line}" for line in aligned([[row[k] for k in keep] for row in table]))
+    kept = [[row[k] for k in keep] for row in table]
+    if sum(max(map(len, column)) + 2 for column in zip(*kept, strict=True)) > width:
+        yield from _records(table)
+    else:
+        yield from (f"  {line}" for line in aligned(kept))
+
+
+def _records(table: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """The rows of a table that is too wide, each as a heading with a line for each quantity."""
+    head, *rows = table
+    for row in rows:
+        yield f"  {row[0]}"
+        for k, title in enumerate(head[1:], 1):
+            if title and row[k] not in ("", "-"):
+                name, _, unit = title.partition(" (")
+                number = row[k + 1] if head[k + 1 : k + 2] == ("",) else ""
+                shown = " = ".join(part for part in (row[k], number) if part)
+                yield f"    {name} = {shown} {unit.removesuffix(')')}".rstrip()
 
 
 def _heading(d: ProgramDerivation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from roofdsl.analysis.derived import Derivation, Quantity, Ratio, Traffics
+from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Ratio, Traffics
 from roofdsl.analysis.report.blocks import (
     Block,
     Code,
@@ -35,6 +35,7 @@ from roofdsl.analysis.report.words import (
     has_work,
     is_zero,
     once_differs,
+    plateaus_by_sizes,
     size_order,
 )
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
@@ -99,10 +100,10 @@ class _Summary(Writer):
             if gives(q, self.d.values):
                 sides.append(number)
             else:
-                here = ("here ", number)
+                sides, here = [number], ("for other sizes ", *sides)
         note: Sentence = () if sides else (f"no closed form: {q.note}",)
         assumes = assumptions(q.assumes)
-        joined = [part for part in (remark, assumes, here, note) if part]
+        joined = [part for part in (remark, here, assumes, note) if part]
         return Equation(left, tuple(sides) or (word("?"),), unit, _joined(joined))
 
     def _ratio(self, left: Math, r: Ratio, unit: str, remark: Sentence = ()) -> Equation:
@@ -114,15 +115,16 @@ class _Summary(Writer):
             if form is None or gives(r, self.d.values):
                 sides.append(number)
             else:
-                here = ("here ", number)
-        limit = limit_of(r, self.order)
+                sides, here = [number], ("for other sizes ", *sides)
+        limit = limit_of(r, self.order, self.d.values)
         tends: Sentence = ()
         if form is not None and limit is not None and limit != form.main.expr:
             shown = math(limit)
             tends = (Math(f"-> {shown.text}", f"\\to {shown.latex}"), " for large sizes")
         assumes = assumptions(r.assumes)
         note: Sentence = () if sides else (f"no closed form: {r.note}",)
-        joined = [part for part in (tends, remark, assumes, here, note) if part]
+        joined = [part for part in ((remark, here, tends) if here else (tends, remark)) if part]
+        joined += [part for part in (assumes, note) if part]
         return Equation(left, tuple(sides) or (word("?"),), unit, _joined(joined))
 
     def _plateaus(self) -> Iterator[Block]:
@@ -135,16 +137,19 @@ class _Summary(Writer):
         yield Heading(f"Plateaus of Q(Z) ({order})")
         head: tuple[Sentence, ...] = (("from ", Math("Z", "Z"), " (B)"), (), (Math("Q", "Q"), " (B)"), ())
         head += ((Math("I", "I"), f" ({self.operation}/B)"), (), ())
-        rows = []
-        for p in d.plateaus:
-            intensity = of_ratio(p.intensity, self.order, self.names)
-            at, moved, ratio = p.from_bytes.value, p.bytes.value, p.intensity.value
-            sized = moved is not None and not self.main(p.bytes).text.isdigit()
-            row: tuple[Sentence, ...] = ((self.main(p.from_bytes),), (show_size(at),) if sized and at else ())
-            row += ((self.main(p.bytes),), (show_bytes(moved),) if sized and moved is not None else ())
-            row += ((math(intensity.main.expr),) if intensity else (), (show_number(ratio),) if sized and ratio else ())
-            rows.append((*row, self.end(p)))
-        yield Table(head, tuple(rows))
+        for where, plateaus in plateaus_by_sizes(d):
+            if where is not None:
+                yield Paragraph(("for ", Code(str(where)), ":"))
+            yield Table(head, tuple(self._plateau(p) for p in plateaus))
+
+    def _plateau(self, p: Plateau) -> tuple[Sentence, ...]:
+        intensity = of_ratio(p.intensity, self.order, self.names)
+        at, moved, ratio = p.from_bytes.value, p.bytes.value, p.intensity.value
+        sized = moved is not None and not self.main(p.bytes).text.isdigit()
+        row: tuple[Sentence, ...] = ((self.main(p.from_bytes),), (show_size(at),) if sized and at else ())
+        row += ((self.main(p.bytes),), (show_bytes(moved),) if sized and moved is not None else ())
+        row += ((math(intensity.main.expr),) if intensity else (), (show_number(ratio),) if sized and ratio else ())
+        return (*row, self.end(p))
 
 
 def cases_math(form: Form, otherwise: str) -> Math:

@@ -8,12 +8,13 @@ from typing import Any
 
 from roofdsl.analysis.closed import CACHE
 from roofdsl.analysis.derived import Quantity
-from roofdsl.analysis.formulas import Alternatives, Quotient
+from roofdsl.analysis.formulas import Alternatives, Quotient, Shorthand
 from roofdsl.analysis.growth import smallest
 from roofdsl.analysis.report.blocks import Block, Heading, Math, Paragraph, Sentence, Table, math, name
 from roofdsl.analysis.report.equations import assumptions
+from roofdsl.analysis.report.floors import with_names
 from roofdsl.analysis.report.forms import condition_latex, condition_text
-from roofdsl.analysis.report.layout import aligned
+from roofdsl.analysis.report.lines import LONG
 from roofdsl.analysis.report.words import exact_number
 from roofdsl.analysis.writing import latex, latex_name, neat_latex, neat_text, sympy_condition, text
 from roofdsl.polyhedral.cases import Constraint
@@ -24,19 +25,23 @@ from roofdsl.polyhedral.terms import Definition, Rest, Root, Span, Term, Terms
 
 def terms_lines(form: Terms, unit: str = "B") -> Iterator[str]:
     """The terms, from what always holds up, and what their names mean."""
-    summed = any(t.over is not None for t in form.terms)
-    rows = [(f"{math(t.value).text} {unit}", *([_span(t.over)] if summed else []), _if(t.where)) for t in form.terms]
+    form, names = with_names(form)
+    rows = [(f"{math(t.value).text} {unit}{_span(t.over)}", _if(t.where)) for t in form.terms]
     if not rows:
         yield f"0 {unit}"
         return
-    yield from (f"{'+' if k else ' '} {line}" for k, line in enumerate(aligned(rows)))
-    if form.definitions:
+    signs = ["-" if row[0].startswith("-") else "+" if k else " " for k, row in enumerate(rows)]
+    short = max((len(term) for term, where in rows if len(term) <= LONG and where), default=0)
+    for sign, (term, where) in zip(signs, rows, strict=True):
+        yield f"{sign} {term.removeprefix('-').ljust(short)}  {where}".rstrip()
+    if names or form.definitions:
         yield "with"
+        yield from (f"  {short.name} = {short.meaning}" for short in names)
         yield from (f"  {_meaning(d).text}" for d in form.definitions)
 
 
 def _span(over: Span | None) -> str:
-    return "" if over is None else f"summed over {over.name} = {text(over.low)} .. {text(over.high)}"
+    return "" if over is None else f" summed over {over.name} = {text(over.low)} .. {text(over.high)}"
 
 
 def _if(where: Alternatives) -> str:
@@ -68,8 +73,10 @@ def traffic_blocks(heading: Heading, q: Quantity, order: Growth) -> Iterator[Blo
 
 def terms_blocks(form: Terms) -> Iterator[Block]:
     """The terms as a table, then what their names mean."""
+    form, names = with_names(form)
     head: tuple[Sentence, ...] = (("the sum of (B)",), ("if",))
     yield Table(head, tuple(((_shown(t),), _sentence(t.where)) for t in form.terms[:MOST_ROWS]))
+    yield from (Paragraph((_called(short),)) for short in names)
     yield from (Paragraph((_meaning(d),)) for d in form.definitions[:MOST_ROWS])
     if len(form.terms) > MOST_ROWS or len(form.definitions) > MOST_ROWS:
         yield Paragraph(
@@ -145,6 +152,11 @@ def _above(value: Quasi) -> Quasi | None:
 # ---- what names mean ----
 
 
+def _called(short: Shorthand) -> Math:
+    own, meaning = name(short.name), math(Quasi.symbol(short.floor))
+    return Math(f"{own.text} = {meaning.text}", f"{own.latex} = {meaning.latex}")
+
+
 def _meaning(d: Definition) -> Math:
     if isinstance(d, Rest):
         return _bounded(d.name, _rounded(d.of, "floor"), d.low - 1, d.high)
@@ -189,6 +201,6 @@ def _rounded(value: Quasi | Quotient, how: str) -> Math:
         value = _divided(value, Quasi.constant(1))
     if value.bottom.is_constant() and value.bottom.constant_value() == 1:
         return math(value.top)
-    shown = Math(text(value), latex(value))
+    shown = Math(neat_text(value), neat_latex(value))
     sign = "floor" if how == "floor" else "ceil"
     return Math(f"{how}({shown.text})", f"\\left\\l{sign} {shown.latex} \\right\\r{sign}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from roofdsl.analysis.derived import Derivation, Quantity, Work
+from roofdsl.analysis.derived import Derivation, Plateau, Quantity, Work
+from roofdsl.loops.integers import Condition
 from roofdsl.machine.quantities import group, show_number, show_size
 from roofdsl.polyhedral.plateaus import Growth
 
@@ -38,6 +39,11 @@ def operation_name(work: Work) -> str:
     return "OP" if types and all(t.startswith("i") for t in types) else "FLOP"
 
 
+def class_name(of: str) -> str:
+    """A class of operations in words: minima and maxima are one class, `min`."""
+    return "min/max" if of == "min" else of
+
+
 def once_differs(d: Derivation) -> bool:
     """Whether the textbook's count, each datum once, is another than the one printed (rule 11)."""
     printed = d.at_cache.bytes
@@ -56,6 +62,14 @@ def size_order(d: Derivation, order: Growth) -> list[str]:
     extents = [n for n in names if n not in order.tiles]
     words = [f"{', '.join(extents)} of about one size"] if len(extents) > 1 else []
     return words + ([f"{', '.join(tiles)} far below {', '.join(extents)}"] if tiles and extents else [])
+
+
+def plateaus_by_sizes(d: Derivation) -> list[tuple[Condition | None, list[Plateau]]]:
+    """The plateaus, those together that hold for the same remainders of the sizes."""
+    found: dict[Condition | None, list[Plateau]] = {}
+    for p in d.plateaus:
+        found.setdefault(p.where, []).append(p)
+    return list(found.items())
 
 
 def is_zero(q: Quantity) -> bool:

@@ -10,22 +10,38 @@ function barsOf(state, k) {
   const values = sizesText(kernel, state.sizes[k]);
   const head = tag("h3", {}, legend(k), `${kernel.name}${values ? `, ${values}` : ""}`);
   if (found.problem) return tag("div", { class: "bars" }, head, tag("p", {}, `${found.problem}.`));
-  const rows = found.terms.filter(([name, seconds]) => seconds > 0 || name !== "launch");
-  const longest = [...rows].sort((a, b) => b[1] - a[1]);
+  const rows = found.low.terms
+    .map(([name, low], i) => ({ name, low, high: found.high.terms[i][1] }))
+    .filter(({ name, high }) => high > 0 || name !== "launch");
+  const whole = Number.isFinite(found.high.sum) ? found.high.sum : 2 * found.low.sum;
   const list = tag("dl", {});
-  for (const [name, seconds] of rows) {
-    list.append(...barOf(termName(name), [[name, seconds]], found.sum, found.bounds.includes(name)));
-  }
+  for (const row of rows) list.append(...barOf(termName(row.name), [row], row, whole, found.bounds.includes(row.name)));
+  const longest = (end) => rows.find(({ name }) => name === end.longest) ?? rows[0];
+  const overlap = { name: longest(found.low).name, low: found.low.time, high: found.high.time };
   list.append(
-    ...barOf(["perfect overlap, max"], [longest[0]], found.sum, false),
-    ...barOf(["no overlap, sum"], rows, found.sum, false),
+    ...barOf(["perfect overlap, max"], [overlap], overlap, whole, false),
+    ...barOf(["no overlap, sum"], rows, { low: found.low.sum, high: found.high.sum }, whole, false),
   );
-  const which = found.bounds.flatMap((name, i) => [i > 0 ? " and " : "", ...termName(name)]);
+  return tag("div", { class: `bars kernel${k % 6}`, "data-kernel": kernel.name }, head, list, tag("p", {}, ...boundWords(found, rows)));
+}
+
+/** What bounds the time and by how much it leads, or that this is undecided. */
+function boundWords(found, rows) {
+  const named = (names, last) => names.flatMap((name, i) => [i > 0 ? last : "", ...termName(name)]);
+  if (found.decided && found.bounds.length === 0) return ["Nothing takes time."];
+  if (!found.decided) {
+    const span = showSpan(found.low.bytes, found.high.bytes, showBytes);
+    return ["Undecided: ", ...named(found.candidates, " or "), ` bounds the time, since Q is known to be ${span} only.`];
+  }
   const plural = found.bounds.length > 1;
-  const second = longest[1][1];
-  const lead = !plural && second > 0 ? ` It leads by ${showFactor(longest[0][1] / second)}.` : "";
+  const ratio = (end) => {
+    const [first, second] = rows.map(({ name }) => end.terms.find(([n]) => n === name)[1]).sort((a, b) => b - a);
+    return second > 0 ? first / second : Infinity;
+  };
+  const [least, most] = [ratio(found.low), ratio(found.high)].sort((a, b) => a - b);
+  const lead = !plural && Number.isFinite(most) ? ` It leads by ${showSpan(least, most, showFactor)}.` : "";
   const text = ` ${plural ? "bound" : "bounds"} the time${plural ? ", within 10 % of each other" : ""}.${lead}`;
-  return tag("div", { class: `bars kernel${k % 6}`, "data-kernel": kernel.name }, head, list, tag("p", {}, ...which, text));
+  return [...named(found.bounds, " and "), text];
 }
 
 /** T with what it is the time of below: parts of a label. */
@@ -35,15 +51,18 @@ function termName(name) {
   return ["T", tag("sub", {}, "comms"), ` (${name})`];
 }
 
-/** A label, a bar of one or more terms, and their time. */
-function barOf(label, terms, whole, bound) {
-  const total = terms.reduce((sum, [, seconds]) => sum + seconds, 0);
+/** A label, a bar of one or more terms from the least to the most they can be, and their time. */
+function barOf(label, terms, time, whole, bound) {
   const bar = tag("span", { class: "bar", "aria-hidden": "true" });
-  for (const [name, seconds] of terms) {
-    const part = tag("span", { class: `part ${["compute", "launch"].includes(name) ? name : "memory"}` });
-    part.style.width = `${whole > 0 ? (100 * seconds) / whole : 0}%`;
-    bar.append(part);
+  for (const { name, low, high } of terms) {
+    const kind = ["compute", "launch"].includes(name) ? name : "memory";
+    for (const [seconds, more] of [[low, ""], [Math.min(high, whole) - low, " maybe"]]) {
+      if (more && seconds <= 0) continue;
+      const part = tag("span", { class: `part ${kind}${more}` });
+      part.style.width = `${whole > 0 ? (100 * seconds) / whole : 0}%`;
+      bar.append(part);
+    }
   }
-  const value = tag("span", { class: "value", "data-seconds": total }, showTime(total));
+  const value = tag("span", { class: "value", "data-seconds": time.low }, showSpan(time.low, time.high, showTime));
   return [tag("dt", {}, ...label), tag("dd", {}, bar, value, bound ? tag("strong", {}, " bound") : "")];
 }

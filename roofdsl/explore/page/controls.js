@@ -6,16 +6,29 @@ function knob({ label, stops, value, text, change, number }) {
   const nearest = (v) => stops.reduce((best, _, i) => (distance(i, v) < distance(best, v) ? i : best), 0);
   const slider = tag("input", {
     type: "range", min: 0, max: stops.length - 1, step: 1, "aria-label": label,
-    oninput: () => change(stops[Number(slider.value)]),
+    oninput: () => { tell(""); change(stops[Number(slider.value)]); },
   });
   const parts = [tag("span", { class: "knob-label", "aria-hidden": "true" }, label), slider];
   let box = null;
+  let tell = () => {}; // says what is wrong with the number in the box; nothing if that is empty
   if (number) {
+    const place = tag("p", { class: "wrong", role: "alert", id: `wrong-${label.replace(/\W+/g, "-")}` });
     box = tag("input", {
-      type: "number", min: 1, step: 1, "aria-label": `${label}, as a number`,
-      onchange: () => change(wholeOf(box.value, value())),
+      type: "number", min: 1, max: LARGEST, step: 1, "aria-label": `${label}, as a number`,
+      oninput: () => { if (wholeOf(box.value, null) !== null) tell(""); },
+      onchange: () => {
+        const given = wholeOf(box.value, null);
+        tell(given === null ? `${label} takes a whole number from 1 to ${grouped(LARGEST)}; it stays at ${grouped(value())}.` : "");
+        if (given !== null) change(given);
+      },
     });
-    parts.push(box);
+    tell = (text) => {
+      place.textContent = text;
+      box.setAttribute("aria-invalid", String(text !== ""));
+      if (text) box.setAttribute("aria-describedby", place.id);
+      else box.removeAttribute("aria-describedby");
+    };
+    parts.push(box, place);
   }
   const shown = tag("output", { "aria-hidden": "true" });
   parts.push(shown);
@@ -24,7 +37,8 @@ function knob({ label, stops, value, text, change, number }) {
     refresh() {
       slider.value = String(nearest(value()));
       slider.setAttribute("aria-valuetext", text());
-      if (box && document.activeElement !== box) box.value = String(value());
+      const isWrong = box?.getAttribute("aria-invalid") === "true";
+      if (box && !isWrong && document.activeElement !== box) box.value = String(value());
       shown.textContent = text();
     },
   };
@@ -120,24 +134,27 @@ function kernelControl(state, change, kernel, k) {
   };
 }
 
-/** From which size on the kernel is compute-bound, as buttons that go there. */
+/** Which term is the longest from which size on, with buttons that go there. */
 function crossingText(state, change, kernel, k) {
   const parameter = kernel.parameters[state.swept[k]];
   const now = predicted(state, k);
   if (now.problem) return [`${now.problem}.`];
   if (!parameter || now.work === 0) return [];
   const predict = (values) => predicted(state, k, values);
-  const { found, unknown } = crossings(kernel, parameter.name, parameter.most, state.sizes[k], predict);
-  if (found.length === 0) {
-    const longer = termName(now.compute >= now.memory ? "compute" : machineOf(state).memory.name);
-    return [...longer, ` is the longer for every ${parameter.name} up to ${grouped(parameter.most)}${unknown ? " at which Q is known" : ""}.`];
-  }
-  return found.slice(0, 3).flatMap(({ size, compute }, index) => [
+  const found = crossings(kernel, parameter.name, parameter.most, state.sizes[k], predict);
+  const upTo = `${parameter.name} up to ${grouped(parameter.most)}`;
+  if (found.length === 0) return [`Undecided for ${upTo}.`];
+  if (found.length === 1) return [...termName(found[0].longest), ` is the longest for every ${upTo} at which that is decided.`];
+  const words = { compute: "compute-bound", launch: "bound by its launch" };
+  return found.slice(1, 1 + MOST_SHOWN).flatMap(({ from, after, longest }, index) => [
     index > 0 ? "; " : "",
-    compute ? "compute-bound from " : "memory-bound from ",
+    `${words[longest] ?? "memory-bound"} from `,
     tag("button", {
-      type: "button", class: "jump", "data-size": size,
-      onclick: () => change((s) => { s.sizes[k] = withSize(kernel, s.sizes[k], parameter.name, size); s.focus = k; }),
-    }, `${parameter.name} = ${grouped(size)}`),
+      type: "button", class: "jump", "data-size": from, "data-after": after, "data-longest": longest,
+      onclick: () => change((s) => { s.sizes[k] = withSize(kernel, s.sizes[k], parameter.name, from); s.focus = k; }),
+    }, `${parameter.name} = ${grouped(from)}`),
+    from - after > stepOf(kernel, state.sizes[k], parameter.name) ? ` at the latest, after ${grouped(after)}` : "",
   ]);
 }
+
+const MOST_SHOWN = 4; // changes of what bounds a kernel that are told

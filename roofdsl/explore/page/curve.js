@@ -5,7 +5,8 @@ const SAMPLES = 360;
 /** Q at a cache of so many bytes, by the forms that the machine's own prediction takes; null where they say nothing. */
 function curveAt(entry, values, bytes) {
   const found = trafficAt(entry, values, BigInt(Math.round(bytes)));
-  return found && { ...found, value: toNumber(found.bytes) };
+  if (!found) return null;
+  return { ...found, value: toNumber(found.low.bytes), most: found.high ? toNumber(found.high.bytes) : null };
 }
 
 /** The forms of which plateaus are drawn: the machine's own where they have any, else those of single elements. */
@@ -17,7 +18,7 @@ function plateauForms(entry) {
 function plateausAt(forms, values) {
   const sizes = sizesOf(values);
   const rows = [];
-  for (const plateau of forms.plateaus) {
+  for (const plateau of plateausFor(forms, sizes)) {
     const bytes = valueOf(plateau.whole, sizes);
     if (bytes === null) continue;
     const start = toNumber(FUNCTIONS[plateau.start](sizes));
@@ -42,7 +43,7 @@ function curveContent(state, entry, values, chosen) {
     const found = curveAt(entry, values, bytes);
     if (found) points.push({ ...found, cache: bytes });
   }
-  const amounts = [...points, ...rows].map((p) => p.value).filter((v) => v > 0);
+  const amounts = [...points, ...rows].flatMap((p) => [p.value, p.most ?? p.value]).filter((v) => v > 0);
   return { least, high, points, rows, caches, amounts };
 }
 
@@ -102,7 +103,13 @@ function plateauLines({ rows, high }, x, y, labels) {
   });
 }
 
+/** A run as a line; where only two ends are known, as the area between them. */
 function runLine(run, k, x, y) {
+  if (isRange(run[0])) {
+    const at = (p, value) => `${x(p.cache).toFixed(1)},${y.clamped(value).toFixed(1)}`;
+    const around = [...run.map((p) => at(p, p.most ?? y.high)), ...run.map((p) => at(p, p.value)).reverse()];
+    return shape("polygon", { class: `between kernel${k % 6}`, points: around.join(" ") });
+  }
   const points = run.map((p) => `${x(p.cache).toFixed(1)},${y.clamped(p.value).toFixed(1)}`).join(" ");
   return shape("polyline", { class: `curve kernel${k % 6} ${run[0].how}`, points });
 }
@@ -111,13 +118,17 @@ function runLine(run, k, x, y) {
 function chosenMark(k, now, chosen, size, x, y, labels) {
   const [at, height] = [chosen === null ? size.right : x.clamped(Number(chosen)), y.clamped(now.bytes)];
   const group = shape("g", {
-    class: `kernel${k % 6} in-focus`, "data-cache": chosen === null ? "none" : String(chosen), "data-bytes": now.bytes,
+    class: `kernel${k % 6} in-focus`, "data-cache": chosen === null ? "none" : String(chosen),
+    "data-bytes": now.low.bytes, "data-most": now.high.bytes,
   });
-  group.append(
-    shape("line", { class: "chosen", x1: at, x2: at, y1: size.top, y2: size.bottom }),
-    marker(k, at, height, 7, { class: "point" }),
-    labels.place(showBytes(now.bytes), at, height, { class: "name" }),
-  );
+  group.append(shape("line", { class: "chosen", x1: at, x2: at, y1: size.top, y2: size.bottom }));
+  if (now.isOne) group.append(marker(k, at, height, 7, { class: "point" }));
+  else {
+    const least = y.clamped(now.low.bytes);
+    group.append(shape("line", { class: "interval", x1: at, x2: at, y1: height, y2: least }));
+    for (const end of [height, least]) group.append(marker(k, at, end, 6, { class: "point open" }));
+  }
+  group.append(labels.place(showSpan(now.low.bytes, now.high.bytes, showBytes), at, height, { class: "name" }));
   return group;
 }
 
@@ -126,7 +137,7 @@ function runsOf(points) {
   const runs = [];
   for (const point of points) {
     const last = runs[runs.length - 1];
-    const kind = (p) => (["plateau", "step", "least"].includes(p.how) ? p.how : "exact") + p.elements;
+    const kind = (p) => (isRange(p) ? `range ${p.how}` : p.how === "plateau" ? "plateau" : "exact");
     if (last && kind(last[0]) === kind(point)) last.push(point);
     else runs.push([point]);
   }
@@ -152,10 +163,10 @@ function byteTicks(y) {
 
 function curveText(kernel, entry, now, chosen) {
   const cache = chosen === null ? "Without bound" : `At Z = ${showSize(Number(chosen))}`;
-  const intensity = now.intensity === null ? "" : `, ${showNumber(now.intensity)} ${now.variant.operation}/B`;
+  const intensity = now.work === 0 ? "" : `, ${intensityText(now)}`;
   const lines = now.moved.forms.line === null ? "lines of one element" : `lines of ${showSize(now.moved.forms.line)}`;
-  const why = entry.forms.length > 1 && now.moved.elements && entry.forms[0].note ? ` (${entry.forms[0].note})` : "";
-  return `${cache}, ${kernel.name} moves ${showBytes(now.bytes)}${intensity}: ${howText(now.moved)}${why}. `
+  const why = now.moved.how === "least" && entry.forms[0].note ? ` (${entry.forms[0].note})` : "";
+  return `${cache}, ${kernel.name} moves ${showSpan(now.low.bytes, now.high.bytes, showBytes)}${intensity}: ${howText(now.moved)}${why}. `
     + `Fully associative LRU, ${lines}, convention ${entry.convention} (${entry.because}). `
-    + "Solid: closed form. Dashed: plateaus. Dotted: at most.";
+    + "Solid line: closed form. Dashed: plateaus. Shaded: between the least and the most.";
 }

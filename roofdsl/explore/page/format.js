@@ -63,6 +63,13 @@ function showFactor(value) {
   return `${showNumber(value, value < 10 ? 2 : 3)}×`;
 }
 
+/** One number, or two between which it lies; without a greater one, at least so much. */
+function showSpan(low, high, show) {
+  const [from, to] = [show(low), show(high)];
+  if (from === to) return from;
+  return Number.isFinite(high) ? `${from} to ${to}` : `≥ ${from}`;
+}
+
 function listed(words) {
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 }

@@ -33,12 +33,14 @@ function start() {
     refresh();
     drawStep();
     drawRoofline(state, find("roofline"));
+    drawKey(state, find("roofline-key"));
     drawBars(state, find("bars"));
     drawCurve(state, find("curve"), find("curve-text"));
     drawTable(state, find("table"), find("notes"));
     document.querySelectorAll("details[data-kernel]").forEach((details) => {
       details.classList.toggle("in-focus", Number(details.dataset.kernel) === state.focus);
     });
+    nameScrolled();
   }
 
   function drawStep() {
@@ -79,8 +81,26 @@ function start() {
     width = find("roofline").clientWidth;
     draw();
   }).observe(find("roofline"));
+  document.querySelectorAll("details").forEach((details) => details.addEventListener("toggle", nameScrolled));
   draw();
   settle();
+}
+
+/** What is wider than its place is scrolled, by keyboard too: it takes a stop of the Tab key, and says what it is. */
+function nameScrolled() {
+  const nameOf = (element, place) => {
+    const kernel = DATA.kernels[element.closest("details")?.dataset.kernel]?.name;
+    if (kernel === undefined) return "The numbers, a wide table";
+    return element.matches("pre") ? `${kernel}: source` : `${kernel}: derivation, part ${place}`;
+  };
+  document.querySelectorAll(".wide, pre").forEach((element, place) => {
+    const given = { tabindex: "0", role: "region", "aria-label": nameOf(element, place) };
+    const isWide = element.scrollWidth > element.clientWidth;
+    for (const [name, value] of Object.entries(given)) {
+      if (isWide) element.setAttribute(name, value);
+      else element.removeAttribute(name);
+    }
+  });
 }
 
 function isDark(state) {
@@ -97,15 +117,20 @@ function drawTable(state, table, notes) {
     const values = sizesText(kernel, state.sizes[k]);
     const name = tag("th", { scope: "row" }, legend(k), `${kernel.name}${values ? `, ${values}` : ""}`);
     if (found.problem) return tag("tr", {}, name, tag("td", { colspan: head.length - 1 }, found.problem));
+    const { low, high } = found;
     const cells = [
-      [showWork(found.work, found.variant.operation), found.work], [signOf(found.moved) + showBytes(found.bytes), found.bytes],
-      [found.intensity === null ? "none" : `${showNumber(found.intensity)} ${found.variant.operation}/B`, found.intensity],
-      [showTime(found.compute), found.compute], [showTime(found.memory), found.memory], [showTime(found.launch), found.launch],
-      [showTime(found.time), found.time],
-      [found.work > 0 ? showRate(found.rate, found.variant.operation) : showBandwidth(found.bytesPerSecond), found.rate], [listed(found.bounds), ""],
+      [showWork(found.work, found.variant.operation), found.work],
+      [signOf(found) + showSpan(low.bytes, high.bytes, showBytes), low.bytes, high.bytes],
+      [intensityText(found), high.intensity, low.intensity],
+      [showTime(found.compute), found.compute], [showSpan(low.memory, high.memory, showTime), low.memory, high.memory],
+      [showTime(found.launch), found.launch], [showSpan(low.time, high.time, showTime), low.time, high.time],
+      [rateText(found), high.rate, low.rate],
+      [boundText(found), ""],
     ];
     return tag("tr", { "data-kernel": kernel.name, "data-how": found.moved.how }, name,
-      ...cells.map(([text, value], i) => tag("td", { "data-column": head[i + 1], "data-value": String(value ?? "") }, text)));
+      ...cells.map(([text, value, most = value], i) => tag("td", {
+        "data-column": head[i + 1], "data-value": String(value ?? ""), "data-most": String(most ?? ""),
+      }, text)));
   });
   table.replaceChildren(
     tag("thead", {}, tag("tr", {}, ...head.map((name) =>
@@ -116,10 +141,8 @@ function drawTable(state, table, notes) {
 }
 
 /** Before a number of bytes that is not to the last byte what the machine moves. */
-function signOf(moved) {
-  if (moved.how === "least") return "≥ ";
-  if (moved.how === "step") return "≤ ";
-  return isExact(moved) ? "" : "≈ ";
+function signOf({ moved, isOne }) {
+  return isExact(moved) || !isOne ? "" : "≈ ";
 }
 
 /** What the numbers rest on, each once. */
@@ -137,7 +160,7 @@ function notesOf(state) {
     out.push(`${kernel.name}: Q is ${howText(found.moved)}`);
     if (machine.memory.duplex) {
       const both = `loads and stores of ${kernel.name}`;
-      const how = found.moved.loads ? `${both} cross at the same time` : `${both} are not told apart here, and take turns`;
+      const how = found.moved.low.loads ? `${both} cross at the same time` : `${both} are not told apart here, and take turns`;
       out.push(`${machine.memory.name}: ${how}`);
     }
     for (const text of [...found.entry.notes, ...found.rates.notes]) out.push(text);

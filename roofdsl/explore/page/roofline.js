@@ -32,11 +32,12 @@ function linesOf(state) {
 function planeOf(lines, beta, points) {
   const ridges = lines.roofs.map((roof) => roof.rate / beta);
   const tops = lines.roofs.map((roof) => roof.rate);
-  const xs = points.map((p) => p.intensity).filter(Boolean);
+  const xs = points.flatMap((p) => p.ends.map((end) => end.intensity)).filter((x) => x && Number.isFinite(x));
   const left = Math.min(0.01, ...ridges.map((r) => r / 300), ...xs.map((x) => x / 2));
   const right = Math.max(1000, ...ridges.map((r) => r * 30), ...xs.map((x) => x * 2));
   const x = [10 ** Math.floor(Math.log10(left)), 10 ** Math.ceil(Math.log10(right))];
-  const ys = points.filter((p) => p.intensity !== null && p.rate > 0).map((p) => p.rate);
+  const ys = points.filter((p) => p.intensity !== null)
+    .flatMap((p) => [p.rate, ...p.ends.map((end) => end.rate)]).filter((rate) => rate > 0);
   const bottom = Math.min(beta * x[0], ...ys.map((y) => y / 3));
   return { x, y: [bottom, Math.max(...tops, beta * x[0] * 10, ...ys) * 4] };
 }
@@ -51,7 +52,8 @@ function measuredPoints(state) {
     const amount = found.work || found.bytes;
     const rates = [row.seconds, row.high, row.low].map((seconds) => amount / seconds);
     const at = Object.entries(row.values).map(([name, value]) => `${name} = ${value}`).join(", ");
-    out.push({ k, row, at, intensity: found.intensity, rate: rates[0], low: rates[1], high: rates[2], found });
+    const ends = endsOf(found);
+    out.push({ k, row, at, ends, intensity: middleOf(ends).intensity, rate: rates[0], low: rates[1], high: rates[2], found });
   }
   return out;
 }
@@ -63,7 +65,7 @@ function drawRoofline(state, place) {
   const points = shownKernels(state)
     .map((k) => ({ k, found: predicted(state, k) }))
     .filter(({ found }) => !found.problem)
-    .map(({ k, found }) => ({ k, found, intensity: found.intensity, rate: found.rate }));
+    .map(({ k, found }) => ({ k, found, ends: endsOf(found), ...middleOf(endsOf(found)) }));
   const measured = measuredPoints(state);
   const limits = planeOf(lines, beta, [...points, ...measured]);
   const size = frameOf(place, 0.58, 300);
@@ -96,6 +98,22 @@ function drawRoofline(state, place) {
     parts.push(...last.map((p) => pointMark(state, p, x, y, labels, main, beta)));
   }
   show(place, size, `Roofline of ${machine.title}`, describe(state), ...parts);
+}
+
+/** The ends of a prediction {intensity, rate}, the lower intensity first; one where it is one number. */
+function endsOf(found) {
+  const ends = found.isOne ? [found.high] : [found.high, found.low];
+  return ends.map((end) => ({
+    intensity: found.work > 0 && end.intensity === null && !found.isOne ? Infinity : end.intensity, rate: end.rate,
+  }));
+}
+
+/** Where a label of an interval stands: halfway on both scales; an end that is not known counts as a hundredth. */
+function middleOf(ends) {
+  const [first, last] = [ends[0], ends[ends.length - 1]];
+  if (first === last || first.intensity === null) return last;
+  const between = (a, b) => (Number.isFinite(b) ? Math.sqrt(Math.max(a, b / 1e4) * b) : a);
+  return { intensity: between(first.intensity, last.intensity), rate: between(first.rate, last.rate) };
 }
 
 function xOf(point, x) {
@@ -199,15 +217,43 @@ function trackOf(state, x, y) {
   const kernel = DATA.kernels[k];
   const parameter = kernel.parameters[state.swept[k]];
   if (!state.shown[k] || !parameter) return shape("g");
-  const step = stepOf(kernel, state.sizes[k], parameter.name);
+  const step = stepOf(kernel, state.sizes[k], parameter.name) * rowStep(state, k, parameter.name);
   const path = [];
   for (const stop of stopsUpTo(Math.max(1, Math.floor(parameter.most / step)), 3)) {
     const found = predicted(state, k, { ...state.sizes[k], [parameter.name]: stop * step });
-    if (found.problem || found.intensity === null || found.rate <= 0) continue;
+    if (found.problem || !found.isOne || found.intensity === null || found.rate <= 0) continue;
     if (found.intensity < x.low || found.intensity > x.high || found.rate < y.low || found.rate > y.high) continue;
     path.push(`${x(found.intensity).toFixed(1)},${y(found.rate).toFixed(1)}`);
   }
   return shape("polyline", { class: `track kernel${k % 6}`, points: path.join(" ") });
+}
+
+/** What the lines and hollow points of the figure are that carry no name in it. */
+function drawKey(state, place) {
+  const rows = [];
+  const swatch = (k, ...shapes) => shape("svg", { class: `swatch kernel${k % 6}`, viewBox: "0 0 34 16", "aria-hidden": "true" }, ...shapes);
+  const line = (name) => shape("line", { class: name, x1: 4, x2: 30, y1: 8, y2: 8 });
+  const k = state.focus;
+  const kernel = DATA.kernels[k];
+  const parameter = kernel.parameters[state.swept[k]];
+  if (state.step >= STEPS && state.shown[k] && parameter) {
+    rows.push([swatch(k, line("track")), `trail: where ${kernel.name} goes as ${parameter.name} grows to ${grouped(parameter.most)}`]);
+  }
+  const spans = state.step < STEPS ? [] : shownKernels(state).filter((i) => predicted(state, i).isOne === false);
+  if (spans.length > 0) {
+    const ends = [7, 27].map((x) => marker(spans[0], x, 8, 4, { class: "point open" }));
+    rows.push([swatch(spans[0], line("interval"), ...ends), "interval: Q is known to lie between two values"]);
+  }
+  if (state.step >= STEPS && measuredPoints(state).length > 0) {
+    rows.push([swatch(k, marker(k, 17, 8, 5, { class: "point open" })), "hollow: measured"]);
+  }
+  place.replaceChildren(...rows.map((row) => tag("li", {}, ...row)));
+}
+
+/** Of which sizes rows begin on line boundaries: where traffic is one number. */
+function rowStep(state, k, name) {
+  const { rows } = entryOf(state, k).forms[0];
+  return rows?.steps[name] ?? 1;
 }
 
 function sizesText(kernel, values) {
@@ -219,18 +265,45 @@ function pointMark(state, point, x, y, labels, main, beta) {
   const [px, py] = [xOf(point, x), yOf(point, x, y)];
   const group = shape("g", {
     class: `kernel${k % 6}${k === state.focus ? " in-focus" : ""}`,
-    "data-kernel": DATA.kernels[k].name, "data-intensity": point.intensity ?? "", "data-rate": point.rate,
+    "data-kernel": DATA.kernels[k].name, "data-intensity": point.ends[0].intensity ?? "", "data-rate": point.ends[0].rate,
+    "data-most": point.ends[point.ends.length - 1].intensity ?? "", "data-verdict": found.bounds.join(" "),
   });
+  if (!found.isOne && found.work > 0) return intervalMark(group, state, point, x, y, labels);
   if (point.intensity !== null && main) {
     const roof = y.clamped(Math.min(main.rate, point.intensity * beta));
     if (py - roof > 14) group.append(shape("line", { class: "drop", x1: px, x2: px, y1: roof, y2: py - 8 }));
   }
-  group.append(marker(k, px, py, point.radius + (k === state.focus ? 1.5 : 0), { class: isBound(found.moved) ? "point open" : "point" }));
+  group.append(marker(k, px, py, point.radius + (k === state.focus ? 1.5 : 0), { class: "point" }));
   const values = hasRoom(x) ? sizesText(DATA.kernels[k], state.sizes[k]) : "";
   const text = point.intensity === null
     ? `${DATA.kernels[k].name}: ${showBandwidth(found.bytesPerSecond, 3)}`
     : `${DATA.kernels[k].name}${values ? `, ${values}` : ""}`;
   group.append(labels.place(text, px, py, { class: "name" }, point.radius + 7));
+  return group;
+}
+
+/** A point of which only two ends are known: a line along what bounds it in between, and hollow ends. */
+function intervalMark(group, state, point, x, y, labels) {
+  const { k, found } = point;
+  const place = ({ intensity, rate }) => [x.clamped(intensity), y.clamped(Math.max(rate, y.low))];
+  const [first, last] = point.ends;
+  const memoryAt = (bytes) => { // seconds: on a straight line between the ends
+    const { low, high } = found;
+    if (!Number.isFinite(high.bytes)) return low.memory * (low.bytes > 0 ? bytes / low.bytes : 1);
+    return low.memory + (high.memory - low.memory) * ((bytes - low.bytes) / (high.bytes - low.bytes || 1));
+  };
+  const [from, to] = [Math.max(first.intensity, x.low), Math.min(last.intensity, x.high)];
+  const path = [];
+  for (let s = 0; s <= 32; s += 1) {
+    const intensity = from * (to / from) ** (s / 32);
+    const seconds = Math.max(found.compute, found.launch, memoryAt(found.work / intensity));
+    path.push(place({ intensity, rate: found.work / seconds }).map((v) => v.toFixed(1)).join(","));
+  }
+  group.append(shape("polyline", { class: "interval", points: path.join(" ") }));
+  for (const end of point.ends) group.append(marker(k, ...place(end), point.radius, { class: "point open" }));
+  const values = hasRoom(x) ? sizesText(DATA.kernels[k], state.sizes[k]) : "";
+  const text = `${DATA.kernels[k].name}${values ? `, ${values}` : ""}: interval`;
+  group.append(labels.place(text, ...place(point), { class: "name" }, point.radius + 7));
   return group;
 }
 
@@ -260,10 +333,30 @@ function sentenceOf(state, k) {
   const found = predicted(state, k);
   const name = `${kernel.name}${values ? ` at ${values}` : ""}`;
   if (found.problem) return `${name}: ${found.problem}.`;
-  const where = found.intensity === null
-    ? `moves ${showBandwidth(found.bytesPerSecond)} and computes nothing`
-    : `does ${showNumber(found.intensity)} ${found.variant.operation}/B and reaches ${showRate(found.rate, found.variant.operation)}`;
+  const where = found.work === 0 ? `moves ${rateText(found)} and computes nothing` : `does ${intensityText(found)} and reaches ${rateText(found)}`;
   const bound = { compute: "compute-bound", launch: "bound by its launch" };
-  const bounds = listed(found.bounds.map((b) => bound[b] ?? `memory-bound (${b})`));
-  return `${name} ${where}: ${bounds}.`;
+  const words = (names) => names.map((b) => bound[b] ?? `memory-bound (${b})`);
+  const said = found.decided ? listed(words(found.bounds)) || "nothing is done" : `undecided, ${words(found.candidates).join(" or ")}`;
+  return `${name} ${where}: ${said}.`;
+}
+
+/** What bounds a kernel, as the table says it. */
+function boundText(found) {
+  return found.decided ? listed(found.bounds) || "nothing" : `undecided: ${found.candidates.join(" or ")}`;
+}
+
+function intensityText(found) {
+  if (found.work === 0) return "none";
+  const [low, high] = [found.high.intensity ?? Infinity, found.low.intensity ?? Infinity];
+  const unit = `${found.variant.operation}/B`;
+  if (low === high && !Number.isFinite(low)) return "none";
+  if (low === 0) return `≤ ${showNumber(high)} ${unit}`;
+  return `${showSpan(low, high, showNumber)} ${unit}`;
+}
+
+function rateText(found) {
+  const { low, high } = found;
+  if (found.work === 0) return showSpan(low.bytesPerSecond, high.bytesPerSecond, showBandwidth);
+  const show = (value) => showRate(value, found.variant.operation);
+  return high.rate > 0 ? showSpan(high.rate, low.rate, show) : `≤ ${show(low.rate)}`;
 }

@@ -94,6 +94,11 @@ function predicted(state, k, values = state.sizes[k], cache = cacheOf(state)) {
   return predictionAt(DATA.kernels[k], typeOf(state, k), machineOf(state), state.unit, values, cache);
 }
 
+/** The traffic and rates of kernel k in its type on the machine. */
+function entryOf(state, k) {
+  return DATA.kernels[k].variants[typeOf(state, k)].machines[machineOf(state).name];
+}
+
 /** The kernels shown, by number. */
 function shownKernels(state) {
   return DATA.kernels.map((_, k) => k).filter((k) => state.shown[k]);

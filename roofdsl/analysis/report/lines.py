@@ -1,0 +1,97 @@
+"""Lines no wider than the terminal: where a formula, a condition or a row of a table is broken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+WIDTH = 100
+"""Columns of a report that goes to no terminal."""
+
+LONG = 46
+"""Characters of an expression beyond which what stands in other rows is not moved to stand beside it."""
+
+NARROW = 50
+"""Columns below which nothing is broken any more: no reader is served by ten characters a line."""
+
+LEAST_COLUMN = 16
+"""Columns of characters below which the columns of a table are not made narrower."""
+
+HANG = 4
+"""Columns by which what goes on in the next line stands further right."""
+
+BREAKS = (
+    (re.compile(r" {2,}(?=\S)"), 0),  # between columns
+    (re.compile(r" (?=(or|if|summed) )"), 0),
+    (re.compile(r" (?=and )|(?<=[,;:]) "), 0),
+    (re.compile(r" (?=[+-] )"), 0),
+    (re.compile(r" (?=(=|<=|>=|<|->) )"), 0),
+    (re.compile(r" "), 0),
+    (re.compile(r" (?=and )|(?<=[,;]) | (?=[+-] )"), 1),  # within one pair of brackets
+    (re.compile(r"(?<=[^*]\*)(?=[^*])"), 1),  # within a product, but not within **
+    (re.compile(r" |(?<=[^*]\*)(?=[^*])"), 9),
+)
+"""Where a line may be broken, the best places first, and within how many brackets at most."""
+
+
+def aligned(rows: Sequence[Sequence[str]], gap: str = "  ", width: int = WIDTH) -> Iterator[str]:
+    """The rows with columns below each other; where they are too wide together, long cells take several lines.
+
+    Where that is not enough, the cells of a row stand behind each other.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = width - len(gap) * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > LEAST_COLUMN:
+        widths[widths.index(max(widths))] -= 1
+    if sum(widths) > room:
+        yield from (gap.join(row).rstrip() for row in rows)  # no table any more; `fitted` breaks its lines
+        return
+    for row in rows:
+        cells = [list(_broken("", cell, w)) for cell, w in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            yield gap.join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip()
+
+
+def fitted(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
+    """The lines, each too long one as several, the later ones further right. Only spaces change."""
+    width = max(width, NARROW)
+    for line in lines:
+        if len(line) <= width:
+            yield line
+            continue
+        margin = len(line) - len(line.lstrip())
+        yield from _broken(line[:margin], re.sub(r" {3,}(?!=)", "   ", line[margin:]), width)
+
+
+def _broken(margin: str, rest: str, width: int) -> Iterator[str]:
+    hang = margin + " " * min(HANG, width // 8)
+    while len(margin) + len(rest) > width:
+        found = _place(rest, width - len(margin))
+        if found is None:
+            break
+        yield margin + rest[:found].rstrip()
+        rest, margin = rest[found:].lstrip(), hang
+    yield margin + rest
+
+
+def _place(text: str, room: int) -> int | None:
+    """Where to break: the last of the best places that leave no more than `room` and no less than a third of it."""
+    depths = _depths(text)
+    for share in (3, 100):
+        for k, (pattern, most) in enumerate(BREAKS):
+            least = max(HANG + 1, room // (share if k else 2 * share))  # a short first column is a fine place
+            places = [m.start() for m in pattern.finditer(text) if least <= m.start() <= room]
+            places = [k for k in places if depths[k] <= most]
+            if places:
+                return places[-1]
+    return None
+
+
+def _depths(text: str) -> list[int]:
+    out, depth = [], 0
+    for character in text:
+        depth -= character in ")]"
+        out.append(depth)
+        depth += character in "(["
+    return out

@@ -1,0 +1,283 @@
+"""How much processor time and memory a command may take, shared by all that it does.
+
+A command line begins one budget; who imports roofdsl has none. What is long and can be left out runs in a `region`,
+where `Spent` is raised once nothing is left; the region's caller turns that into a note. A command that does nothing
+but analyze is stopped altogether some time later, wherever it is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import inf
+from types import FrameType
+from typing import Any
+
+DEFAULT_S = 20.0
+DEFAULT_BYTES = 4 << 30
+
+TICK_S, SOON_S = 0.2, 0.001
+"""Processor time between two looks at what is left, and until the next where an interrupt would come amiss."""
+
+GRACE, LEAST_GRACE_S = 0.25, 5.0
+"""Share of the budget, beyond it, for what is told of what was found, and seconds: then the command is stopped."""
+
+_LONGER = ((20, "20s"), (120, "2min"), (600, "10min"), (3600, "1h"), (6 * 3600, "6h"), (24 * 3600, "24h"))
+"""Budgets to be proposed: seconds, and how they are written."""
+
+
+class Spent(Exception):
+    """The budget is spent. Code that runs in a `region` may meet it between any two of its steps."""
+
+
+class Budget:
+    """The budget of one command; there is one at a time, in the main thread.
+
+    whole: everything counts, and the command is stopped a while after the budget's end. Else only what is done in
+    regions counts, since the command has long work of its own (it measures, say).
+    """
+
+    def __init__(self, seconds: float, memory_bytes: int, *, whole: bool) -> None:
+        self.seconds, self.memory_bytes, self.whole = seconds, memory_bytes, whole
+        self.deadline = seconds
+        self.doing: list[str] = []  # the regions that we are in
+        self.left_out: dict[str, None] = {}  # what was, in order
+        self.on_tick: Callable[[], None] | None = None
+        self._uncounted = processor_s()  # until now, and what does not count later
+        self._left_region = processor_s()
+        self._interrupts = False
+        self._grace = max(LEAST_GRACE_S, seconds * GRACE)
+        self._stop_at = seconds + self._grace
+        self._told, self._paused = False, False
+        self._handler: Any = None
+
+    def spent(self) -> float:
+        """Processor time that counts, in seconds."""
+        now = processor_s() if self.whole or self.doing else self._left_region
+        return now - self._uncounted
+
+    def left(self) -> float:
+        """Processor time that is left to the present part, in seconds; negative beyond."""
+        return self.deadline - self.spent()
+
+    @contextmanager
+    def region(self, what: str, on_tick: Callable[[], None] | None) -> Iterator[None]:
+        """What runs here is ended by Spent when the budget is."""
+        outermost = not self.doing
+        if outermost and not self.whole:
+            self._uncounted += processor_s() - self._left_region
+        self.doing.append(what)
+        before, self.on_tick = self.on_tick, on_tick or self.on_tick
+        try:
+            if self.left() <= 0:
+                raise Spent
+            if outermost:
+                if not self.whole:
+                    _set_timer(TICK_S)
+                self._interrupts = True
+            yield
+        finally:
+            if outermost:
+                self._interrupts = False
+            self.on_tick = before
+            self.doing.pop()
+            if outermost and not self.whole:
+                self._left_region = processor_s()
+                _set_timer(0)
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """What runs here does not count, and is not interrupted."""
+        before, self._paused, begun = self._paused, True, processor_s()
+        try:
+            yield
+        finally:
+            if not before:
+                self._uncounted += processor_s() - begun
+            self._paused = before
+
+    def start(self) -> None:
+        """Begin to look at what is left."""
+        self._handler = signal.signal(signal.SIGPROF, self._tick)
+        if self.whole:
+            _set_timer(TICK_S)
+
+    def stop(self) -> None:
+        """Look no longer."""
+        _set_timer(0)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN if self._handler in {None, signal.SIG_DFL} else self._handler)
+
+    def _tick(self, number: int, frame: FrameType | None) -> None:
+        if self._paused:
+            return
+        left = self.left()
+        over = resident_bytes() > self.memory_bytes
+        if self._interrupts and self.on_tick is not None and left > 0:
+            self.on_tick()
+        if self._interrupts and (left <= 0 or over):
+            if _enters_or_leaves(frame) or _imports(frame):
+                signal.setitimer(signal.ITIMER_PROF, SOON_S, TICK_S)
+                return
+            if not self._told:  # what was found until now is to be told, however late we come here
+                self._stop_at = max(self._stop_at, self.spent() + self._grace)
+                self._told = True
+            raise Spent
+        if self.whole and (self.spent() > self._stop_at or over):
+            raise Spent
+
+
+_now: list[Budget] = []
+
+
+@contextmanager
+def beginning(seconds: float, memory_bytes: int, *, whole: bool) -> Iterator[Budget]:
+    """The budget of a command, which it then has; without limits where the system has no timers of processor time."""
+    budget = Budget(seconds, memory_bytes, whole=whole)
+    if not _in_main_thread() or not hasattr(signal, "SIGPROF"):
+        yield budget
+        return
+    _now.append(budget)
+    budget.start()
+    try:
+        yield budget
+    finally:
+        budget.stop()
+        _now.remove(budget)
+
+
+def current() -> Budget | None:
+    """The budget that this thread works under."""
+    return _now[-1] if _now and _in_main_thread() else None
+
+
+def forked(seconds: float) -> None:
+    """In a forked copy of this process, which is stopped by other means: it has so many seconds."""
+    if _now:
+        _now[:] = [Budget(seconds, _now[-1].memory_bytes, whole=True)]
+
+
+def left_s() -> float:
+    """Processor time that is left, in seconds: infinity where there is no budget."""
+    budget = current()
+    return inf if budget is None else budget.left()
+
+
+@contextmanager
+def region(what: str, on_tick: Callable[[], None] | None = None) -> Iterator[None]:
+    """What runs here may be left out; `what` it finds is for people. Raises Spent, at once where nothing is left.
+
+    on_tick: called now and then while it runs, between two of its steps.
+    """
+    budget = current()
+    if budget is None:
+        yield
+        return
+    with budget.region(what, on_tick):
+        yield
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """What runs here is done once on this computer, such as compiling: it does not count, and is not interrupted."""
+    budget = current()
+    if budget is None:
+        yield
+        return
+    with budget.uncounted():
+        yield
+
+
+@contextmanager
+def part(of: int) -> Iterator[None]:
+    """One of so many parts that share what is left: none takes more than its share, and leaves what it does not need to
+    the following.
+    """
+    budget = current()
+    if budget is None or of <= 1:
+        yield
+        return
+    before = budget.deadline
+    budget.deadline = before - max(0.0, budget.left()) * (1 - 1 / of)
+    try:
+        yield
+    finally:
+        budget.deadline = before
+
+
+@contextmanager
+def anew() -> Iterator[None]:
+    """What runs here has the whole budget: it is one of many like it, each of which has what it would have alone."""
+    budget = current()
+    if budget is None:
+        yield
+        return
+    before = budget.deadline
+    budget.deadline = budget.spent() + budget.seconds
+    try:
+        yield
+    finally:
+        budget.deadline = before
+
+
+def leave_out(what: str) -> str:
+    """Notes that `what` is left out for want of budget; the reason and the remedy, for people."""
+    budget = current()
+    if budget is None:
+        return "left out"
+    budget.left_out[what] = None
+    return f"left out to stay within {shown(budget)}: `--budget {longer(budget)}` looks longer"
+
+
+def shown(budget: Budget) -> str:
+    """`20 s of processor time`, or the memory where that is what is spent."""
+    if resident_bytes() > budget.memory_bytes:
+        return f"{budget.memory_bytes / 2**30:.3g} GiB of memory"
+    return f"{budget.seconds:g} s of processor time"
+
+
+def longer(budget: Budget) -> str:
+    """A longer budget, as the option is written."""
+    if resident_bytes() > budget.memory_bytes:
+        return f"{budget.seconds:g}s,{budget.memory_bytes * 4 / 2**30:g}GiB"
+    return next((text for seconds, text in _LONGER if seconds > budget.seconds), f"{budget.seconds * 6:g}s")
+
+
+def processor_s() -> float:
+    """Processor time of this process and of its children that have ended."""
+    t = os.times()
+    return t.user + t.system + t.children_user + t.children_system
+
+
+def resident_bytes() -> int:
+    """Memory that this process has now; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _enters_or_leaves(frame: FrameType | None) -> bool:
+    """Whether the code that would be interrupted opens or closes a region: nobody would take Spent from there."""
+    name = None if frame is None else frame.f_globals.get("__name__")
+    return name in {__name__, "contextlib"} or (frame is not None and frame.f_code.co_name == "limited")
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: interrupted, it would stay half there, and fail wherever it is used next."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _set_timer(seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

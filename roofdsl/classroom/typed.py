@@ -1,0 +1,270 @@
+"""Answers as students type them: the language of `formula`, and what people write for it.
+
+`^` is a power, factors side by side are a product, and a unit after a fraction is the whole's. A text that can be read
+in two ways (`1/2n`, `7 TFLOPS`) has two readings, and whoever judges it takes the one that makes sense there: a
+student who meant the right one is right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator
+from itertools import product
+
+from roofdsl.classroom.exact import dimension
+from roofdsl.classroom.formula import (
+    FUNCTIONS,
+    Binary,
+    Call,
+    FormulaError,
+    Name,
+    Negative,
+    Node,
+    Number,
+    Parser,
+    number_of,
+    show,
+)
+from roofdsl.classroom.spelling import tokens
+from roofdsl.classroom.units import PLAIN, Dimension, is_rate, unit_named
+
+_ALIASES = {"ceiling": "ceil", "ld": "log2", "lb": "log2", "log_2": "log2"}
+_LONGEST_WORD = 8
+_LONGEST_SHOWN = 160
+
+
+def readings(text: str, names: Collection[str], *, units: bool = False) -> list[Node]:
+    """Every formula that a text may stand for, the most likely first. Raises FormulaError where it is none.
+
+    Two readings differ in whether `1/2n` is `(1/2)*n` or `1/(2*n)`, and in whether `TFLOPS` are operations or those of
+    a second.
+    """
+    words = tokens(text)
+    found: list[Node] = []
+    both = (False, True)
+    for tight, rate in product(both if names else both[:1], both if units else both[:1]):
+        node = _Typed(words, names, units=units, rate=rate, tight=tight).whole()
+        if node not in found:
+            found.append(node)
+    return found
+
+
+def formulas(text: str, names: Collection[str], kind: Dimension | None) -> list[Node]:
+    """The readings of a formula in names, in plain units where it has any: `8n^2 bytes`, `(8n^2 + 16n) B`.
+
+    kind: what the formula is, None where that is not known. Raises FormulaError as `readings` does, and for a unit of
+    another kind.
+    """
+    words = tokens(text)
+    places = [k for k in range(1, len(words)) if _Typed(words, names, units=True).is_unit(k)]
+    if not places:
+        return readings(text, names)
+    if kind is None:
+        raise FormulaError(f"`{words[places[0]][1]}` is a unit, and a formula without units is asked for")
+    found: list[Node] = []
+    with contextlib.suppress(FormulaError):
+        found += readings(text, names, units=True)
+    with contextlib.suppress(FormulaError):
+        found += _unit_of_all(words, places[0], names)
+    with contextlib.suppress(FormulaError):  # a name in capitals may look like a unit
+        found += readings(text, names)
+    right = [node for node in found if _kind(node) == kind] or [n for n in found if _kind(n) == PLAIN]
+    if not right:
+        given = next(filter(None, map(_kind, found)), None)
+        what = f"this is {given.words()} ({given.unit()})" if given else "its units do not fit each other"
+        raise FormulaError(f"{what}, and {kind.words()} is asked for")
+    return right
+
+
+def _unit_of_all(words: list[tuple[str, str]], at: int, names: Collection[str]) -> list[Node]:
+    """The readings of what stands before a place, times the unit there."""
+    unit = _Typed(words[at:], (), units=True).whole()
+    return [Binary("*", _Typed(words[:at], names, units=False, tight=tight).whole(), unit) for tight in (False, True)]
+
+
+def _kind(node: Node) -> Dimension | None:
+    try:
+        return dimension(node)
+    except FormulaError:
+        return None
+
+
+def as_read(text: str, node: Node | None) -> str:
+    """The sentence that tells a student how an answer was read; without a formula, what was written."""
+    written = f"You wrote `{_cut(' '.join(text.split()))}`"
+    return f"{written}, read as `{_cut(show(node))}`." if node is not None else f"{written}."
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
+
+
+class _Typed(Parser):
+    """The parser of `formula` with products of factors side by side.
+
+    tight: such a product is one divisor. rate: FLOPS is FLOP/s. bare: a unit that follows is not this number's alone.
+    """
+
+    def __init__(
+        self,
+        words: list[tuple[str, str]],
+        names: Collection[str],
+        *,
+        units: bool,
+        rate: bool = False,
+        tight: bool = False,
+    ) -> None:
+        super().__init__(list(_split(words, names, units=units)), names, units=units, conditions=False)
+        self.rate, self.tight = rate, tight
+        self.bare = False
+
+    # ---- products ----
+
+    def product(self) -> Node:
+        last = left = self.signed()
+        while True:
+            if op := self.take("*", "/", "//"):
+                self.bare = op == "/" and not _has_unit(last)
+                last = self.signed()
+                while self.tight and op != "*" and self.beside() and not self.is_unit(self.at):
+                    last = Binary("*", last, self.signed())
+                left = Binary(op, left, last)
+            elif self.beside():
+                last = self.signed()
+                left = Binary("*", left, last)
+            else:
+                return left
+
+    def signed(self) -> Node:
+        found = super().signed()
+        self.bare = False
+        return found
+
+    def power(self, base: Node) -> Node:
+        self.bare = True  # the unit of 10^12 FLOP/s is not the exponent's
+        return super().power(base)
+
+    def beside(self) -> bool:
+        """Whether a factor follows without a sign; a number does not: `n2` may be a power, a product or a slip."""
+        kind, text = self.peek()
+        return kind == "name" or text == "("
+
+    # ---- atoms ----
+
+    def number(self, text: str) -> Node:
+        value = number_of(text)
+        unit = "" if self.bare else self.unit()
+        return Number(value, unit, text.replace("_", ""))
+
+    def unit(self) -> str:
+        """The unit that follows, such as `FLOP/B`; empty where none does, or one with an exponent."""
+        if not self.units or not self.is_unit(self.at):
+            return ""
+        first = self.at
+        found = self.unit_at(self.at)
+        self.at += 1
+        while self.peek()[1] in ("/", "per") and self.is_unit(self.at + 1):
+            found += f"/{self.unit_at(self.at + 1)}"
+            self.at += 2
+        if self.peek()[1] == "**":
+            self.at = first
+            return ""
+        return found
+
+    def is_unit(self, at: int) -> bool:
+        kind, word = self.tokens[at] if at < len(self.tokens) else ("", "")
+        return kind == "name" and word not in self.names and unit_named(word) is not None
+
+    def unit_at(self, at: int) -> str:
+        word = self.tokens[at][1]
+        return f"{unit_named(word)}/s" if self.rate and is_rate(word) else str(unit_named(word))
+
+    def named(self, text: str) -> Node:
+        if text in self.names:
+            return Name(text)
+        plain = _ALIASES.get(text.lower(), text.lower())
+        if plain in FUNCTIONS or plain in ("pow", "log"):
+            return self.function(plain)
+        same = [n for n in self.names if n.lower() == text.lower()]
+        if len(same) == 1 and not (self.units and unit_named(text)):
+            return Name(same[0])
+        if self.units and unit_named(text):
+            self.at -= 1
+            unit = self.unit()
+            if not unit:  # it has an exponent
+                unit = self.unit_at(self.at)
+                self.at += 1
+            return Number(number_of("1"), unit, "1")
+        if re.fullmatch(r"[A-Za-z]+\d+", text) and text.rstrip("0123456789") in self.names:
+            name = text.rstrip("0123456789")
+            raise FormulaError(
+                f"`{text}` is not known: write {name}**{text[len(name) :]}, or {text[len(name) :]}*{name}"
+            )
+        return super().named(text)
+
+    def function(self, name: str) -> Node:
+        """A function of its values, or of the one factor behind it: `sqrt n`."""
+        if name in FUNCTIONS and self.peek()[1] != "(":
+            if FUNCTIONS[name] != (1, 1) or self.peek()[0] not in ("name", "number"):
+                raise FormulaError(f"`{name}` is a function: write {name}(...)")
+            return Call(name, (self.atom(),))
+        if name in FUNCTIONS:
+            return self.call(name)
+        with contextlib.suppress(FormulaError):
+            match self.call("min"):  # two values, whatever they are for
+                case Call(_, (base, exponent)) if name == "pow":
+                    return Binary("**", base, exponent)
+                case Call(_, (value, Number(base))) if name == "log" and base == 2:
+                    return Call("log2", (value,))
+        raise FormulaError("a logarithm is written log2(...)" if name == "log" else "a power is written n**2")
+
+
+def _has_unit(node: Node) -> bool:
+    match node:
+        case Number(_, unit):
+            return bool(unit)
+        case Negative(operand):
+            return _has_unit(operand)
+        case Binary(_, left, right):
+            return _has_unit(left) or _has_unit(right)
+    return False
+
+
+# ---- words ----
+
+
+def _split(words: list[tuple[str, str]], names: Collection[str], *, units: bool) -> Iterator[tuple[str, str]]:
+    """The tokens, `x` between factors as a sign, `per` as `/`, and words such as `nm` as the names they are made of."""
+    for k, (kind, word) in enumerate(words):
+        if kind != "name" or _is_known(word, names, units=units):
+            yield kind, word
+        elif 0 < k < len(words) - (word in "xX") and words[k - 1][0] != "op" and re.fullmatch(r"[xX]\d*", word):
+            yield "op", "*"
+            if word[1:]:
+                yield "number", word[1:]
+        elif word == "per":
+            yield "op", "/"
+        else:
+            found = _made_of(word, names) or _made_of(word.lower(), names) if len(word) <= _LONGEST_WORD else []
+            if len(found) == 1:
+                yield from (("name", name) for name in found[0])
+            else:
+                yield kind, word
+
+
+def _is_known(word: str, names: Collection[str], *, units: bool) -> bool:
+    plain = word.lower()
+    known = plain in FUNCTIONS or plain in _ALIASES or plain in ("pow", "log")
+    return known or any(n.lower() == plain for n in names) or (units and unit_named(word) is not None)
+
+
+def _made_of(word: str, names: Collection[str]) -> list[list[str]]:
+    """Every way to make a word of names."""
+    if not word:
+        return [[]]
+    found: list[list[str]] = []
+    for name in names:
+        if word.startswith(name):
+            found += [[name, *rest] for rest in _made_of(word[len(name) :], names)]
+    return found

@@ -1,0 +1,19 @@
+"""What is said of one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.classroom.formula import Node
+from roofdsl.lang.record import Record
+
+
+class Verdict(Record):
+    """Whether an answer is right, and the message. `known` are measured quantities that it hands to later parts;
+    `reading` says how the answer was read.
+    """
+
+    correct: bool
+    message: str
+    known: Mapping[str, Node] = {}
+    reading: str = ""

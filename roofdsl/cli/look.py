@@ -1,0 +1,104 @@
+"""Options that every figure has: size, letters, dark paper, limits and title."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from roofdsl.cli.options import warn
+from roofdsl.plot.look import USUAL, FigureWarning, Look
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NUMBER = re.compile(r"(?P<digits>[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?)\s*(?P<prefix>[numkMGTP]?|[KMGT]i)")
+_PREFIXES = {
+    "": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,
+}  # fmt: skip
+SMALLEST_IN, LARGEST_IN = 2.0, 60.0
+
+
+def look_options(only_with: str | None = None, option: str = "--plot") -> Callable[[F], F]:
+    """`--size`, `--font-scale`, `--dark`, `--xlim`, `--ylim` and `--title`; the function gets `look`.
+
+    only_with: the parameter that asks for a figure, where the command draws one only on demand; `option` is its name.
+    Warnings about the figure are printed as the command's own.
+    """
+
+    def add(function: F) -> F:
+        @wraps(function)
+        def inner(**given: Any) -> Any:
+            look = Look(
+                given.pop("figure_size"), given.pop("font_scale"), given.pop("dark"), given.pop("xlim"),
+                given.pop("ylim"), given.pop("figure_title"),
+            )  # fmt: skip
+            if only_with is not None and given[only_with] is None and look != USUAL:
+                raise click.UsageError(f"these options are the figure's: add {option} OUT.svg")
+            return _telling(lambda: function(look=look, **given))
+
+        command: Any = inner
+        for each in reversed(_OPTIONS):
+            command = each(command)
+        return command  # type: ignore[no-any-return]
+
+    return add
+
+
+def _telling(run: Callable[[], Any]) -> Any:
+    """What `run` gives; warnings about figures are printed once each, all others go on as they are."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FigureWarning)
+        result = run()
+    for message in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, FigureWarning)):
+        warn(message)
+    for w in caught:
+        if not issubclass(w.category, FigureWarning):
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+    return result
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    """`8x5` in inches. Raises click.BadParameter."""
+    if value is None:
+        return None
+    parts = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*[xX]\s*([0-9]+(?:\.[0-9]+)?)", value.strip())
+    if parts is None:
+        raise click.BadParameter(f"`{value}` is no width and height in inches, as in 8x5", ctx, param)
+    width, height = float(parts[1]), float(parts[2])
+    if not all(SMALLEST_IN <= side <= LARGEST_IN for side in (width, height)):
+        raise click.BadParameter(
+            f"a figure is {SMALLEST_IN:g} to {LARGEST_IN:g} inches wide and high, and `{value}` is not", ctx, param
+        )
+    return width, height
+
+
+def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, float] | None:
+    """`0.01:100`, `10G:10T` as numbers. Raises click.BadParameter."""
+    if value is None:
+        return None
+    parts = [_NUMBER.fullmatch(part.strip()) for part in value.split(":")]
+    if len(parts) != 2 or not (parts[0] and parts[1]):
+        raise click.BadParameter(f"`{value}` is no two limits, as in 0.01:100 or 10G:10T", ctx, param)
+    low, high = (float(p["digits"]) * _PREFIXES[p["prefix"]] for p in parts if p)
+    if not low < high < 1e30:
+        raise click.BadParameter(f"the first limit of `{value}` is not below the second", ctx, param)
+    if low and high / low < 1.001:
+        raise click.BadParameter(f"the limits `{value}` are too close to each other", ctx, param)
+    return low, high
+
+
+_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option("--size", "figure_size", metavar="WxH", callback=_size, help="Of the figure in inches, as in 8x5."),
+    click.option(
+        "--font-scale", type=click.FloatRange(0.4, 4), default=1.0, metavar="X", help="Times the usual letters."
+    ),
+    click.option("--dark", is_flag=True, help="Light lines on dark paper."),
+    click.option("--xlim", metavar="A:B", callback=_limits, help="Limits of the x axis in its unit, as in 0.01:100."),
+    click.option("--ylim", metavar="A:B", callback=_limits, help="Limits of the y axis, as in 10G:10T."),
+    click.option("--title", "figure_title", metavar="TEXT", help="Instead of the figure's own title."),
+)

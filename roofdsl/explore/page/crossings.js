@@ -1,0 +1,90 @@
+// From which size on which term of the time is the longest.
+
+/** The next size that the kernel allows: `values` with one parameter set, and what depends on it made a multiple. */
+function withSize(kernel, values, name, size) {
+  const out = { ...values, [name]: Math.max(1, Math.round(size)) };
+  for (let pass = 0; pass < 2; pass += 1) {
+    for (const { of, by } of kernel.multiples) {
+      const step = typeof by === "number" ? by : out[by];
+      out[of] = Math.max(1, Math.round(out[of] / step)) * step;
+    }
+  }
+  return out;
+}
+
+/** What the sizes of a parameter are multiples of. */
+function stepOf(kernel, values, name) {
+  const steps = kernel.multiples.filter((m) => m.of === name);
+  return steps.reduce((step, { by }) => Math.max(step, typeof by === "number" ? by : values[by]), 1);
+}
+
+/**
+ * The longest term over the sizes of a parameter, from small to large: [{from, after, longest}]. It is `longest` at the
+ * size `from`, and another one at the size `after`; between the two, if sizes lie there, it changes. Only sizes at which
+ * it is decided are compared: some in every octave, and others by halving where it differs between two of them.
+ */
+function crossings(kernel, name, most, values, predict) {
+  const step = stepOf(kernel, values, name);
+  const longestAt = (k) => {
+    const found = predict({ ...values, [name]: k * step });
+    return found.problem ? null : longestOf(found);
+  };
+  const out = [];
+  let last = null;
+  for (const k of stopsUpTo(Math.max(1, Math.floor(most / step)), 4)) {
+    const longest = longestAt(k);
+    if (longest === null) continue;
+    if (last === null) out.push({ from: k, after: null, longest });
+    else if (longest !== last.longest) out.push(...changes(last, { k, longest }, longestAt));
+    last = { k, longest };
+  }
+  return out.map(({ from, after, longest }) => ({ from: from * step, after: after === null ? null : after * step, longest }));
+}
+
+/** The changes between two sizes {k, longest} that differ in it. */
+function changes(first, end, longestAt) {
+  const out = [];
+  let start = first;
+  while (start.longest !== end.longest) {
+    let [low, high] = [start.k, end.k];
+    while (high - low > 1) { // the first size that is not decided to be as `start`
+      const middle = Math.floor((low + high) / 2);
+      if (longestAt(middle) === start.longest) low = middle;
+      else high = middle;
+    }
+    let next = { k: high, longest: longestAt(high) };
+    while (next.longest === null || next.longest === start.longest) { // it is undecided for a while
+      next = { k: next.k + 1, longest: next.k + 1 >= end.k ? end.longest : longestAt(next.k + 1) };
+      if (next.k - high > FEW) next = decidedBetween(next.k, end, start.longest, longestAt);
+    }
+    out.push({ from: next.k, after: low, longest: next.longest });
+    start = next;
+  }
+  return out;
+}
+
+const FEW = 40; // sizes in a row that are looked at one by one
+
+/** The first size, by halving, at which the longest term is decided and not `before`. */
+function decidedBetween(low, end, before, longestAt) {
+  let high = end;
+  let below = low;
+  while (high.k - below > 1) {
+    const middle = Math.floor((below + high.k) / 2);
+    const longest = longestAt(middle);
+    if (longest === null || longest === before) below = middle;
+    else high = { k: middle, longest };
+  }
+  return high;
+}
+
+/** Whole numbers from 1 up to `most`, `each` in an octave. */
+function stopsUpTo(most, each) {
+  const stops = [];
+  for (let k = 0; ; k += 1) {
+    const stop = Math.round(2 ** (k / each));
+    if (stop > most) break;
+    if (stops.length === 0 || stop > stops[stops.length - 1]) stops.push(stop);
+  }
+  return stops;
+}

@@ -1,0 +1,166 @@
+// Q of a kernel behind a cache: exactly where there is a form for it, else between two numbers of bytes.
+//
+// What moves is {low, high, how, form}: two ends {bytes, loads}, the same one where Q is one number; high is null where
+// nothing bounds it from above. loads is null where loads and stores are not told apart.
+
+/** The plateaus that there are for the remainders of these sizes. */
+function plateausFor(forms, sizes) {
+  return forms.plateaus.filter((plateau) => plateau.where === undefined || FUNCTIONS[plateau.where](sizes));
+}
+
+const AFTER = 1.5; // of the leading term of a plateau's start, and of its end: beyond lies no lower order of it
+const BEFORE = 0.75;
+
+/** Bytes by a form, and what of them is loaded where it tells; null where it is not stated for the sizes. */
+function movedBy(form, sizes, how) {
+  const bytes = valueOf(form, sizes);
+  if (bytes === null) return null;
+  const one = { bytes, loads: form.loads === undefined ? null : FUNCTIONS[form.loads](sizes) };
+  return { low: one, high: one, how, form };
+}
+
+/**
+ * Q where plateaus tell: on one, well after its start and well before its end; else in a step, at most what the plateau
+ * before it has and at least what the next one has. null where none is stated.
+ */
+function plateauAt(forms, values, cache) {
+  const sizes = sizesOf(values);
+  const rows = plateausFor(forms, sizes).map((plateau) => ({
+    start: toNumber(FUNCTIONS[plateau.start](sizes)),
+    end: plateau.end === null ? Infinity : toNumber(FUNCTIONS[plateau.end](sizes)),
+    moved: movedBy(plateau.whole, sizes, "plateau"),
+  }));
+  if (rows.length === 0 || rows.some((row) => row.moved === null)) return null;
+  const bytes = Number(cache);
+  let k = rows.length - 1;
+  while (k > 0 && bytes < AFTER * rows[k].start) k -= 1;
+  const next = rows[k + 1];
+  const { moved } = rows[k];
+  if (bytes < BEFORE * rows[k].end && (!next || bytes < next.start)) return moved;
+  const least = next ? next.moved : movedBy(forms.compulsory, sizes, "compulsory");
+  return least && { ...moved, how: "step", low: least.low };
+}
+
+/** Bytes that a cache must have to hold every line touched; null where that has no form. */
+function footprint(forms, values) {
+  const sizes = sizesOf(values);
+  const parts = forms.lines.map((form) => valueOf(form, sizes));
+  return parts.length === 0 || parts.includes(null) ? null : sumOf(parts);
+}
+
+/** Q by one set of forms at a cache (BigInt, null without bound), rows as the forms take them; null: they do not say. */
+function trafficBy(forms, values, cache) {
+  const everything = footprint(forms, values);
+  if (cache === null || (everything !== null && holds(cache, everything))) {
+    return movedBy(forms.compulsory, sizesOf(values), cache === null ? "compulsory" : "fits");
+  }
+  const grain = BigInt(forms.grain);
+  const found = movedBy(forms.exact, sizesOf(values, (cache / grain) * grain), "exact") ?? plateauAt(forms, values, cache);
+  return found && inSectors(forms, found);
+}
+
+/** What is missed in whole lines of which parts move: at most the line, at least one part of it. */
+function inSectors(forms, found) {
+  if (!forms.moved) return found;
+  const { bytes } = found.low;
+  const low = { bytes: [bytes[0] * BigInt(forms.moved), bytes[1] * BigInt(forms.line)], loads: null };
+  return { ...found, how: "sectors", low, high: { ...found.high, loads: null } };
+}
+
+/**
+ * Q at `values` in the way `by`, rows as they lie in memory. Where some begin within a line, which no form tells, it is
+ * taken to be between the Q of rows a line shorter and that of rows a line longer.
+ */
+function inRows(forms, values, by) {
+  const found = by(values);
+  if (!found || !forms.rows || !(found.form.words ?? "").includes(ALIGNED)) return found;
+  if (FUNCTIONS[forms.rows.aligned](sizesOf(values))) return { ...found, aligned: true };
+  const at = (sign) => {
+    const other = { ...values };
+    for (const [name, step] of Object.entries(forms.rows.steps)) other[name] += sign * step;
+    return Object.values(other).every((v) => v > 0) ? by(other) : null;
+  };
+  const [shorter, longer] = [at(-1), at(1)];
+  const low = shorter && smaller(shorter.low.bytes, found.low.bytes) ? shorter.low : found.low;
+  return {
+    ...found,
+    how: "rows",
+    low: shorter ? low : { bytes: [0n, 1n], loads: null },
+    high: longer && found.high && longer.high && larger(longer.high, found.high),
+  };
+}
+
+const ALIGNED = "rows aligned";
+
+function smaller([a, b], [c, d]) {
+  return a * d < c * b;
+}
+
+function larger(one, other) {
+  return smaller(one.bytes, other.bytes) ? other : one;
+}
+
+/** Q of a kernel on a machine; null where nothing is stated for these sizes. */
+function trafficAt(entry, values, cache) {
+  const [own, elements] = entry.forms;
+  if (cache !== null && cache < BigInt(own.least)) return null;
+  const found = inRows(own, values, (at) => trafficBy(own, at, cache));
+  if (found) return { ...found, forms: own };
+  const least = inRows(own, values, (at) => movedBy(own.compulsory, sizesOf(at), "least"));
+  const low = least ? least.low : { bytes: [0n, 1n], loads: null };
+  return { low, high: atMost(own, elements, values, cache), how: "least", form: (least ?? own).form ?? {}, forms: own };
+}
+
+/**
+ * The most that moves where the machine's lines have no form: in a cache of as many elements as it has lines each of its
+ * misses is one too, and no more is missed than accessed. null where neither is stated.
+ */
+function atMost(own, elements, values, cache) {
+  const bounds = [];
+  const every = own.every && valueOf(own.every, sizesOf(values));
+  if (every) bounds.push(every);
+  if (elements && cache !== null) {
+    const small = BigInt(elements.smallest);
+    const held = (cache / BigInt(own.line)) * small;
+    const found = held < BigInt(elements.least) ? null : trafficBy(elements, values, held);
+    if (found && found.high && isExact({ ...found, forms: elements })) {
+      const [a, b] = found.high.bytes;
+      bounds.push([a * BigInt(own.moved ?? own.line), b * small]);
+    }
+  }
+  if (bounds.length === 0) return null;
+  return { bytes: bounds.reduce((a, b) => (smaller(b, a) ? b : a)), loads: null };
+}
+
+/** What a number of bytes is stated for, in words. */
+function statedFor(found) {
+  const isSettled = found.aligned || ["rows", "least"].includes(found.how);
+  return (found.form.words ?? "").split(", ").filter((word) => !(word === ALIGNED && isSettled))
+    .join(", ").replace(ALIGNED, "rows that start on line boundaries");
+}
+
+/** Whether a number of bytes is what the machine moves, to the last byte. */
+function isExact(found) {
+  return ["exact", "fits", "compulsory"].includes(found.how) && !statedFor(found);
+}
+
+/** Whether only two ends are known between which the number of bytes lies. */
+function isRange(found) {
+  return found.low !== found.high;
+}
+
+/** How a number of bytes was come by, in a sentence. */
+function howText(found) {
+  const said = {
+    exact: "the closed form of Q(Z)",
+    fits: "all data fit, and each moves once",
+    compulsory: "fast memory without bound",
+    plateau: "on a plateau of Q(Z), away from steps whose places are leading terms",
+    step: "an interval: Z lies in a step of Q(Z) between two plateaus",
+    rows: "an interval: rows begin within lines of the cache, and the closed form is for rows that do not",
+    sectors: "an interval: a missing line costs at least one of its sectors and at most all of it",
+    least: "an interval: no closed form is found at this cache, and Q lies between compulsory traffic and a bound",
+  }[found.how];
+  const stated = statedFor(found);
+  return `${isExact(found) ? "exact: " : ""}${said}${stated ? `; stated for ${stated}` : ""}`;
+}

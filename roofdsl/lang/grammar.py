@@ -1,0 +1,69 @@
+"""The parser that lark makes of `grammar.lark`, and the words that the grammar knows."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from lark import Lark
+
+from roofdsl.lang.layout import Layout
+from roofdsl.lang.place import folder
+
+GRAMMAR = Path(__file__).with_name("grammar.lark")
+
+
+@cache
+def parser() -> Lark:
+    """The LALR parser with a contextual lexer. Its `Layout` holds state, so that only one text is parsed at a time.
+
+    Building it takes lark a tenth of a second. lark keeps the result in a file and reads it again in a hundredth, as
+    long as the grammar, lark and Python are the same; a file that is damaged or half written is made anew.
+    """
+    place = _kept_in()
+    return Lark(
+        GRAMMAR.read_text(encoding="utf-8"),
+        parser="lalr",
+        lexer="contextual",
+        start="file",
+        postlex=Layout(),
+        propagate_positions=True,
+        cache=str(place / "grammar.lark.cache") if place is not None else False,
+    )
+
+
+@cache
+def patterns() -> dict[str, str]:
+    """The regular expression of each terminal, by its name without the underscore of those that leave no token."""
+    return {t.name.lstrip("_"): t.pattern.to_regexp() for t in parser().terminals}
+
+
+@cache
+def keywords() -> dict[str, str]:
+    """The terminals of the words that the grammar knows, by word: `{"for": "FOR", ...}`."""
+    import re
+
+    words = {name.lower(): name for name in patterns() if name != "NAME"}
+    return {word: name for word, name in words.items() if re.fullmatch(patterns()[name], word)}
+
+
+@cache
+def reserved() -> frozenset[str]:
+    """The keywords that are never names."""
+    import re
+
+    return frozenset(word for word in keywords() if not re.fullmatch(patterns()["NAME"], word))
+
+
+def _kept_in() -> Path | None:
+    """Where lark keeps the parser: beside Python's compiled modules, else in the user's cache folder."""
+    for place in (Path(__file__).parent / "__pycache__", folder()):
+        if place is None:
+            continue
+        with suppress(OSError):
+            place.mkdir(parents=True, exist_ok=True)
+        if place.is_dir() and os.access(place, os.W_OK):
+            return place
+    return None

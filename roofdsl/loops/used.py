@@ -1,0 +1,23 @@
+"""Which parameters of a kernel say anything: the others need no place in integer sets, whose cost grows with each."""
+
+from __future__ import annotations
+
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Kernel
+
+
+def used_parameters(kernel: Kernel) -> tuple[str, ...]:
+    """The parameters that occur in the kernel's loops, accesses, shapes or assumptions, in their order."""
+    texts: set[str] = set()
+    pending: list[object] = [kernel.arrays, kernel.assumptions, kernel.directives, kernel.body]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, str):
+            texts.add(each)
+        elif isinstance(each, Record):
+            pending += [getattr(each, name) for name in each.__match_args__ if name not in {"source", "span"}]
+        elif isinstance(each, (tuple, list, frozenset, set)):
+            pending += each
+        elif isinstance(each, dict):
+            pending += [*each, *each.values()]
+    return tuple(p.name for p in kernel.parameters if p.name in texts)

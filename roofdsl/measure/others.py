@@ -1,0 +1,68 @@
+"""Processor time that other programs take meanwhile: whether a measurement says anything about the code."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from math import ceil
+
+Seconds = Callable[[], float | None]
+Clock = Callable[[], float]
+
+BUSY = 0.25
+"""Cores kept busy by others from which a measurement counts as disturbed: 1 - tolerance of what is judged by it."""
+
+SHORTEST_S = 0.5
+"""The system counts in ticks of 10 ms: over a shorter time the share of a core is not read."""
+
+
+def seconds_of_others() -> float | None:
+    """Seconds that all cores were busy so far, less those of this process and its ended children; None where the
+    system does not tell. Time that a virtual machine's host took counts too.
+    """
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            user, nice, system, _, _, irq, softirq, steal = (int(x) for x in file.readline().split()[1:9])
+        ticks = os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, AttributeError):
+        return None
+    own = os.times()
+    own_s = own.user + own.system + own.children_user + own.children_system
+    return (user + nice + system + irq + softirq + steal) / ticks - own_s
+
+
+class Others:
+    """Counts from now on. `seconds` and `clock` are for tests, which have no other programs."""
+
+    def __init__(self, seconds: Seconds = seconds_of_others, clock: Clock = time.monotonic) -> None:
+        self.seconds, self.clock = seconds, clock
+        self.begun, self.before = clock(), seconds()
+
+    def cores(self) -> float | None:
+        """How many cores they kept busy on average, at most all of them; None where the system does not tell, or over
+        a time that is too short for its ticks.
+        """
+        taken, now = self.clock() - self.begun, self.seconds()
+        if now is None or self.before is None or taken < SHORTEST_S:
+            return None
+        return min(max(0.0, now - self.before) / taken, float(os.cpu_count() or 1))
+
+
+def taken_by_others(cores: float) -> str:
+    """`other programs took 0.8 of 2 cores`."""
+    of = max(os.cpu_count() or 1, ceil(cores))
+    return f"other programs took {cores:.1f} of {of} core{'s' if of > 1 else ''}"
+
+
+def wait_until_calm(
+    most_s: float = 5.0, others: Callable[[], Others] = Others, sleep: Callable[[float], object] = time.sleep
+) -> bool:
+    """Waits, a second at a time, until others leave the machine alone or `most_s` is over; whether they do."""
+    for _ in range(ceil(most_s)):
+        meanwhile = others()
+        sleep(1.0)
+        cores = meanwhile.cores()
+        if cores is None or cores < BUSY:
+            return True
+    return False

@@ -1,0 +1,172 @@
+"""Arithmetic rates of the processor, measured, held against each other, and measured again where one is in doubt.
+
+A number that other programs spoiled shows in two ways: its samples spread, or it does not fit to another one (f32 to
+f64, fused to unfused, all cores to one).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
+from roofdsl.measure.others import wait_until_calm
+from roofdsl.measure.team import QUICK, Effort, Rate, rate
+
+DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
+_FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div", *SPECIAL_FUNCTIONS)
+_INTEGER_CLASSES = ("add", "mul", "min")
+
+MOST_SPREAD = 0.25
+"""(90th - 10th percentile) / median of its samples above which a number is not written: as much as `validate` lets
+a measurement stay below its prediction.
+"""
+
+AGAIN = 2
+"""Rounds in which doubtful numbers are measured again."""
+
+Key = tuple[str, str]
+"""(type, class)."""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Operations per second of one class on one type, on one core and on all of them together."""
+
+    type: str
+    cls: str
+    all_cores: Rate
+    one_core: Rate
+
+    @property
+    def key(self) -> Key:
+        return self.type, self.cls
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What about some peaks cannot be, or spreads too much, in words."""
+
+    keys: tuple[Key, ...]
+    why: str
+
+
+def wanted(types: Sequence[str]) -> list[Key]:
+    """The classes that are measured of these types."""
+    return [(t, c) for t in types for c in (_FLOAT_CLASSES if t.startswith("f") else _INTEGER_CLASSES)]
+
+
+def measure_peak(key: Key, team: Sequence[int], effort: Effort) -> Peak:
+    """One class on one core, and on all cores of `team` at once. Raises what the loop raises."""
+    alone = _arithmetic(*key, team[:1], effort)
+    return Peak(*key, _arithmetic(*key, team, effort) if len(team) > 1 else alone, alone)
+
+
+def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -> Rate:
+    """Operations per second of one class on all cores of `team` at once: the best of the loop's shapes."""
+    import numpy as np
+
+    from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands, shapes
+
+    dtype = DTYPES[type_name]
+    integer = dtype.startswith("int")
+    best = Rate(0.0, 0.0)
+    for lanes, chain in shapes(cls, integer, effort is QUICK):
+        arguments = []
+        for core in team:
+            start = np.random.default_rng(core).uniform(1, 2, 2 * lanes) * (1000 if integer else 1)
+            arguments.append((start.astype(dtype), *operands(cls, dtype)))
+        amount = lanes * chain * (INTEGER if integer else ARITHMETIC)[cls][1] * len(team)
+        found = rate(arithmetic(cls, (lanes, chain), integer), arguments, amount, team, effort)
+        best = max(best, found, key=lambda r: r.per_s)
+    return best
+
+
+# ---- what is in doubt ----
+
+
+def doubts(peaks: Sequence[Peak], cores: int) -> tuple[Doubt, ...]:
+    """Peaks of `cores` cores whose samples spread, and those that do not fit to each other."""
+    return (*_spread(peaks, cores), *misfits_of(peaks, cores))
+
+
+def misfits_of(peaks: Sequence[Peak], cores: int) -> tuple[Doubt, ...]:
+    """Ratios that no processor is expected to have; the margins are those of a clock that changes meanwhile."""
+    by_key = {p.key: p for p in peaks}
+    return (*_cores_misfit(by_key, cores), *_types_misfit(by_key), *_fused_misfit(by_key))
+
+
+def _spread(peaks: Sequence[Peak], cores: int) -> Iterator[Doubt]:
+    for p in peaks:
+        for rate_of, who in ((p.one_core, "one core"), *([(p.all_cores, f"{cores} cores")] if cores > 1 else [])):
+            if rate_of.spread > MOST_SPREAD:
+                yield Doubt((p.key,), f"{p.type} {p.cls}: samples of {who} spread by {rate_of.spread:.0%}")
+
+
+def _cores_misfit(peaks: dict[Key, Peak], cores: int) -> Iterator[Doubt]:
+    for key, p in peaks.items():
+        ratio = p.all_cores.per_s / p.one_core.per_s
+        if not 0.9 <= ratio <= 1.15 * cores:
+            yield Doubt((key,), f"{' '.join(key)}: {cores} cores together are {ratio:.2g} times as fast as one")
+
+
+def _types_misfit(peaks: dict[Key, Peak]) -> Iterator[Doubt]:
+    for cls in ("fma", "add", "mul", "min"):
+        double, single = peaks.get(("f64", cls)), peaks.get(("f32", cls))
+        if double is not None and single is not None:
+            ratio = single.one_core.per_s / double.one_core.per_s
+            if not 1.6 <= ratio <= 2.4:
+                why = f"f32 {cls} is {ratio:.2g} times as fast as f64 {cls}, and 2 times is usual"
+                yield Doubt((double.key, single.key), why)
+
+
+def _fused_misfit(peaks: dict[Key, Peak]) -> Iterator[Doubt]:
+    for type_name in ("f64", "f32"):
+        fused = peaks.get((type_name, "fma"))
+        alone = [p for cls in ("add", "mul") if (p := peaks.get((type_name, cls))) is not None]
+        if fused is not None and alone:
+            faster = max(alone, key=lambda p: p.one_core.per_s)
+            ratio = fused.one_core.per_s / faster.one_core.per_s
+            if not 0.9 <= ratio <= 2.2:
+                why = f"{type_name} fma does {ratio:.2g} times the operations of {faster.cls}, and 1 to 2 is usual"
+                yield Doubt((fused.key, *(p.key for p in alone)), why)
+
+
+def settled(
+    peaks: Sequence[Peak],
+    cores: int,
+    again: Callable[[Key], Peak],
+    most_s: float,
+    *,
+    wait: Callable[[], object] = wait_until_calm,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[Peak, ...]:
+    """The peaks after what is in doubt was measured again, AGAIN times at most and while `most_s` is not over; `wait`
+    lets other programs end before.
+    """
+    found = {p.key: p for p in peaks}
+    end = clock() + most_s
+    for _ in range(AGAIN):
+        doubtful = dict.fromkeys(k for doubt in doubts(tuple(found.values()), cores) for k in doubt.keys)
+        if not doubtful or clock() > end:
+            break
+        wait()
+        for key in sorted(doubtful, key=lambda key: key[1] != "fma"):  # what a machine cannot do without goes first
+            if clock() > end:
+                break
+            p, q = found[key], again(key)
+            found[key] = Peak(*key, truer(p.all_cores, q.all_cores), truer(p.one_core, q.one_core))
+    return tuple(found.values())
+
+
+def truer(a: Rate, b: Rate) -> Rate:
+    """Other programs only make a loop slower: the faster one, but rather a calm one that is nearly as fast."""
+    slower, faster = sorted((a, b), key=lambda r: r.per_s)
+    calm = slower.spread <= MOST_SPREAD < faster.spread
+    return slower if calm and slower.per_s >= (1 - MOST_SPREAD) * faster.per_s else faster
+
+
+def at_least_one_core(peaks: Sequence[Peak]) -> tuple[Peak, ...]:
+    """What one core reaches all of them do: the others may rest."""
+    return tuple(replace(p, all_cores=max(p.all_cores, p.one_core, key=lambda r: r.per_s)) for p in peaks)

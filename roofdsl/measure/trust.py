@@ -1,0 +1,53 @@
+"""What of a characterization is written: nothing whose samples spread so far that it would mislead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.measure.characterize_cpu import Characterization
+from roofdsl.measure.characterize_gpu import GpuCharacterization
+from roofdsl.measure.peaks import MOST_SPREAD
+
+_VITAL = ("fma",)
+"""Classes without which a type's rates cannot be predicted; for the others there are fallbacks, which are stated."""
+
+_Spread = tuple[str, str, float]
+"""Type, class, spread of the samples."""
+
+
+def trusted(found: Characterization) -> Characterization:
+    """Without the peaks whose samples spread by more than MOST_SPREAD; the notes say which were left out.
+
+    Raises CommandError where what is left would make no machine: fused operations or a level's bandwidth are in doubt.
+    """
+    peaks = [(p.type, p.cls, p.all_cores.spread) for p in found.peaks]
+    levels = [(level.name, level.all_cores.spread) for level in found.levels]
+    notes = _left_out(peaks, levels, found.disturbed)
+    kept = tuple(p for p in found.peaks if p.all_cores.spread <= MOST_SPREAD)
+    return replace(found, peaks=kept, notes=(*found.notes, *notes))
+
+
+def trusted_gpu(found: GpuCharacterization) -> GpuCharacterization:
+    """As `trusted`."""
+    peaks = [(p.type, p.cls, p.rate.spread) for p in found.peaks]
+    notes = _left_out(peaks, [(level.name, level.bandwidth.spread) for level in found.levels], "")
+    kept = tuple(p for p in found.peaks if p.rate.spread <= MOST_SPREAD)
+    return replace(found, peaks=kept, notes=(*found.notes, *notes))
+
+
+def _left_out(peaks: list[_Spread], levels: list[tuple[str, float]], disturbed: str) -> list[str]:
+    vital = [(f"{t} {cls}", spread) for t, cls, spread in peaks if cls in _VITAL]
+    lost = [f"{name} by {spread:.0%}" for name, spread in (*vital, *levels) if spread > MOST_SPREAD]
+    if lost:
+        meanwhile = f" ({disturbed})" if disturbed else ""
+        raise CommandError(
+            f"this machine is too busy to be characterized{meanwhile}: the samples spread, of {', of '.join(lost)}; "
+            f"a number that spreads by more than {MOST_SPREAD:.0%} would mislead",
+            "run it again when nothing else runs; `--keep-noisy` writes such numbers all the same",
+        )
+    return [
+        f"{t} {cls} is left out, since its samples spread by {spread:.0%} and {MOST_SPREAD:.0%} is the most"
+        for t, cls, spread in peaks
+        if spread > MOST_SPREAD
+    ]

@@ -1,0 +1,184 @@
+"""Names on a board: along lines, at roofs, at points; where they lie neither on one another nor on what they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import atan2, cos, degrees, hypot, sin
+
+from roofdsl.plot.board import Board
+from roofdsl.plot.content import Roof
+from roofdsl.plot.labels import Box, joined, place, shared, shared_area, stack
+from roofdsl.plot.look import DPI, named
+
+Pixel = tuple[float, float]
+
+MOST_NAMES = 16
+"""Names at points that a reader finds their way among; more go into a key."""
+
+FAR = 62
+"""Pixels between a point and its name from which on people look for the point."""
+
+
+def name_line(
+    board: Board,
+    start: Pixel,
+    end: Pixel,
+    text: str,
+    color: str,
+    *,
+    prefer: float = 0.42,
+    above: bool = True,
+    must: bool = True,
+) -> bool:
+    """Writes `text` along the straight line between two pixels, near the part `prefer` of its length.
+
+    Above the line or below it, the side that `above` says first, in the frame, off points, texts and other lines.
+    Where there is no such place: at the least bad one if it `must` be, else not at all. Gives whether it is written.
+    """
+    seen = board.within(start, end)
+    if seen is None:
+        return False
+    (ax, ay), (bx, by) = seen
+    points, length = board.look.small, hypot(bx - ax, by - ay)
+    width = board.size(text, points)[0]
+    if length < width + 8 and not must:
+        return False
+    angle = atan2(by - ay, bx - ax)
+    along = (cos(angle), sin(angle))
+    tall = points * DPI / 72
+    lifts = (0.36 * tall, -1.08 * tall) if above else (-1.08 * tall, 0.36 * tall)
+    room = max(0.0, length - width - 16)
+    spots = []
+    for side, i in product((0, 1), range(33)):
+        at, lift = 8 + width / 2 + room * i / 32, lifts[side]
+        pixel = (ax + at * along[0] - lift * along[1], ay + at * along[1] + lift * along[0])
+        spots.append((side, abs(i / 32 - prefer), pixel, strip(*pixel, width, tall, along)))
+    clear = _clear(board, [boxes for *_, boxes in spots])
+    crossed = crossings(board, [pixel for _, _, pixel, _ in spots], width, tall, along)
+    order = [(*c, n, *spot[:2], k) for k, (c, n, spot) in enumerate(zip(clear, crossed, spots, strict=True))]
+    best = min(order)
+    if any(best[:3]) and not must:
+        return False
+    _, _, (px, py), boxes = spots[best[-1]]
+    board.text(
+        px, py, text, points, color=color, rotation=degrees(angle), rotation_mode="anchor", ha="center", va="baseline"
+    )  # fmt: skip
+    board.taken += boxes
+    return True
+
+
+def strip(px: float, py: float, width: float, tall: float, along: tuple[float, float]) -> list[Box]:
+    """A text on its baseline, centred at a pixel and turned, as small upright rectangles."""
+    half = 0.5 * tall
+    mx, my = px - 0.3 * tall * along[1], py + 0.3 * tall * along[0]
+    count = max(2, int(width // half))
+    steps = [width * (k / count - 0.5) for k in range(count + 1)]
+    return [
+        Box(mx + s * along[0] - half, my + s * along[1] - half, mx + s * along[0] + half, my + s * along[1] + half)
+        for s in steps
+    ]
+
+
+def _clear(board: Board, spots: Sequence[Sequence[Box]]) -> list[tuple[int, float, int]]:
+    """Of each text: how much of it is out of the frame, on other texts, and on points."""
+    boxes = [b for spot in spots for b in spot]
+    over = [sum(row) for row in shared_area(boxes, board.taken)]
+    points = [sum(a > 0 for a in row) for row in shared_area(boxes, board.around_points())]
+    found, start = [], 0
+    for spot in spots:
+        part = slice(start, start + len(spot))
+        beyond = sum(not b.within(board.frame) for b in spot)
+        found.append((beyond, round(sum(over[part]), -1), sum(points[part])))
+        start += len(spot)
+    return found
+
+
+def crossings(board: Board, at: Sequence[Pixel], width: float, tall: float, along: tuple[float, float]) -> list[int]:
+    """How many pieces of lines lie under a text that is turned, at each of these pixels."""
+    import numpy as np
+
+    if not board.crossed:
+        return [0] * len(at)
+    middles = np.array([((b.x0 + b.x1) / 2, (b.y0 + b.y1) / 2) for b in board.crossed])
+    away = middles[None, :, :] - np.array(at)[:, None, :]
+    across = -away[..., 0] * along[1] + away[..., 1] * along[0]
+    near = np.abs(away[..., 0] * along[0] + away[..., 1] * along[1]) < width / 2 + 2
+    found: list[int] = (near & (across > -0.3 * tall) & (across < 0.95 * tall)).sum(axis=1).tolist()
+    return found
+
+
+def name_roofs(board: Board, roofs: Sequence[Roof], color: str) -> None:
+    """Names at the lines, the lowest first: above or below them, at the right end or as far left as is free."""
+    look = board.look
+    height = look.small * 1.45 * DPI / 72
+    low, high = board.window.y
+    shown = [r for r in sorted(roofs, key=lambda r: r.rate_per_s) if low <= r.rate_per_s <= high]
+    lines = [board.pixel(board.window.x[1], r.rate_per_s)[1] for r in shown]
+    for roof, line, stacked in zip(shown, lines, stack([p + 3 for p in lines], height), strict=True):
+        text = named(roof.label, 64)
+        width, _ = board.size(text, look.small)
+        ridge = max(board.frame.x0, board.pixel(roof.ridge, roof.rate_per_s)[0])
+        ends = [board.frame.x1 - 4 - 12 * i for i in range(100)]
+        room = [px for px in ends if px - width > ridge + 8] or ends[:1]
+        rows = [y for y in (line + 3, stacked, line - height) if y + height < board.frame.y1 + 12]
+        spots = [Box(px - width, y, px, y + height) for y in rows or [line - height] for px in room]
+        best = spots[_least_covered(board, spots)]
+        board.text(best.x1, best.y0, text, look.small, color=color, ha="right", va="bottom")
+        board.taken.append(best)
+
+
+def _least_covered(board: Board, spots: Sequence[Box]) -> int:
+    """The first of these places for a text that hides no point, and else covers least."""
+    around, wide = board.around_points(), [Box(b.x0 - 12, b.y0 - 12, b.x1 + 12, b.y1 + 12) for b in spots]
+    parts = [shared_area(spots, around), shared_area(wide, around), shared_area(spots, board.taken)]
+    points, near, names = ([[a > 0 for a in row] for row in parts[0]], parts[1], parts[2])
+    lines = shared_area(spots, board.crossed)
+    costs = [
+        (sum(p), round(3 * sum(t) + sum(c), -2) + 100 * sum(a > 0 for a in n))
+        for p, n, t, c in zip(points, near, names, lines, strict=True)
+    ]
+    return costs.index(min(costs))
+
+
+def name_points(
+    board: Board,
+    anchors: Sequence[Pixel],
+    texts: Sequence[str],
+    colors: Sequence[str],
+    *,
+    points: Sequence[float] = (),
+    optional: Sequence[bool] = (),
+) -> None:
+    """Names near their anchors (in pixels), off symbols, lines and other names; with a leader where far away.
+
+    Symbols of one colour that stand at one place have one name. points: sizes of letters, the usual one by default.
+    optional: names that may be left out where there is no room; of any other without room the board is crowded.
+    """
+    look = board.look
+    board.crowded = board.crowded or len(set(texts)) > MOST_NAMES
+    points = points or [look.normal] * len(texts)
+    optional = optional or [False] * len(texts)
+    groups = shared(anchors, list(zip(colors, points, strict=True)))
+    first = [g[0] for g in groups]
+    written = [named(joined([texts[k] for k in g])) for g in groups]
+    sizes = [board.size(t, points[k]) for t, k in zip(written, first, strict=True)]
+    hard = [*board.taken, *(Box(x - 8, y - 8, x + 8, y + 8) for x, y in board.points)]
+    order = sorted(range(len(first)), key=lambda n: all(optional[k] for k in groups[n]))
+    waiting = [first[n] for n in order]
+    found = place([anchors[k] for k in waiting], [sizes[n] for n in order], board.frame, hard, board.crossed)
+    for n, k, placed in zip(order, waiting, found, strict=True):
+        may_go = all(optional[m] for m in groups[n])
+        if may_go and (not placed.clear or placed.distance > FAR / 2):
+            continue
+        board.crowded = board.crowded or not placed.clear or placed.distance >= FAR
+        (ax, ay), box, color = anchors[k], placed.box, colors[k]
+        if placed.distance > 21:
+            near = (min(max(ax, box.x0), box.x1), min(max(ay, box.y0), box.y1))
+            (x0, y0), (x1, y1) = board.data(ax, ay), board.data(*near)
+            board.axes.plot([x0, x1], [y0, y1], color=color, linewidth=0.7, zorder=2)
+        board.text(
+            (box.x0 + box.x1) / 2, box.y0 + 2, written[n], points[k], color=look.letters(color), ha="center",
+            va="bottom",
+        )  # fmt: skip
+        board.taken.append(box)

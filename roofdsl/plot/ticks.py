@@ -1,0 +1,75 @@
+"""Where axes have ticks, and what is written at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil, floor, log10
+from typing import Any
+
+Write = Callable[[float], str]
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def log_ticks(low: float, high: float, most: int = 10) -> list[float]:
+    """At powers of ten, not more than `most`; where there are fewer than three, at 2 and 5 too, or evenly."""
+    decades = range(floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9) + 1)
+    each = -(-max(1, len([e for e in decades if _in(10.0**e, low, high)])) // most)
+    ticks = [10.0**e for e in decades if e % each == 0 and _in(10.0**e, low, high)]
+    if len(ticks) >= 3:
+        return ticks
+    for factors in ((1, 2, 5), (1, 2, 3, 5, 7)):
+        ticks = [f * 10.0**e for e in decades for f in factors if _in(f * 10.0**e, low, high)]
+        if len(ticks) >= 3:
+            return ticks[:: -(-len(ticks) // most)]
+    return even_ticks(low, high, min(6, most))
+
+
+def even_ticks(low: float, high: float, most: int) -> list[float]:
+    """At multiples of 1, 2 or 5 times a power of ten, not more than `most`, where so many have room at least two."""
+    step = 10.0 ** floor(log10((high - low) / most))
+    step *= next(f for f in (1, 2, 5, 10, 20) if (high - low) / (f * step) <= most)
+    return [float(f"{k * step:.12g}") for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
+
+
+def _in(value: float, low: float, high: float) -> bool:
+    return low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
+
+
+def set_ticks(axis: Any, ticks: Sequence[float], write: Write, *, minor: bool = True) -> None:
+    """Ticks at these values, with what `write` says; small ones between them as matplotlib has them, without text."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator
+
+    axis.set_major_locator(FixedLocator(list(ticks)))
+    axis.set_major_formatter(FixedFormatter([write(t) for t in ticks]))
+    axis.set_minor_formatter(NullFormatter())
+    if not minor:
+        axis.set_minor_locator(NullLocator())
+
+
+def plain(value: float) -> str:
+    """`0.01`, `1,000`; of very small and very large numbers powers of ten."""
+    if 0.999e-3 <= abs(value) < 1e6 or value == 0:
+        return f"{value:,.6g}"
+    return power(value)
+
+
+def power(value: float) -> str:
+    """`10⁻⁶`, `2x10⁷`."""
+    exponent = floor(log10(value) + 1e-9)
+    digits = float(f"{value / 10.0**exponent:.3g}")
+    ten = f"10{str(exponent).translate(_SUPERSCRIPT)}"
+    return ten if digits == 1 else f"{digits:g}x{ten}"
+
+
+def prefixed(value: float) -> str:
+    """`10 G`, `5 m`: a number with the prefix of its unit."""
+    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor * 0.999:
+            return f"{value / factor:,.6g} {prefix}"
+    if value >= 0.999 or value == 0:
+        return f"{value:g}"
+    for factor, prefix in ((1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")):
+        if value >= factor * 0.999:
+            return f"{value / factor:g} {prefix}"
+    return f"{value:g}"

@@ -1,0 +1,49 @@
+"""The points of a sweep: the product of ranges, of which a window at a time is written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from roofdsl.analysis.columns import holds
+from roofdsl.loops.integers import Condition
+from roofdsl.sweep.ranges import points_of
+
+WINDOW = 1 << 18
+"""Points that are in memory at a time, with all their columns: 40 MB."""
+
+
+class Grid:
+    """All points; the last name runs fastest."""
+
+    def __init__(self, ranges: Mapping[str, Sequence[int]]) -> None:
+        self.ranges = dict(ranges)
+        self.count = points_of(ranges)
+
+    def windows(self) -> Iterator[tuple[int, int]]:
+        """(first point, the point behind the last) of parts of about the same length."""
+        parts = -(-self.count // WINDOW)
+        return ((self.count * k // parts, self.count * (k + 1) // parts) for k in range(parts))
+
+    def columns(self, window: tuple[int, int], assumed: Sequence[Condition]) -> tuple[dict[str, Any], int]:
+        """(the columns of the points in a window that keep `assumed`, how many points these are)."""
+        import numpy as np
+
+        places = np.arange(*window)
+        columns: dict[str, Any] = {}
+        inner = self.count
+        for name, values in self.ranges.items():
+            inner //= len(values)
+            columns[name] = _values_at(values, places // inner % len(values))
+        keep = np.ones(len(places), dtype=bool)
+        for condition in assumed:
+            keep &= np.asarray(holds(condition, columns), dtype=bool)
+        return ({n: c[keep] for n, c in columns.items()} if not keep.all() else columns), int(keep.sum())
+
+
+def _values_at(values: Sequence[int], places: Any) -> Any:
+    import numpy as np
+
+    if isinstance(values, range):
+        return values.start + values.step * places
+    return np.array(values, dtype=np.int64)[places]

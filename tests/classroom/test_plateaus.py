@@ -1,0 +1,54 @@
+"""Questions to the engine about plateaus, where these differ by the remainders of sizes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from roofdsl.analysis.derive import derive
+from roofdsl.classroom.engine import Query, answer, kernel_of
+from roofdsl.classroom.forms import number
+from roofdsl.lang.diagnostics import CommandError
+
+MIRRORED = """
+kernel p(n):
+    in A: f64[n]
+    out y: f64[n]
+    for j in range(0, n, 2):
+        y[j] = A[j] + A[n - 1 - j]
+"""
+
+
+def asked(ask: str, k: int, n: int | None, source: str = MIRRORED) -> object:
+    return answer(Query(ask, source, number=k, settings=() if n is None else (("n", n),)))
+
+
+@pytest.mark.parametrize("n", [1000, 1001, 1003])
+def test_plateaus_are_those_of_the_sizes_that_are_set(n: int) -> None:
+    rows = derive(kernel_of(MIRRORED), {"n": n}).plateaus
+    for k, row in enumerate(rows, start=1):
+        assert row.from_bytes.value is not None
+        assert asked("plateau_from", k, n) == number(Fraction(row.from_bytes.value))
+    assert asked("plateau_bytes", 1, n) == number(12 * n)
+    assert asked("plateau_intensity", 1, n) == number(Fraction(1, 24))
+    with pytest.raises(CommandError, match=rf"^plateau {len(rows) + 1} is asked for, and Q\(Z\) has {len(rows)}"):
+        asked("plateau_from", len(rows) + 1, n)
+
+
+def test_the_last_plateau_is_there_for_odd_sizes_only() -> None:
+    assert asked("plateau_from", 2, 1001) == number(8 * 1001)
+    assert asked("plateau_bytes", 2, 1001) == number(8 * 1001)
+    assert asked("plateau_intensity", 2, 1001) == number(Fraction(1, 16))
+
+
+@pytest.mark.parametrize("ask", ["plateau_from", "plateau_bytes", "plateau_intensity"])
+def test_without_sizes_it_says_why_there_is_no_answer(ask: str) -> None:
+    with pytest.raises(CommandError, match="differ by the remainders of its sizes: n % 2 == 0, n % 4 == 1, n % 4 == 3"):
+        asked(ask, 1, None)
+
+
+def test_sizes_make_numbers_of_formulas_too() -> None:
+    assert asked("plateau_bytes", 2, 100, "shipped matmul") == number(16 * 100**3)
+    with pytest.raises(CommandError, match="has no value in `set`"):
+        answer(Query("plateau_bytes", "shipped gemv", number=1, settings=(("x", 3),)))

@@ -1,0 +1,97 @@
+"""Each point that is counted has the command's budget to itself, as in `predict`; so has each kernel of a suite."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from roofdsl import budget
+from roofdsl.cli.main import run
+from roofdsl.predict.kernel import predict
+from roofdsl.suite.rows import _within
+from roofdsl.sweep import points
+from roofdsl.sweep.points import here
+from tests.sweep.test_points import rows, tasks_at
+
+SECONDS = 0.6
+
+
+def _busily(*args: Any) -> Any:
+    """`predict`, after analyses that take more than half of the budget."""
+    with budget.region("much"):
+        end = time.process_time() + 0.6 * SECONDS
+        while time.process_time() < end:
+            pass
+    return predict(*args)
+
+
+def test_each_point_has_the_whole_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four points that take more than half of it each: all have their rows, and the whole has what it had before."""
+    tasks = tasks_at((4, 5, 6, 7))
+    expected = rows(here(tasks))
+    monkeypatch.setattr(points, "predict", _busily)
+    with budget.beginning(SECONDS, 1 << 40, whole=False) as own:
+        found = list(here(tasks))
+        assert own.deadline == SECONDS
+    assert [o.failure for o in found] == [""] * 4 and rows(found) == expected
+
+
+def test_a_point_has_no_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*args: Any) -> Any:
+        with budget.region("no end"):
+            while True:
+                pass
+
+    monkeypatch.setattr(points, "predict", endless)
+    with budget.beginning(0.2, 1 << 40, whole=False):
+        (found,) = here(tasks_at((4,)))
+    assert found.row is None and found.final and "0.2 s of processor time" in found.failure
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [((), 20.0), (("--budget", "7s"), 7.0), (("--limit", "3"), 3.0), (("--budget", "7s", "--limit", "3"), 3.0),
+     (("--budget", "none"), 24 * 3600.0)],
+)  # fmt: skip
+def test_a_kernel_of_a_suite_has_the_budget(
+    options: tuple[str, ...], seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def told(tasks: Sequence[object], each_s: float, progress: Callable[[int], None]) -> list[object]:
+        asked.append(each_s)
+        return [None for _ in tasks]
+
+    monkeypatch.setattr("roofdsl.suite.rows.run_all", told)
+    assert run(["suite", "gemv", "--machine", "v100_deck", "--set", "n=8", *options]) == 0
+    assert asked == [seconds]
+
+
+def test_what_a_suite_runs_knows_its_time() -> None:
+    from roofdsl.advise.workers import run_all
+
+    def task(tell: Callable[[Any], None]) -> None:
+        tell(budget.left_s())
+
+    with budget.beginning(1000.0, 1 << 40, whole=False):
+        (left,) = run_all([lambda tell: _within(30.0, task, tell)], 30.0, lambda done: None)
+    assert 20 < left <= 30
+
+
+def test_of_many_names_a_few_are_told(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"p{k}" for k in range(300)]
+    text = (
+        f"kernel many({', '.join(names)}):\n    inout x: f64[p0]\n    for i in range(p0):\n        x[i] = x[i] + 1.0\n"
+    )
+    path = tmp_path / "many.roof"
+    path.write_text(text)
+    assert run(["predict", str(path), "--machine", "v100_deck", "--set", "p0=4"]) == 2
+    told = capsys.readouterr().err
+    assert "needs a number for p1, p2, p3, p4, p5, p6, p7, p8 and 291 more" in told and len(told) < 300
+    assert "--set p1=...,p2=..." in told
+    assert run(["predict", str(path), "--machine", "v100_deck", "--set", "q=4"]) == 2
+    told = capsys.readouterr().err
+    assert "no parameter `q`" in told and "p7 and 292 more" in told and len(told) < 300
