@@ -124,8 +124,9 @@ def _truncated(a: Any, b: Any) -> Any:
 def extremum(function: str, a: Ball, b: Ball) -> Ball:
     """The smaller or larger of two values: of two intervals, the interval it may lie in."""
     pick = np.minimum if function == "min" else np.maximum
-    return _between(pick(a.value, b.value), pick(a.value - a.error, b.value - b.error),
-                    pick(a.value + a.error, b.value + b.error))  # fmt: skip
+    with np.errstate(invalid="ignore"):
+        low, high = (pick(a.value + sign * a.error, b.value + sign * b.error) for sign in (-1, 1))
+        return _between(pick(a.value, b.value), low, high)
 
 
 def extremum_along(function: str, ball: Ball, axis: int) -> Ball:
@@ -135,7 +136,8 @@ def extremum_along(function: str, ball: Ball, axis: int) -> Ball:
     def of(x: Any) -> Any:
         return pick.reduce(x, axis=axis, keepdims=True)
 
-    return _between(of(ball.value), of(ball.value - ball.error), of(ball.value + ball.error))
+    with np.errstate(invalid="ignore"):
+        return _between(of(ball.value), of(ball.value - ball.error), of(ball.value + ball.error))
 
 
 def _between(value: Any, low: Any, high: Any) -> Ball:

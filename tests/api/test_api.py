@@ -126,8 +126,10 @@ def test_programs_are_measured_and_compared() -> None:
     assert [(part.of.kernel, part.launches) for part in found.by_launch] == [("copy", 2)]
     both = compare(twice, found, LAPTOP)
     assert both.predicted_s == pytest.approx(2 * 16 * 2_000 / 50e9)
-    assert [part.verdict for part in both.by_launch] == [DEFAULTS.verdict(part.ratio) for part in both.by_launch]
-    assert both.verdict == DEFAULTS.verdict(both.ratio)
+    for part in (both, *both.by_launch):
+        verdict = DEFAULTS.verdict(part.ratio)
+        disturbed = both.disturbed and verdict == "slower than predicted"  # by other programs, on this machine, now
+        assert part.verdict == ("inconclusive" if disturbed else verdict)
 
 
 def test_figures(tmp_path: Path) -> None:

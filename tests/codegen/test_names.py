@@ -16,12 +16,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from roofdsl.lang.lexer import RESERVED
 
 from roofdsl.analysis.parallel import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated, TargetName
 from roofdsl.codegen.helpers import COMPLEX
+from roofdsl.lang.grammar import reserved
 from roofdsl.lang.record import replace
 from roofdsl.lang.scope import FUNCTIONS
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
@@ -33,7 +33,7 @@ needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no 
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
 
 
-NO_NAMES = RESERVED | FUNCTIONS.keys() | {"range"}
+NO_NAMES = reserved() | FUNCTIONS.keys() | {"range"}
 """Words that the language itself refuses."""
 
 

@@ -288,10 +288,10 @@ def test_plateaus_at_a_number_hold_at_that_number_alone(monkeypatch: pytest.Monk
     """Where `derive` takes r = 3 to find plateaus, the page does not use them at r = 4."""
     regimes = ClosedForms.regimes
 
-    def refuse(self: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:
+    def refuse(self: ClosedForms, convention: Traffic, *sizes: Any) -> tuple[Regime, ...]:
         if "r" not in self.given:
             raise NoClosedForm("too hard")
-        return regimes(self, convention)
+        return regimes(self, convention, *sizes)
 
     monkeypatch.setattr(ClosedForms, "regimes", refuse)
     forms = of_derivation(derive(kernel_in(FILTER), any_cache=False))

@@ -20,8 +20,9 @@ function movedBy(form, sizes, how) {
 }
 
 /**
- * Q where plateaus tell: on one, well after its start and well before its end; else in a step, at most what the plateau
- * before it has and at least what the next one has. null where none is stated.
+ * Q where plateaus tell: on one, well after its start and well before its end; else in a step, at most what a plateau
+ * before it has and at least what a later one has. A leading term bounds nothing: lower orders may be added to it. null
+ * where no plateau is stated.
  */
 function plateauAt(forms, values, cache) {
   const sizes = sizesOf(values);
@@ -37,8 +38,14 @@ function plateauAt(forms, values, cache) {
   const next = rows[k + 1];
   const { moved } = rows[k];
   if (bytes < BEFORE * rows[k].end && (!next || bytes < next.start)) return moved;
-  const least = next ? next.moved : movedBy(forms.compulsory, sizes, "compulsory");
-  return least && { ...moved, how: "step", low: least.low };
+  const most = rows.slice(0, k + 1).findLast(isWhole)?.moved ?? (forms.every && movedBy(forms.every, sizes, "every"));
+  const least = rows.slice(k + 1).find(isWhole)?.moved ?? movedBy(forms.compulsory, sizes, "compulsory");
+  return most && least && { ...most, how: "step", low: least.low };
+}
+
+/** Whether the bytes of a plateau are told with all lower orders. */
+function isWhole(row) {
+  return !(row.moved.form.words ?? "").includes(LEADING);
 }
 
 /** Bytes that a cache must have to hold every line touched; null where that has no form. */
@@ -91,6 +98,7 @@ function inRows(forms, values, by) {
 }
 
 const ALIGNED = "rows aligned";
+const LEADING = "leading terms";
 
 function smaller([a, b], [c, d]) {
   return a * d < c * b;
