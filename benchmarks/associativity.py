@@ -17,8 +17,8 @@ from typing import Any
 from benchmarks.kernels import MODELS, ROOT
 from benchmarks.measure import markdown
 from benchmarks.sizes import FIXED, STEP, accesses_at, is_legal, sizes_for
-from roofdsl.analysis.at import traffic_at
-from roofdsl.analysis.conflicts import Sets, conflicts, is_flagged
+from roofdsl.counts.conflicts import Sets, conflicts, is_flagged
+from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.load import kernel, load_file

@@ -8,9 +8,9 @@ from statistics import median
 
 from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import Timing, markdown, show_seconds, timed
-from roofdsl.analysis.at import traffic_at, work_at
-from roofdsl.analysis.closed import ClosedForms, NoClosedForm
-from roofdsl.analysis.derive import derive
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.derive import derive
+from roofdsl.counts.traffic_at import traffic_at, work_at
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic

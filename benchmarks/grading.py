@@ -21,7 +21,7 @@ from roofdsl.classroom.data import Exercise, course
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.formula import Node, show
 from roofdsl.classroom.grading import chosen, grade_all
-from roofdsl.classroom.settle import Settled, SettledPart, drawn
+from roofdsl.classroom.student_version import Settled, SettledPart, drawn
 from roofdsl.classroom.submissions import entries
 from roofdsl.classroom.units import value_of
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from benchmarks.measure import markdown
 from benchmarks.peers import HERE, HOME, TIMEOUT_S, TOOLS, install, kerncraft_machine, python_of, versions
 from benchmarks.simulation import LEVELS
-from roofdsl.analysis.at import traffic_at
+from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel as load
 from roofdsl.loops.load import load_file

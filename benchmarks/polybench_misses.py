@@ -24,12 +24,12 @@ from typing import Any
 from benchmarks.kernels import ROOT
 from benchmarks.measure import markdown, show_seconds
 from benchmarks.polybench_variants import HAYSTACK, LINE, VARIANTS, variant
-from roofdsl.analysis.at import NoAnswer, access_count
+from roofdsl.counts.traffic_at import NoAnswer, access_count
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import shipped, standard_sizes
-from roofdsl.polyhedral.library import TooHard
+from roofdsl.sets.library import TooHard
 
 LOADED = 1.5  # load average for each core from which a machine counts as busy
 CACHES = (32 << 10, 1 << 20)
@@ -87,13 +87,13 @@ def by_sets(
 
     Raises NoAnswer and TooHard.
     """
-    from roofdsl.polyhedral.count import count_number
-    from roofdsl.polyhedral.library import LibraryFailure, limited
-    from roofdsl.polyhedral.misses import CannotCount, Fresh, exceeding, residencies
-    from roofdsl.polyhedral.quasi import Quasi
-    from roofdsl.polyhedral.reuse import NotCertified, reuse
-    from roofdsl.polyhedral.sizes import NotAffine
-    from roofdsl.polyhedral.stream import build
+    from roofdsl.sets.count import count_number
+    from roofdsl.sets.library import LibraryFailure, limited
+    from roofdsl.sets.misses import CannotCount, Fresh, exceeding, residencies
+    from roofdsl.sets.quasi import Quasi
+    from roofdsl.sets.reuse import NotCertified, reuse
+    from roofdsl.sets.sizes import NotAffine
+    from roofdsl.sets.stream import build
 
     try:
         with limited(f"kernel {found.name}", operations):

@@ -24,7 +24,7 @@ LONG_S = 5.0
 
 _CHILD = """\
 import json, resource, sys
-from roofdsl.analysis.derive import derive
+from roofdsl.counts.derive import derive
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roofdsl.analysis.at import access_count, footprint_at
-from roofdsl.analysis.setting import numbers
+from roofdsl.counts.setting import numbers
+from roofdsl.counts.traffic_at import access_count, footprint_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply

@@ -44,8 +44,8 @@ class BruteForce:
 
 def against_brute_force(count: int, first: int, seconds: float) -> BruteForce:
     """Up to `count` random kernels from seed `first` on, until `seconds` are over."""
-    from roofdsl.analysis.closed import ClosedForms, NoClosedForm
-    from tests.analysis.exact import CONVENTIONS, OPERATIONS, cache_choices, check_form, check_numbers, check_work
+    from roofdsl.counts.closed import ClosedForms, NoClosedForm
+    from tests.counts.exact import CONVENTIONS, OPERATIONS, cache_choices, check_form, check_numbers, check_work
     from tests.oracle import lru
     from tests.oracle.loading import kernel_of
     from tests.oracle.random_kernels import random_kernel

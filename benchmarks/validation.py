@@ -33,10 +33,10 @@ from roofdsl.machine.model import BandwidthCeiling, Machine
 from roofdsl.measure.characterize_cpu import Buffers, characterize_cpu, run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
+from roofdsl.measure.multicore_timing import FULL
 from roofdsl.measure.others import Others
 from roofdsl.measure.results import Measurement, save
 from roofdsl.measure.sweep import Counts, bandwidth
-from roofdsl.measure.team import FULL
 from roofdsl.measure.timing import usable_cores
 from roofdsl.predict.kernel import Options
 from roofdsl.validate.compare import Comparison

@@ -41,8 +41,8 @@ from roofdsl.predict.kernel import Options
 from roofdsl.predict.time import Prediction
 
 if TYPE_CHECKING:
-    from roofdsl.analysis.at import TrafficAt
-    from roofdsl.analysis.derived import Derivation
+    from roofdsl.counts.derived import Derivation
+    from roofdsl.counts.traffic_at import TrafficAt
     from roofdsl.loops.launched import ProgramOf
     from roofdsl.measure.results import Measurement
     from roofdsl.predict.program import ProgramPrediction
@@ -103,7 +103,8 @@ def derive(
 
     cache "Z" derives Q(Z) with Z a symbol. steps: the argument.
     """
-    from roofdsl.analysis.derive import derive as derived
+    import roofdsl.tell.display  # noqa: F401  it sets up how derivations are printed
+    from roofdsl.counts.derive import derive as derived
 
     own, values = kernel_and_sizes(source, sizes, more)
     any_cache = cache == "Z"
@@ -128,8 +129,8 @@ def traffic_at(
     **more: int,
 ) -> TrafficAt:
     """Loads, stores and bytes through a cache at given sizes, exact, without any closed form; quicker than `derive`."""
-    from roofdsl.analysis.at import traffic_at as found
-    from roofdsl.analysis.deep import require_legal
+    from roofdsl.checks.deep import require_legal
+    from roofdsl.counts.traffic_at import traffic_at as found
 
     own, values = kernel_and_sizes(source, sizes, more)
     require_legal(own)
@@ -141,7 +142,7 @@ def simulate(
     source: KernelLike, *, cache: Size | None = None, line: Size | None = None, sizes: Sizes | None = None, **more: int
 ) -> SimulatedTraffic:
     """Every access through one fully associative LRU cache; without `cache`, one without bound."""
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.counts.setting import numbers
     from roofdsl.loops.transform import apply
     from roofdsl.simulate.lru import simulate_lru
 
@@ -275,7 +276,7 @@ def traffic_figure(
 
     path: where to save it too, as svg, png or pdf.
     """
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.counts.setting import numbers
     from roofdsl.plot.traffic import draw_traffic, save_traffic
     from roofdsl.plot.traffic_content import traffic_content
 
@@ -303,8 +304,8 @@ def explore(
     A file without a kernel picked stands for all it defines; each takes the sizes that are its parameters. path: where
     to save it too.
     """
-    from roofdsl.explore.assemble import to_page
-    from roofdsl.explore.content import Asked, content_of
+    from roofdsl.page.assemble import to_page
+    from roofdsl.page.content import Asked, content_of
 
     chosen = several(sources, {**(sizes or {}), **more})
     name = title or " and ".join(k.name for k, _ in chosen)

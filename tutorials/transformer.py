@@ -12,8 +12,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from roofdsl.analysis.derive import derive
-from roofdsl.analysis.writing import text
+from roofdsl.counts.derive import derive
+from roofdsl.formulas.writing import text
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.plot.content import explained_point, roofs_of

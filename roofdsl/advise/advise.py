@@ -9,6 +9,7 @@ from typing import cast
 
 from roofdsl import budget
 from roofdsl.advise import data_changes, loop_changes
+from roofdsl.advise.candidate import Candidate, Found, Refused, Subject
 from roofdsl.advise.evaluate import (
     Case,
     Estimate,
@@ -18,7 +19,6 @@ from roofdsl.advise.evaluate import (
     require_legal_change,
     told,
 )
-from roofdsl.advise.subject import Candidate, Found, Refused, Subject
 from roofdsl.advise.text import checked
 from roofdsl.advise.workers import Tell, run_all
 from roofdsl.lang.checked import CheckedKernel
@@ -135,7 +135,7 @@ def advise(
     not suffice, a time that it surely does not exceed takes its place. Raises what `predict` raises for the kernel as
     it is.
     """
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.counts.setting import numbers
 
     case = Case(numbers(kernel, parameters), machine, options)
     progress(0.0, "the kernel as it is")
@@ -170,7 +170,7 @@ _TIMES, _TOGETHER = "the time of some changes", "changes together"
 
 def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
     """What `find` finds of changes together; None where the budget is spent: each change by itself is known by then."""
-    from roofdsl.polyhedral.library import OverBudget
+    from roofdsl.sets.library import OverBudget
 
     try:
         with budget.region(_TOGETHER):
@@ -182,7 +182,7 @@ def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
 
 def _moves_once(kernel: Kernel, case: Case, now: Prediction) -> bool:
     """Whether no cache, however large, would take bytes from the level that bounds the kernel."""
-    from roofdsl.analysis.at import traffic_at
+    from roofdsl.counts.traffic_at import traffic_at
 
     level = next((level for level in now.levels if level.name in now.bounds), None)
     caches = case.machine.caches
@@ -219,7 +219,7 @@ def _found(
 
 def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) -> None:
     """Tells a time that is not exceeded, if that comes quickly, and then the exact one; or why there is none."""
-    from roofdsl.analysis.at import OutOfReach
+    from roofdsl.counts.traffic_at import OutOfReach
 
     case = subject.case if candidate.options is None else replace(subject.case, options=candidate.options)
     try:

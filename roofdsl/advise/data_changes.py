@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from roofdsl.advise import edits
+from roofdsl.advise.candidate import Candidate, Found, Refused, Subject
 from roofdsl.advise.divisions import kinds_of, with_reciprocals
-from roofdsl.advise.subject import Candidate, Found, Refused, Subject
 from roofdsl.advise.text import written
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace

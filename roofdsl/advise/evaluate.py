@@ -11,9 +11,9 @@ from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.beside import in_turn
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.levels import larger_direction
 from roofdsl.predict.orders import orders_of
 from roofdsl.predict.time import LevelTime, Prediction
@@ -60,8 +60,8 @@ class Illegal(Exception):
 
 def require_legal_change(kernel: Kernel) -> None:
     """Raises Illegal unless it is proven, for all sizes, that the kernel's directives and parallel loops are legal."""
-    from roofdsl.analysis.legality import check_directives, check_parallel
-    from roofdsl.polyhedral.library import LibraryFailure, TooHard, limited
+    from roofdsl.checks.legality import check_directives, check_parallel
+    from roofdsl.sets.library import LibraryFailure, TooHard, limited
 
     try:
         with limited(f"the dependences of kernel {kernel.name}", LEGALITY_OPERATIONS):
@@ -109,7 +109,7 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
 
     None where the bound does not reach. Raises CommandError for a type or unit that the machine lacks.
     """
-    from roofdsl.analysis.at import work_at
+    from roofdsl.counts.traffic_at import work_at
     from roofdsl.predict.kernel import predict_counts
     from roofdsl.predict.levels import nearer_levels
     from roofdsl.predict.orders import Orders
@@ -157,8 +157,8 @@ def _behind_caches(case: Case) -> list[str]:
 
 def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
     """Every level behind a cache with what crosses its boundary at most. Raises NoBound."""
-    from roofdsl.analysis.sectors import Transfers
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.counts.sectors import Transfers
+    from roofdsl.counts.setting import numbers
 
     machine, traffic = case.machine, case.options.traffic
     values = numbers(kernel, case.values)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from itertools import permutations
 
 from roofdsl.advise import edits
+from roofdsl.advise.candidate import DEPENDENCES, Candidate, Found, Refused, Subject
 from roofdsl.advise.evaluate import Illegal, levels_cost, require_legal_change, told
 from roofdsl.advise.registers import MOST_SCALARS, Blocking, Nest, blocked, nests_to_block
-from roofdsl.advise.subject import DEPENDENCES, Candidate, Found, Refused, Subject
 from roofdsl.advise.tiles import Cost, Sizes, best_tiles, choices, extents
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -203,7 +203,7 @@ def _described(nest: Nest, how: Blocking) -> str:
 
 def threads(subject: Subject) -> Found:
     """On a machine with multiprocessors, independent loops outermost as `parallel for`."""
-    from roofdsl.analysis.parallel import parallel_loops
+    from roofdsl.checks.parallel import parallel_loops
 
     if subject.case.machine.multiprocessor is None or any(_is_directive(item) for item in subject.syntax.body):
         return

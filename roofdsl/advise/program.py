@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.advise.advise import LEAST_GAIN, Advice, Advised, gain_of, lifts_of
+from roofdsl.advise.candidate import Candidate, Refused
 from roofdsl.advise.evaluate import Estimate
-from roofdsl.advise.subject import Candidate, Refused
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace

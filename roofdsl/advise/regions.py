@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from math import gcd, prod
 from typing import Any
 
-from roofdsl.analysis.at import scalar_bytes
-from roofdsl.analysis.sectors import Transfers
+from roofdsl.counts.sectors import Transfers
+from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.affine import Affine, affine

@@ -29,12 +29,12 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from roofdsl.analysis.expressions import expression, polynomial
 from roofdsl.bounds.counting import count, degree, far, top_terms
 from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
-from roofdsl.bounds.meeting import meetings
+from roofdsl.bounds.opposing_chains import meetings
 from roofdsl.bounds.sweeps import sweeps
+from roofdsl.formulas.expressions import expression, polynomial
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import sympy
 
-from roofdsl.analysis.expressions import expression, parameter, polynomial
 from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep
 from roofdsl.bounds.counting import count, far, top_terms
 from roofdsl.bounds.flow import Flow, NotExact, flow
@@ -16,9 +15,10 @@ from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
 from roofdsl.bounds.untile import untiled
+from roofdsl.formulas.expressions import expression, parameter, polynomial
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
-from roofdsl.polyhedral.library import LibraryFailure, TooHard, limited
+from roofdsl.sets.library import LibraryFailure, TooHard, limited
 
 T = TypeVar("T")
 OPERATIONS = 3_000_000
@@ -163,13 +163,13 @@ def _flow(kernel: Kernel, numbers: Mapping[str, int]) -> Flow:
 
 def _touched(kernel: Kernel) -> Compulsory:
     """The compulsory loads by the engine's own counting, where the flow of values has no exact form."""
-    from roofdsl.polyhedral.cases import closed_form
-    from roofdsl.polyhedral.compulsory import compulsory
-    from roofdsl.polyhedral.count import count_symbolic
-    from roofdsl.polyhedral.misses import CannotCount
-    from roofdsl.polyhedral.reuse import NotCertified
-    from roofdsl.polyhedral.sizes import NotAffine
-    from roofdsl.polyhedral.stream import build
+    from roofdsl.sets.cases import closed_form
+    from roofdsl.sets.compulsory import compulsory
+    from roofdsl.sets.count import count_symbolic
+    from roofdsl.sets.misses import CannotCount
+    from roofdsl.sets.reuse import NotCertified
+    from roofdsl.sets.sizes import NotAffine
+    from roofdsl.sets.stream import build
 
     try:
         with limited("compulsory loads"):

@@ -8,9 +8,9 @@ import islpy as isl
 import sympy
 
 from roofdsl.bounds.flow import Flow, sets
-from roofdsl.polyhedral.cases import Case, Cases, closed_form
-from roofdsl.polyhedral.library import cardinality
-from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.sets.cases import Case, Cases, closed_form
+from roofdsl.sets.library import cardinality
+from roofdsl.sets.quasi import Quasi
 
 FAR = 1 << 20
 """A size at which the case of large sizes holds."""

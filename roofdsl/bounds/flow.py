@@ -13,7 +13,7 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.analysis.dependences import Use, uses
+from roofdsl.checks.dependences import Use, uses
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import PlacedStatement, operands, statements
 from roofdsl.loops.integers import IntExpr
@@ -30,9 +30,9 @@ from roofdsl.loops.model import (
     Select,
     Unary,
 )
-from roofdsl.polyhedral.instances import Encoder, variable
-from roofdsl.polyhedral.quasi import Quasi
-from roofdsl.polyhedral.sizes import NotAffine
+from roofdsl.sets.instances import Encoder, variable
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.sizes import NotAffine
 
 
 class NotExact(Exception):

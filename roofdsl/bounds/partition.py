@@ -20,12 +20,12 @@ from typing import Any
 
 import sympy
 
-from roofdsl.analysis.expressions import expression, polynomial
 from roofdsl.bounds.counting import far, top_terms
 from roofdsl.bounds.exponents import averages, exponents
 from roofdsl.bounds.flow import Flow
 from roofdsl.bounds.intervals import FINISHED, interval_product
 from roofdsl.bounds.pieces import Piece, pieces, together
+from roofdsl.formulas.expressions import expression, polynomial
 
 
 @dataclass(frozen=True)

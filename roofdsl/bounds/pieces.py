@@ -22,7 +22,7 @@ from roofdsl.bounds.exponents import Space, echelon, kernel
 from roofdsl.bounds.flow import Flow, Read, Statement, computed, sets
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr
-from roofdsl.polyhedral.cases import Cases
+from roofdsl.sets.cases import Cases
 
 MOST_LOOPS = 4
 """Loops up to which two pieces are put side by side in every way; deeper ones only as they are."""

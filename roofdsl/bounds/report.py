@@ -8,14 +8,14 @@ from typing import Any
 
 import sympy
 
-from roofdsl.analysis.at import OutOfReach, traffic_at
-from roofdsl.analysis.closed import ClosedForms, NoClosedForm
-from roofdsl.analysis.expressions import polynomial
 from roofdsl.bounds.argument import argument, short
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import far, top_terms
 from roofdsl.bounds.nested import Block, lines, most_loads, nested, nested_kernel
 from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, sides_at, tiled, tiling, written
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.traffic_at import OutOfReach, traffic_at
+from roofdsl.formulas.expressions import polynomial
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply

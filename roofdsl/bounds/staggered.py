@@ -26,11 +26,11 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from roofdsl.analysis.expressions import expression, polynomial
 from roofdsl.bounds.counting import count, far, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.growth import Point
 from roofdsl.bounds.steps import distance, initial, of_one_loop, origin
+from roofdsl.formulas.expressions import expression, polynomial
 
 
 @dataclass(frozen=True)

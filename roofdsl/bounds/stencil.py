@@ -28,12 +28,12 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from roofdsl.analysis.expressions import expression, polynomial
 from roofdsl.bounds.counting import count, far, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.growth import Point, growth
 from roofdsl.bounds.steps import distance, initial, of_one_loop, origin
-from roofdsl.polyhedral.cases import Cases
+from roofdsl.formulas.expressions import expression, polynomial
+from roofdsl.sets.cases import Cases
 
 Links = dict[tuple[int, Point], Any]
 """(slices back, offset) -> isl.Set of the executions that read there."""

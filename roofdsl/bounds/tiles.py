@@ -21,10 +21,10 @@ from typing import Any
 
 import sympy
 
-from roofdsl.analysis.expressions import expression, parameter
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import count
 from roofdsl.bounds.exponents import echelon
+from roofdsl.formulas.expressions import expression, parameter
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.loops.integers import Const
@@ -151,7 +151,7 @@ def tiled(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> Kernel:
 
 def tiled_by(bound: Bound, directives: tuple[Order | Tile, ...]) -> Kernel:
     """The kernel with these lines. Raises CommandError where dependences or bounds forbid them."""
-    from roofdsl.analysis.legality import find_reversal
+    from roofdsl.checks.legality import find_reversal
 
     kernel = bound.plain
     changed = replace(kernel, directives=directives)

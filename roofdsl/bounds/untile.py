@@ -81,7 +81,7 @@ def _ends_tile(over: For, stop: IntExpr) -> bool:
 
 def _used(body: Sequence[Node], name: str) -> bool:
     """Whether a variable stands in a body of plain statements; true for anything else there."""
-    from roofdsl.analysis.dependences import uses
+    from roofdsl.checks.dependences import uses
 
     for node in body:
         if isinstance(node, (For, If)) or not isinstance(node, (Assign, Let)):
@@ -92,7 +92,7 @@ def _used(body: Sequence[Node], name: str) -> bool:
 
 
 def _legal(kernel: Kernel, tiles: list[tuple[str, IntExpr]]) -> bool:
-    from roofdsl.analysis.legality import find_reversal
+    from roofdsl.checks.legality import find_reversal
 
     directive = Tile(tuple(v for v, _ in tiles), tuple(b for _, b in tiles), kernel.span)
     reversed_, unknown = find_reversal(replace(kernel, directives=(directive,)), reductions=False)

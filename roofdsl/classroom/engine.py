@@ -22,7 +22,7 @@ from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_model
 from roofdsl.machine.model import Cache, ComputeCeiling, Machine, Memory
-from roofdsl.polyhedral.quasi import Quasi
+from roofdsl.sets.quasi import Quasi
 
 MOST_ACCESSES = 20_000_000
 
@@ -88,14 +88,14 @@ def size(text: str | int) -> int:
 
 @cache
 def _forms(source: str, line: int | None) -> Any:
-    from roofdsl.analysis.closed import ClosedForms
+    from roofdsl.counts.closed import ClosedForms
 
     return ClosedForms(kernel_of(source), {}, line)
 
 
 def _single(form: Any, query: Query) -> Quasi:
     """The polynomial that holds for all sizes, or for all large ones."""
-    from roofdsl.analysis.growth import growth_of, large_case
+    from roofdsl.counts.growth import growth_of, large_case
 
     single = form.single
     found: Quasi = large_case(form, growth_of(kernel_of(query.source))).value if single is None else single
@@ -106,7 +106,7 @@ def _work(query: Query) -> Node:
     """W, or the part of it of one class (add, mul, div, min, special)."""
     cls = query.which
     if query.settings:
-        from roofdsl.analysis.at import work_at
+        from roofdsl.counts.traffic_at import work_at
 
         found = work_at(kernel_of(query.source, query.at), query.at)
         return number(sum(n for (_, c), n in found.operations.items() if not cls or c == cls))
@@ -121,7 +121,7 @@ def _work(query: Query) -> Node:
 def _pairs(query: Query) -> Node:
     """Fused pairs."""
     if query.settings:
-        from roofdsl.analysis.at import work_at
+        from roofdsl.counts.traffic_at import work_at
 
         return number(sum(work_at(kernel_of(query.source, query.at), query.at).fused_pairs.values()))
     forms = _forms(query.source, None)
@@ -137,7 +137,7 @@ def _traffic(query: Query) -> Node:
     """Q, its loads or its stores: compulsory, or of a cache."""
     which = {"Q": "bytes", "loads": "loads_bytes", "stores": "stores_bytes"}[query.ask]
     if query.settings:
-        from roofdsl.analysis.at import traffic_at
+        from roofdsl.counts.traffic_at import traffic_at
 
         kernel = kernel_of(query.source, query.at)
         found = traffic_at(kernel, query.at, query.cache, query.line, _convention(query))
@@ -162,9 +162,9 @@ def _array(query: Query) -> Node:
 
 def _limit(query: Query) -> Node:
     """Where W/Q tends for large sizes, Q compulsory."""
-    from roofdsl.analysis.derived import Quantity, Ratio
-    from roofdsl.analysis.growth import growth_of
-    from roofdsl.analysis.report.forms import limit_of
+    from roofdsl.counts.derived import Quantity, Ratio
+    from roofdsl.counts.forms import limit_of
+    from roofdsl.counts.growth import growth_of
 
     forms = _forms(query.source, query.line)
     intensity = Ratio(Quantity(forms.work), Quantity(forms.compulsory(_convention(query)).total), of_work=True)
@@ -191,7 +191,7 @@ def _regimes(source: str, line: int | None, convention: Any, settings: tuple[tup
 
 def _plateau(query: Query) -> Node:
     """Of plateau `number` of Q(Z), from 1: the cache it begins at, its traffic, its intensity (leading terms)."""
-    from roofdsl.analysis.growth import growth_of, leading_of
+    from roofdsl.counts.growth import growth_of, leading_of
 
     rows = _regimes(query.source, query.line, _convention(query), query.settings)
     if not 1 <= query.number <= len(rows):
@@ -243,7 +243,7 @@ def _bound(query: Query) -> Node:
 
 def _simulated(query: Query) -> Node:
     """Bytes, loads or misses of one set-associative cache, every access simulated."""
-    from roofdsl.analysis.at import access_count
+    from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.transform import apply
     from roofdsl.simulate.hierarchy import simulate
     from roofdsl.simulate.levels import CacheLevel
@@ -259,7 +259,7 @@ def _simulated(query: Query) -> Node:
 
 def _accesses(query: Query) -> Node:
     """Array accesses of one execution."""
-    from roofdsl.analysis.at import access_count
+    from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.transform import apply
 
     return number(access_count(apply(kernel_of(query.source, query.at)), query.at))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.classroom.engine import kernel_of
-from roofdsl.classroom.settle import Settled
+from roofdsl.classroom.student_version import Settled
 from roofdsl.lang.diagnostics import CommandError
 
 

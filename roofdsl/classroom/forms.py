@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from roofdsl.classroom.formula import Binary, Call, Name, Negative, Node, Number
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.polyhedral.quasi import Floor, Quasi
+from roofdsl.sets.quasi import Floor, Quasi
 
 
 def number(value: Fraction | int) -> Node:
@@ -17,7 +17,7 @@ def number(value: Fraction | int) -> Node:
 
 def formula_of(value: Quasi) -> Node:
     """A polynomial with floors as a formula, the terms from the greatest degree down."""
-    from roofdsl.analysis.formulas import ordered
+    from roofdsl.formulas.quotients import ordered
 
     total: Node | None = None
     for monomial, c in ordered(value):
@@ -50,7 +50,7 @@ def _atom(atom: str | Floor) -> Node:
 
 def ratio(top: Quasi, bottom: Quasi) -> Node:
     """top / bottom in lowest terms. Raises CommandError where bottom is 0."""
-    from roofdsl.analysis.formulas import quotient
+    from roofdsl.formulas.quotients import quotient
 
     found = quotient(top, bottom)
     if found is None:

@@ -14,8 +14,8 @@ from typing import Any
 from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
 from roofdsl.classroom.judge import NO_ANSWER, PartResult, Result, judge
-from roofdsl.classroom.settle import Settled, drawn, fresh_seed, settled
 from roofdsl.classroom.strangers import missing, strangers
+from roofdsl.classroom.student_version import Settled, drawn, fresh_seed, settled
 from roofdsl.classroom.submissions import Submission, Unreadable, read
 from roofdsl.classroom.versions import version_of
 from roofdsl.lang.diagnostics import CommandError

@@ -13,7 +13,7 @@ from typing import Any
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
 from roofdsl.classroom.formula import FormulaError, Node
-from roofdsl.classroom.settle import MEASURED, Settled, SettledPart, shown
+from roofdsl.classroom.student_version import MEASURED, Settled, SettledPart, shown
 from roofdsl.classroom.submissions import Missing, Unreadable
 from roofdsl.classroom.typed import as_read, formulas, readings
 from roofdsl.classroom.units import PLAIN, value_of

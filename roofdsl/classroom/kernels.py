@@ -14,7 +14,7 @@ from roofdsl.classroom.engine import MOST_ACCESSES, kernel_of
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import Node, names_in
-from roofdsl.classroom.settle import Settled, SettledPart
+from roofdsl.classroom.student_version import Settled, SettledPart
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
@@ -127,8 +127,8 @@ def _same_interface(kernel: Kernel, reference: Kernel, at: Mapping[str, int]) ->
 
 def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str, int]) -> dict[str, Node]:
     """COUNTS of a kernel where the part counts. Raises _Wrong for one that is illegal or runs too long."""
-    from roofdsl.analysis.at import access_count, traffic_at, work_at
-    from roofdsl.analysis.deep import require_legal
+    from roofdsl.checks.deep import require_legal
+    from roofdsl.counts.traffic_at import access_count, traffic_at, work_at
     from roofdsl.loops.transform import apply
 
     asked = part.part
@@ -197,7 +197,7 @@ def prepare(settled: Settled) -> None:
 @cache
 def reference_work(reference: Kernel, at: tuple[tuple[str, int], ...]) -> Node:
     """W of the kernel to be improved."""
-    from roofdsl.analysis.at import work_at
+    from roofdsl.counts.traffic_at import work_at
 
     return number(work_at(reference, dict(at)).total)
 

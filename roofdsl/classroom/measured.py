@@ -11,7 +11,7 @@ from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import Node
-from roofdsl.classroom.settle import Settled, SettledPart, shown
+from roofdsl.classroom.student_version import Settled, SettledPart, shown
 from roofdsl.classroom.units import value_of
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -86,7 +86,7 @@ def _implausible(measurement: Measurement) -> str:
 
 def _counts_agree(measurement: Measurement, kernel: Kernel) -> bool:
     """Whether W in the file is the kernel's own, and the footprint is, but for scalars and padding."""
-    from roofdsl.analysis.at import work_at
+    from roofdsl.counts.traffic_at import work_at
 
     sizes = dict(measurement.parameters)
     try:

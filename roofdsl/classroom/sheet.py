@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from roofdsl.classroom.judge import Result
-from roofdsl.classroom.settle import Settled, SettledPart, shown
+from roofdsl.classroom.student_version import Settled, SettledPart, shown
 from roofdsl.lang.record import Record
 
 WIDTH = 100
@@ -109,9 +109,9 @@ def right_answer(p: SettledPart) -> str:
 
 def _steps(version: Settled) -> str:
     """The derivation of the exercise's kernel, step by step."""
-    from roofdsl.analysis.derive import derive
-    from roofdsl.analysis.report.derive_text import to_text
     from roofdsl.classroom.engine import kernel_of
+    from roofdsl.counts.derive import derive
+    from roofdsl.tell.derive_text import to_text
 
     return to_text(derive(kernel_of(version.kernels[version.exercise.steps]), steps=True)).rstrip("\n")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from roofdsl.advise.advise import Advised
-from roofdsl.advise.least import least_memory_s
+from roofdsl.advise.memory_lower_bound import least_memory_s
 from roofdsl.cli.advise_text import short
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine

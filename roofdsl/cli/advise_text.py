@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.advise.advise import NOT_FOUND, Advice, Advised, Lift
-from roofdsl.advise.subject import Refused
+from roofdsl.advise.candidate import Refused
 from roofdsl.cli.text import bold, columns
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import (

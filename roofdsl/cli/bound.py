@@ -57,7 +57,7 @@ def bound(
 
 def _values(kernel: Kernel, own: dict[str, int]) -> dict[str, int]:
     """The parameters given, and the file's defaults for the others. Raises what `numbers` raises."""
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.counts.setting import numbers
 
     defaults = {p.name: p.default for p in kernel.parameters if p.default is not None}
     return numbers(kernel, {**defaults, **own}, complete=False)

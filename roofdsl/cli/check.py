@@ -58,7 +58,7 @@ def _check(target: Target, deep: bool, settings: dict[str, int]) -> tuple[list[t
         raise CommandError(f"`{checked.source.name}` has no `{target.name}`", listed)
     found = [(checked.source, d) for d in checked.warnings]
     if deep:
-        from roofdsl.analysis.deep import deep_check
+        from roofdsl.checks.deep import deep_check
         from roofdsl.loops.load import kernel
 
         for name in checked.own_kernels:

@@ -23,8 +23,8 @@ from roofdsl.cli.text import terminal_width
 from roofdsl.loops.model import Traffic
 
 if TYPE_CHECKING:
-    from roofdsl.analysis.derived import Derivation
-    from roofdsl.analysis.programs import ProgramDerivation
+    from roofdsl.counts.derived import Derivation
+    from roofdsl.counts.programs import ProgramDerivation
 
 
 def _cache(ctx: click.Context, param: click.Parameter, value: str | None) -> int | Literal["Z"] | None:
@@ -57,7 +57,7 @@ def derive(
 
     A program's are sums over its launches.
     """
-    from roofdsl.analysis.derive import derive as derive_kernel
+    from roofdsl.counts.derive import derive as derive_kernel
 
     if latex and as_json:
         raise click.UsageError("--latex and --json are two outputs; give one of them")
@@ -75,7 +75,7 @@ def derive(
         found.append(derivation)
     programs = []
     if chosen.programs:
-        from roofdsl.analysis.programs import derive_program
+        from roofdsl.counts.programs import derive_program
 
         for name in chosen.programs:
             values = of_programs[name]
@@ -87,31 +87,31 @@ def derive(
 
 def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], *, as_json: bool, latex: bool) -> None:
     if as_json:
-        from roofdsl.analysis.report.derive_json import to_json, together
+        from roofdsl.tell.derive_json import to_json, together
 
         documents = [to_json(d) for d in kernels]
         if programs:
-            from roofdsl.analysis.report.program import to_json as program_json
+            from roofdsl.tell.program import to_json as program_json
 
             documents += [program_json(d) for d in programs]
         show_json(together(documents))
     elif latex:
-        from roofdsl.analysis.report.derive_latex import to_latex
+        from roofdsl.tell.derive_latex import to_latex
 
         texts = [to_latex(kernels)] if kernels else []
         if programs:
-            from roofdsl.analysis.report.program import to_latex as program_latex
+            from roofdsl.tell.program import to_latex as program_latex
 
             texts.append(program_latex(programs))
         click.echo("\n".join(texts), nl=False)
     else:
-        from roofdsl.analysis.report.derive_text import to_text
-        from roofdsl.analysis.report.lines import WIDTH
+        from roofdsl.tell.derive_text import to_text
+        from roofdsl.tell.lines import WIDTH
 
         width = terminal_width() or WIDTH
         texts = [to_text(d, width) for d in kernels]
         if programs:
-            from roofdsl.analysis.report.program import to_text as program_text
+            from roofdsl.tell.program import to_text as program_text
 
             texts += [program_text(d, width) for d in programs]
         click.echo("\n".join(texts), nl=False)

@@ -58,8 +58,8 @@ def emit(
 
 def generated_for(kernel: Kernel, target: TargetName, variant: Variant | None, sizes: dict[str, int]) -> Generated:
     """The code of a kernel whose directives dependences allow. Raises InputError where they do not."""
-    from roofdsl.analysis.deep import require_legal
-    from roofdsl.analysis.parallel import parallel_loops
+    from roofdsl.checks.deep import require_legal
+    from roofdsl.checks.parallel import parallel_loops
     from roofdsl.codegen.generate import generate
 
     require_legal(kernel)

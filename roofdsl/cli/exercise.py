@@ -100,7 +100,7 @@ def show(
     """Show an exercise in a student's version: the question, and on demand hints, solution and figure."""
     from roofdsl.classroom import sheet
     from roofdsl.classroom.data import exercise as load_exercise
-    from roofdsl.classroom.settle import settled
+    from roofdsl.classroom.student_version import settled
     from roofdsl.classroom.versions import course_key, version_of
 
     version = settled(load_exercise(name, folder), version_of(student, course_key(key_file), code))
@@ -145,8 +145,8 @@ def check(
     """
     from roofdsl.classroom.data import exercise as load_exercise
     from roofdsl.classroom.grading import FILES, check_alone
-    from roofdsl.classroom.settle import fresh_seed
     from roofdsl.classroom.sheet import told
+    from roofdsl.classroom.student_version import fresh_seed
     from roofdsl.classroom.submissions import Submission, Unreadable, read, read_text
     from roofdsl.classroom.versions import course_key, version_of
 

@@ -59,7 +59,7 @@ def grade(
     from roofdsl.classroom.data import course
     from roofdsl.classroom.grading import Judging, chosen
     from roofdsl.classroom.isolate import Limits
-    from roofdsl.classroom.settle import fresh_seed
+    from roofdsl.classroom.student_version import fresh_seed
     from roofdsl.classroom.versions import course_key
     from roofdsl.measure.atomic import write_whole
 

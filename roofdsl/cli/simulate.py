@@ -82,8 +82,8 @@ def simulate(
     if sets is not None and (figure is not None or not histogram):
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets says of which caches --histogram is, and {what}")
-    from roofdsl.analysis.deep import require_legal
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.checks.deep import require_legal
+    from roofdsl.counts.setting import numbers
     from roofdsl.loops.transform import apply
     from roofdsl.simulate.distances import miss_curve
 
@@ -148,9 +148,9 @@ def count_accesses(kernel: Kernel, values: dict[str, int], *, long_run: bool) ->
 
     Raises CommandError where simulating them would take more than an hour, unless `long_run`.
     """
-    from roofdsl.analysis.at import access_count
+    from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.transform import apply
-    from roofdsl.polyhedral.library import LibraryFailure, TooHard
+    from roofdsl.sets.library import LibraryFailure, TooHard
 
     try:
         total = access_count(apply(kernel), values)

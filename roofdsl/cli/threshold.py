@@ -141,8 +141,8 @@ def _interval(b: Bounds, k: int) -> str:
 
 
 def _form(form: Any, unit: str) -> str:
-    from roofdsl.analysis.formulas import Quotient
-    from roofdsl.analysis.writing import neat_text
+    from roofdsl.formulas.quotients import Quotient
+    from roofdsl.formulas.writing import neat_text
 
     if form is None:
         return ""
@@ -173,7 +173,7 @@ def _json(
 
 
 def _bounds_json(b: Bounds) -> dict[str, Any]:
-    from roofdsl.analysis.writing import form_text
+    from roofdsl.formulas.writing import form_text
 
     def expression(form: Any) -> dict[str, Any]:
         return {"expr": None if form is None else form_text(form), "value": None}

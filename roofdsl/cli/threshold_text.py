@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roofdsl.analysis.formulas import Quotient
-from roofdsl.analysis.writing import sides, text
+from roofdsl.formulas.quotients import Quotient
+from roofdsl.formulas.writing import sides, text
 from roofdsl.machine.quantities import group, show_number
-from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.break_even import BreakEven
+from roofdsl.sets.quasi import Quasi
 
 LONGEST = 90
 """Characters up to which a form is shown; longer ones are in the JSON."""

@@ -45,7 +45,7 @@ def generate(
 ) -> Generated:
     """The source of `kernel`, its directives applied, for one target.
 
-    free: which loops have independent iterations (`roofdsl.analysis.parallel.parallel_loops` proves them); without it
+    free: which loops have independent iterations (`roofdsl.checks.parallel.parallel_loops` proves them); without it
     no loop is parallel but those that the kernel itself calls so. sizes: numbers for tile sizes, which the variant
     `tiled` needs. Raises CommandError for a variant that the target or the kernel does not have, InputError where the
     directives do not fit the loops.

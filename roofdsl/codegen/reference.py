@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roofdsl.codegen import balls
-from roofdsl.codegen.balls import Ball
+from roofdsl.codegen import error_bounds
 from roofdsl.codegen.compute import computed, join, kind_of, settled
 from roofdsl.codegen.contraction import contract, contraction
+from roofdsl.codegen.error_bounds import Ball
 from roofdsl.codegen.independent import independent, single_update
 from roofdsl.codegen.inputs import all_parameters
 from roofdsl.codegen.values import Grid, Numbers, Values
@@ -141,8 +141,8 @@ class _Run(Values):
         if own in ("i32", "i64") and kind not in ("i32", "i64"):
             held = Ball(np.asarray(held.value).astype(self._float), held.error)
         if node.op in ("min=", "max="):
-            return balls.extremum(node.op[:-1], held, value)
-        return balls.arithmetic(node.op[0], held, value, self.renamed.get(kind, kind))
+            return error_bounds.extremum(node.op[:-1], held, value)
+        return error_bounds.arithmetic(node.op[0], held, value, self.renamed.get(kind, kind))
 
     # ---- loops ----
 
@@ -234,10 +234,10 @@ class _Run(Values):
         held = Ball(_as_grid(memory.value[index], grid), _as_grid(memory.error[index], grid))
         if update.op in ("+=", "-="):
             signed = Ball(value if update.op == "+=" else -value, error, size)
-            ball = balls.summed(held, signed, along, self.renamed.get(kind, kind), array.type.name)
+            ball = error_bounds.summed(held, signed, along, self.renamed.get(kind, kind), array.type.name)
         else:
-            best = balls.extremum_along(update.op[:-1], Ball(value, error), along)
-            ball = balls.extremum(update.op[:-1], held, best)
+            best = error_bounds.extremum_along(update.op[:-1], Ball(value, error), along)
+            ball = error_bounds.extremum(update.op[:-1], held, best)
         if np.ndim(memory.value[index]) == 0:
             ball = Ball(np.reshape(ball.value, ())[()], np.reshape(ball.error, ())[()])
         self.store(update.target, ball, index)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roofdsl.codegen import balls
-from roofdsl.codegen.balls import Ball
+from roofdsl.codegen import error_bounds
 from roofdsl.codegen.compute import compared_in, is_complex, join, kind_of, settled
+from roofdsl.codegen.error_bounds import Ball
 from roofdsl.codegen.storage import decode
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.integers import (
@@ -144,7 +144,7 @@ class Values:
     def holds(self, c: Condition, env: Mapping[str, Any]) -> Any:
         match c:
             case Compare(op, left, right):
-                return balls.COMPARE[op](self.integer(left, env), self.integer(right, env))
+                return error_bounds.COMPARE[op](self.integer(left, env), self.integer(right, env))
             case And(parts):
                 return reduce(np.logical_and, (self.holds(p, env) for p in parts))
             case Or(parts):
@@ -161,16 +161,16 @@ class Values:
         if own in ("whole", "plain"):
             ball = self._plain(e, grid)
             if kind in ("i32", "i64"):
-                return balls.to_integer(ball)
+                return error_bounds.to_integer(ball)
         else:
             ball = self._compute(e, grid, own)
             if own == kind:
                 return ball
             if kind in ("i32", "i64") and own not in ("i32", "i64"):
-                return balls.to_integer(ball)
+                return error_bounds.to_integer(ball)
             if own in ("i32", "i64") and kind not in ("i32", "i64"):
                 ball = Ball(np.asarray(ball.value).astype(self._float), ball.error)
-        return balls.rounded(ball, self.renamed.get(kind, kind))
+        return error_bounds.rounded(ball, self.renamed.get(kind, kind))
 
     @property
     def _float(self) -> Any:
@@ -195,7 +195,7 @@ class Values:
             case LetRef(let):
                 return grid.lets[let]
             case Number() | IntValue():
-                return balls.rounded(self._plain(e, grid), name)
+                return error_bounds.rounded(self._plain(e, grid), name)
             case Unary(_, operand):
                 ball = self.value(operand, grid, self._side(operand, kind))
                 return Ball(-ball.value, ball.error, ball.summands)
@@ -203,14 +203,14 @@ class Values:
                 return self._power(self.value(left, grid, kind), int(exponent), name)
             case Binary(op, left, right):
                 a = self.value(left, grid, self._side(left, kind))
-                return balls.arithmetic(op, a, self.value(right, grid, self._side(right, kind)), name)
+                return error_bounds.arithmetic(op, a, self.value(right, grid, self._side(right, kind)), name)
             case Call(function, args):
                 return self._call(function, args, grid, kind)
             case Select(c, if_true, if_false):
                 compared = compared_in(c)
                 sides = self.value(c.left, grid, compared), self.value(c.right, grid, compared)
                 arms = self.value(if_true, grid, kind), self.value(if_false, grid, kind)
-                return balls.chosen(c.op, *sides, *arms)
+                return error_bounds.chosen(c.op, *sides, *arms)
         raise TypeError(e)
 
     @staticmethod
@@ -223,9 +223,9 @@ class Values:
             return Ball(np.ones_like(base.value), 0.0)
         result = base
         for bit in bin(exponent)[3:]:
-            result = balls.arithmetic("*", result, result, name)
+            result = error_bounds.arithmetic("*", result, result, name)
             if bit == "1":
-                result = balls.arithmetic("*", result, base, name)
+                result = error_bounds.arithmetic("*", result, base, name)
         return result
 
     def _call(self, function: str, args: Sequence[Expr], grid: Grid, kind: str) -> Ball:
@@ -234,11 +234,11 @@ class Values:
             ball = self.value(args[0], grid, given)
             value = _PARTS[function](ball.value)
             inexact = function == "abs" and is_complex(given)
-            return balls.rounded(Ball(value, ball.error), kind, 4.0) if inexact else Ball(value, ball.error)
+            return error_bounds.rounded(Ball(value, ball.error), kind, 4.0) if inexact else Ball(value, ball.error)
         parts = [self.value(a, grid, kind) for a in args]
         if function in ("min", "max"):
-            return reduce(lambda a, b: balls.extremum(function, a, b), parts)
-        return balls.function(function, parts[0], self.renamed.get(kind, kind))
+            return reduce(lambda a, b: error_bounds.extremum(function, a, b), parts)
+        return error_bounds.function(function, parts[0], self.renamed.get(kind, kind))
 
     # ---- memory ----
 
@@ -268,8 +268,8 @@ class Values:
     def held(self, ball: Ball, type_: ElementType) -> Ball:
         """The ball as an array of that type holds it."""
         if type_.kind != "int":
-            return balls.rounded(ball, type_.name)
-        ball = ball if np.asarray(ball.value).dtype.kind in "iu" else balls.to_integer(ball)
+            return error_bounds.rounded(ball, type_.name)
+        ball = ball if np.asarray(ball.value).dtype.kind in "iu" else error_bounds.to_integer(ball)
         bits = type_.bytes * 8
         value = np.asarray(ball.value, np.int64)
         held = value.astype(f"int{bits}").astype(np.int64)

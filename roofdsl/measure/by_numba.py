@@ -48,7 +48,7 @@ def generate_for(kernel: Kernel, target: Any, variant: str) -> Generated:
 
     if variant == "loops":
         return generate(kernel, target, "loops")
-    from roofdsl.analysis.parallel import parallel_loops
+    from roofdsl.checks.parallel import parallel_loops
 
     return generate(kernel, target, "parallel", free=parallel_loops(kernel))
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
-from roofdsl.measure.beside import Place, measure
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
+from roofdsl.measure.level_overlap import Place, measure
 from roofdsl.measure.levels import Plateau, plateaus
+from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
 from roofdsl.measure.others import BUSY, Others, taken_by_others
 from roofdsl.measure.peaks import (
     DTYPES,
@@ -29,7 +30,6 @@ from roofdsl.measure.peaks import (
 )
 from roofdsl.measure.results import now
 from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
-from roofdsl.measure.team import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
 from roofdsl.measure.timing import median, pinned, time_calls, usable_cores
 
 Progress = Callable[[float, str], None]

@@ -23,10 +23,10 @@ from roofdsl.measure.gpu_microkernels import (
     stream_source,
 )
 from roofdsl.measure.levels import plateaus
+from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.peaks import AGAIN, MOST_SPREAD, truer
 from roofdsl.measure.results import now
 from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
-from roofdsl.measure.team import Rate
 from roofdsl.measure.timing import median, quantile
 
 Progress = Callable[[float, str], None]

@@ -39,11 +39,11 @@ def measure_cpu(
     is being done. Raises InputError for an illegal kernel, CommandError for sizes, variants and compilers that do not
     go, and WrongResult (a CommandError) where the code computes something else than the kernel.
     """
-    from roofdsl.analysis.at import work_at
-    from roofdsl.analysis.counters import counters_at, has_counters
-    from roofdsl.analysis.deep import require_legal
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.checks.deep import require_legal
     from roofdsl.codegen.inputs import random_inputs
+    from roofdsl.counts.counters import counters_at, has_counters
+    from roofdsl.counts.setting import numbers
+    from roofdsl.counts.traffic_at import work_at
     from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
     from roofdsl.measure.device import describe_cpu, software
     from roofdsl.measure.verify import verify

@@ -55,11 +55,11 @@ def measure_gpu(
     Time is between two events around the launches, several executions in a sample where one is short. Raises
     InputError for an illegal kernel, CommandError where there is no GPU or no such code, WrongResult for wrong results.
     """
-    from roofdsl.analysis.at import work_at
-    from roofdsl.analysis.counters import counters_at, has_counters
-    from roofdsl.analysis.deep import require_legal
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.checks.deep import require_legal
     from roofdsl.codegen.inputs import random_inputs
+    from roofdsl.counts.counters import counters_at, has_counters
+    from roofdsl.counts.setting import numbers
+    from roofdsl.counts.traffic_at import work_at
     from roofdsl.measure.buffers import total_bytes
     from roofdsl.measure.device import software
     from roofdsl.measure.verify import verify
@@ -183,7 +183,7 @@ def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mappi
 
 def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str, int]) -> GpuCode:
     """CUDA of codegen. The text of `tiled` holds tile sizes; where a verification has others it is made anew."""
-    from roofdsl.analysis.parallel import parallel_loops
+    from roofdsl.checks.parallel import parallel_loops
     from roofdsl.codegen.generate import generate
     from roofdsl.codegen.generated import Generated
 

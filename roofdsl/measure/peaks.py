@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from roofdsl.lang.scope import SPECIAL_FUNCTIONS
+from roofdsl.measure.multicore_timing import QUICK, Effort, Rate, rate
 from roofdsl.measure.others import wait_until_calm
-from roofdsl.measure.team import QUICK, Effort, Rate, rate
 
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div", *SPECIAL_FUNCTIONS)

@@ -137,8 +137,8 @@ def measure_program_gpu(
     Every launch takes the next of several copies of its arrays, together more than twice the L2 cache, so that it
     starts cold, as the model has it.
     """
-    from roofdsl.analysis.setting import numbers
     from roofdsl.codegen.inputs import random_inputs
+    from roofdsl.counts.setting import numbers
     from roofdsl.measure.buffers import total_bytes
     from roofdsl.measure.device import software
     from roofdsl.measure.verify import verify
@@ -261,7 +261,7 @@ def _prepare(
     program: ProgramAt, say: Tell, ready: Callable[[Launched], _Ready], memory_bytes: int | None
 ) -> list[_Ready]:
     """Every kernel at every size: checked, generated, verified, with its arrays. Raises CommandError for too many."""
-    from roofdsl.analysis.deep import require_legal
+    from roofdsl.checks.deep import require_legal
 
     for kernel in dict.fromkeys(part.kernel for part in program.launched):
         require_legal(kernel)
@@ -325,8 +325,8 @@ def _record(
 
 
 def _part(part: _Ready, seconds: list[float], frame: Measurement) -> Measurement:
-    from roofdsl.analysis.at import work_at
-    from roofdsl.analysis.counters import counters_at, has_counters
+    from roofdsl.counts.counters import counters_at, has_counters
+    from roofdsl.counts.traffic_at import work_at
 
     kernel, values = part.launched.kernel, dict(part.launched.arguments)
     work = work_at(kernel, values)

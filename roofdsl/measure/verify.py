@@ -136,10 +136,10 @@ def _allowed(kernel: Kernel, params: Mapping[str, int]) -> bool:
 
 def _accesses(kernel: Kernel, params: Mapping[str, int]) -> int:
     """Array accesses of one execution; a bound by loops where integer sets cannot count them."""
-    from roofdsl.analysis.at import access_count
+    from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.transform import apply
-    from roofdsl.polyhedral.library import LibraryFailure, TooHard
-    from roofdsl.polyhedral.sizes import NotAffine
+    from roofdsl.sets.library import LibraryFailure, TooHard
+    from roofdsl.sets.sizes import NotAffine
 
     try:
         return access_count(apply(kernel), params)

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.analysis.derived import Derivation
+from roofdsl.counts.derived import Derivation
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.model import Kernel
@@ -95,7 +95,7 @@ def prediction_html(p: Prediction) -> str:
 
 def prediction_latex(p: Prediction) -> str:
     """The terms and their maximum as aligned equations."""
-    from roofdsl.analysis.report.blocks import escape_latex
+    from roofdsl.tell.blocks import escape_latex
 
     def text(words: str) -> str:
         return f"\\text{{{escape_latex(words)}}}"
@@ -146,8 +146,8 @@ def program_html(p: ProgramPrediction) -> str:
 
 def kernel_html(k: Kernel) -> str:
     """The kernel's source, highlighted."""
-    from roofdsl.explore.article import source_html
     from roofdsl.notebook.theme import STYLE
+    from roofdsl.page.article import source_html
 
     return f'<div class="roofdsl-source"><style>{STYLE}</style><pre>{source_html(k)}</pre></div>'
 
@@ -159,7 +159,7 @@ def kernel_text(k: Kernel) -> str:
 
 def derivation_text(d: Derivation) -> str:
     """What `roofdsl derive` prints."""
-    from roofdsl.analysis.report.derive_text import to_text
+    from roofdsl.tell.derive_text import to_text
 
     return to_text(d).rstrip()
 

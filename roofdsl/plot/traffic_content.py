@@ -132,8 +132,8 @@ def _accesses(plain: Kernel, values: Mapping[str, int]) -> int:
 
     Raises CommandError where there are none.
     """
-    from roofdsl.analysis.at import access_count
-    from roofdsl.polyhedral.library import LibraryFailure, TooHard
+    from roofdsl.counts.traffic_at import access_count
+    from roofdsl.sets.library import LibraryFailure, TooHard
 
     try:
         found = access_count(plain, values)
@@ -146,7 +146,7 @@ def _accesses(plain: Kernel, values: Mapping[str, int]) -> int:
 
 def _in_budget(most: int) -> int:
     """Of `most` accesses, how many can be simulated in what is left of the budget; a short run is always possible."""
-    from roofdsl.analysis.at import SHORT, SIMULATED_PER_SECOND
+    from roofdsl.counts.traffic_at import SHORT, SIMULATED_PER_SECOND
 
     return int(min(most, max(5 * SHORT, budget.left_s() * SIMULATED_PER_SECOND)))
 
@@ -155,9 +155,9 @@ def _by_form(
     kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """(cache sizes, Q there) by the closed form; None where none is found, or not in time."""
-    from roofdsl.analysis.at import OutOfReach
+    from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.plot.traffic_form import form_curve
-    from roofdsl.polyhedral.library import TooHard
+    from roofdsl.sets.library import TooHard
 
     try:
         return form_curve(kernel, values, convention, line_bytes, _ends(kernel, values, line_bytes))
@@ -169,8 +169,8 @@ def _bound_if_found(
     kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """`bound_line`, or None where it takes too long."""
-    from roofdsl.analysis.at import OutOfReach
-    from roofdsl.polyhedral.library import TooHard
+    from roofdsl.counts.traffic_at import OutOfReach
+    from roofdsl.sets.library import TooHard
 
     what = f"the I/O lower bound of kernel {kernel.name}"
     try:
@@ -185,7 +185,7 @@ def _bound_if_found(
 
 def _ends(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None) -> tuple[int, int]:
     """The caches between which Q(Z) changes: of the largest line, and of all lines touched. Raises CommandError."""
-    from roofdsl.analysis.at import traffic_at
+    from roofdsl.counts.traffic_at import traffic_at
 
     least = line_bytes or _largest_element(kernel)
     return least, max(least, traffic_at(kernel, values, None, line_bytes, "once").bytes)
@@ -230,8 +230,8 @@ def bound_line(
     element that is written stored once (in `once`, where a residency costs one line, loads alone).
     None where the bound is the compulsory traffic at every size.
     """
-    from roofdsl.analysis.at import traffic_at
     from roofdsl.bounds.bound import bound
+    from roofdsl.counts.traffic_at import traffic_at
 
     element = min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=0)
     if not element:
@@ -257,10 +257,10 @@ def plateau_lines(
     """The plateaus that `derive` finds, at these sizes, with all lower orders where their conditions hold; else why."""
     from fractions import Fraction
 
-    from roofdsl.analysis.derive import derive
-    from roofdsl.analysis.growth import growth_of
-    from roofdsl.analysis.report.forms import of_quantity
-    from roofdsl.analysis.writing import latex
+    from roofdsl.counts.derive import derive
+    from roofdsl.counts.forms import of_quantity
+    from roofdsl.counts.growth import growth_of
+    from roofdsl.formulas.writing import latex
 
     order = growth_of(kernel)
     derivation = derive(kernel, values, traffic=convention, line_bytes=line_bytes)

@@ -13,7 +13,7 @@ from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.time import LevelTime
 
 if TYPE_CHECKING:
-    from roofdsl.analysis.conflicts import Sets
+    from roofdsl.counts.conflicts import Sets
 
 LONGEST = 300_000_000
 """Accesses up to which a level is simulated with its sets."""
@@ -39,7 +39,7 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
     for cache in machine.caches:
         sets = sets_of(cache)
         if sets is not None and sets.size_bytes // sets.ways < HASHED_BYTES:
-            from roofdsl.analysis.conflicts import conflict_words
+            from roofdsl.counts.conflicts import conflict_words
 
             found += [
                 f"{cache.name}: {words} (--sets predicts with them)" for words in conflict_words(kernel, values, sets)
@@ -49,7 +49,7 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
 
 def sets_of(cache: Cache) -> Sets | None:
     """The cache in sets; None where the machine states no ways or no line."""
-    from roofdsl.analysis.conflicts import Sets
+    from roofdsl.counts.conflicts import Sets
 
     if cache.ways is None or cache.line_bytes is None or cache.size_bytes % (cache.ways * cache.line_bytes):
         return None
@@ -63,7 +63,7 @@ def with_sets(
 
     A level whose simulation is too long, and caches without stated ways, stay as they were, which is said.
     """
-    from roofdsl.analysis.at import access_count
+    from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.transform import apply
     from roofdsl.simulate.hierarchy import simulate
     from roofdsl.simulate.levels import CacheLevel

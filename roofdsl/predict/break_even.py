@@ -11,10 +11,10 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from roofdsl.analysis.formulas import Quotient, quotient
+from roofdsl.formulas.quotients import Quotient, quotient
 from roofdsl.lang.record import Record
-from roofdsl.polyhedral.quasi import Monomial, Quasi
-from roofdsl.polyhedral.roots import Interval, positive_intervals
+from roofdsl.sets.quasi import Monomial, Quasi
+from roofdsl.sets.roots import Interval, positive_intervals
 
 
 class BreakEven(Record):
@@ -41,7 +41,7 @@ class BreakEven(Record):
 
     def to_json(self) -> dict[str, Any]:
         """Numbers exact where they are integers."""
-        from roofdsl.analysis.writing import text
+        from roofdsl.formulas.writing import text
 
         return {
             "term": self.term,

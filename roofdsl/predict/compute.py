@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from roofdsl.analysis.results import OPERATION_CLASSES, WorkAt
+from roofdsl.counts.results import OPERATION_CLASSES, WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.scope import SPECIAL_FUNCTIONS

@@ -2,7 +2,7 @@
 
 The functions are sums of closed forms (polynomials with floors, case by case). With n = L m + r for every remainder r
 of a common period L the floors go away, and the integers m fall into intervals on which every function is one
-polynomial; the signs of differences are those of integer polynomials (roofdsl.polyhedral.roots).
+polynomial; the signs of differences are those of integer polynomials (roofdsl.sets.roots).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from itertools import pairwise
 from math import lcm
 
 from roofdsl.lang.record import Record
-from roofdsl.polyhedral.cases import Cases
-from roofdsl.polyhedral.quasi import Quasi
-from roofdsl.polyhedral.roots import positive_intervals
+from roofdsl.sets.cases import Cases
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.roots import positive_intervals
 
 MAX_PERIOD = 720
 """Longest common period of floors for which every remainder is looked at."""

@@ -10,21 +10,21 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm
 
-from roofdsl.analysis.closed import ClosedForms
-from roofdsl.analysis.operations import work_at
-from roofdsl.analysis.settled import NoClosedForm
+from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.operations import work_at
+from roofdsl.counts.settled import NoClosedForm
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Compare, IntExpr
 from roofdsl.loops.model import Kernel, Parameter
 from roofdsl.machine.model import Machine
-from roofdsl.polyhedral.cases import Case, Cases
-from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.quasi import Quasi
 
 
 class Terms(Record):
@@ -148,7 +148,7 @@ def kernel_terms(
     options: Options = DEFAULTS,
 ) -> tuple[Values, tuple[Terms, ...]]:
     """The parameters of a kernel of a file, and the terms of one launch in them. Raises what `terms_of` raises."""
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.counts.setting import numbers
     from roofdsl.loops.load import kernel
 
     found = kernel(checked, name, settings)
@@ -217,7 +217,7 @@ def _values(parameters: Sequence[Parameter], settings: Mapping[str, int]) -> Val
 
 def quasi(e: IntExpr) -> Quasi:
     """An integer expression of parameters as a polynomial. Raises CommandError where it is none."""
-    from roofdsl.analysis.report.forms import quasi_of
+    from roofdsl.counts.forms import quasi_of
 
     try:
         return quasi_of(e)

@@ -11,10 +11,10 @@ from roofdsl.loops.integers import Const, IntExpr
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.programs import LoweredProgram
 from roofdsl.machine.model import Machine
-from roofdsl.polyhedral.cases import Case, Cases
-from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.crossings import NotExact
 from roofdsl.predict.kernel import Options
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.quasi import Quasi
 
 
 class Growing(Record):
@@ -95,7 +95,7 @@ def closed_terms(
 
 def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, Cases, Cases]:
     """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
-    from roofdsl.analysis.settled import NoClosedForm
+    from roofdsl.counts.settled import NoClosedForm
     from roofdsl.predict.forms import launch_forms
 
     given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}
@@ -147,7 +147,7 @@ def _total(pairs: Iterable[tuple[Quasi, Cases]]) -> Cases | None:
 
 
 def as_quasi(e: IntExpr) -> Quasi:
-    from roofdsl.analysis.report.forms import quasi_of
+    from roofdsl.counts.forms import quasi_of
 
     try:
         return quasi_of(e)
@@ -163,7 +163,7 @@ def count_text(launches: Sequence[Growing]) -> str:
 
 def argument_text(e: IntExpr) -> str:
     """An expression, its constants multiplied out where it is a polynomial."""
-    from roofdsl.analysis.writing import text
+    from roofdsl.formulas.writing import text
 
     try:
         return text(as_quasi(e))

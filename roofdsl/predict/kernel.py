@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from roofdsl.analysis.results import WorkAt
+from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import closest
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
 from roofdsl.machine.quantities import show_bandwidth, show_size, show_time
-from roofdsl.predict.beside import in_turn
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
 from roofdsl.predict.time import LevelTime, Prediction
 
 if TYPE_CHECKING:
-    from roofdsl.analysis.at import TrafficAt
+    from roofdsl.counts.traffic_at import TrafficAt
     from roofdsl.predict.orders import Orders
 
 Accesses = Literal["written", "compiled"]
@@ -72,11 +72,11 @@ def predict(
     Raises InputError for a kernel that leaves its arrays, breaks its intents or has an illegal directive,
     CommandError for a missing parameter, a type or ceiling the machine lacks, and what the analyses raise.
     """
-    from roofdsl.analysis.at import footprint_at, work_at
-    from roofdsl.analysis.counters import counters_at, has_counters
-    from roofdsl.analysis.deep import require_legal
-    from roofdsl.analysis.sectors import Transfers, warm_transfers_at
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.checks.deep import require_legal
+    from roofdsl.counts.counters import counters_at, has_counters
+    from roofdsl.counts.sectors import Transfers, warm_transfers_at
+    from roofdsl.counts.setting import numbers
+    from roofdsl.counts.traffic_at import footprint_at, work_at
     from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
     from roofdsl.predict.levels import Hierarchy, larger_direction, link_level, nearer_levels
     from roofdsl.predict.orders import Orders, orders_of
@@ -180,8 +180,8 @@ def _at_memory(
 
     Where the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
     """
-    from roofdsl.analysis.at import OutOfReach
-    from roofdsl.analysis.sectors import Transfers, transfers_at
+    from roofdsl.counts.sectors import Transfers, transfers_at
+    from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.levels import NEARER_ACCESSES
     from roofdsl.predict.orders import Orders
 

@@ -46,8 +46,8 @@ def nearer_levels(
     is left out, with a warning.
     Raises CommandError as the analyses do.
     """
-    from roofdsl.analysis.at import OutOfReach
-    from roofdsl.analysis.sectors import Transfers, transfers_at, warm_transfers_at
+    from roofdsl.counts.sectors import Transfers, transfers_at, warm_transfers_at
+    from roofdsl.counts.traffic_at import OutOfReach
 
     kernel = orders.kernel
     levels: list[LevelTime] = []
@@ -90,9 +90,9 @@ def _from_registers(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
     """(loaded, stored) bytes, bytes moved at a time, and what was assumed: by warps where the machine has them."""
-    from roofdsl.analysis.registers import compiled_bytes_at
-    from roofdsl.analysis.sectors import register_bytes_at
-    from roofdsl.analysis.warps import warp_bytes_at
+    from roofdsl.counts.registers import compiled_bytes_at
+    from roofdsl.counts.sectors import register_bytes_at
+    from roofdsl.counts.warps import warp_bytes_at
 
     own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
     if accesses == "compiled":
@@ -141,7 +141,7 @@ def link_level(kernel: Kernel, values: Mapping[str, int], machine: Machine, data
     Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the
     machine does not have, or that no link joins to its main memory.
     """
-    from roofdsl.analysis.sectors import Transfers, transfers_at
+    from roofdsl.counts.sectors import Transfers, transfers_at
     from roofdsl.predict.links import stream_rate
 
     main = machine.main_memory

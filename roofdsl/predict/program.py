@@ -129,7 +129,7 @@ def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> 
         for part in at.launched
     ]
     if options.warm:
-        from roofdsl.predict.steady import steady_parts
+        from roofdsl.predict.repeated_program import steady_parts
 
         parts = steady_parts(at, launches, machine, options, units.of)
     else:
@@ -157,7 +157,7 @@ class Units:
 
     def of(self, kernel: Kernel) -> str | None:
         """The unit for this launch; None where it stays on the ordinary pipes."""
-        from roofdsl.analysis.operations import operation_counts
+        from roofdsl.counts.operations import operation_counts
 
         if self.unit is None:
             return None

@@ -20,12 +20,12 @@ from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Array, Assign, Count, Kernel
 from roofdsl.loops.numbers import check_names
 from roofdsl.machine.model import Machine
-from roofdsl.polyhedral.quasi import Quasi
 from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.time import Prediction, bounding
+from roofdsl.sets.quasi import Quasi
 
 Result = Literal["whole", "parts"]
 
@@ -267,7 +267,7 @@ def predict_sharded(
 
     Raises CommandError for a missing parameter, one that the devices do not divide, and what `predict` raises.
     """
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.counts.setting import numbers
 
     kernel, name, p = sharding.kernel, sharding.parameter, network.devices
     values = numbers(kernel, parameters)

@@ -20,13 +20,13 @@ from roofdsl.loops.integers import Const, IntExpr, Sym
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import check_complete, check_names
 from roofdsl.machine.model import Machine
-from roofdsl.polyhedral.cases import Cases
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.crossings import Interval, NotExact, largest
 from roofdsl.predict.forms import ANY, check_free
 from roofdsl.predict.growing import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.sets.cases import Cases
 
 SEARCH_TO = 4096
 """The largest value of the parameter that a search looks at, unless another is asked for."""
@@ -77,8 +77,8 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
     Raises CommandError for a parameter that is missing or that there is not, one that is `const`, and what `predict`
     raises at the sizes of a search.
     """
-    from roofdsl.analysis.deep import require_legal
-    from roofdsl.analysis.setting import numbers
+    from roofdsl.checks.deep import require_legal
+    from roofdsl.counts.setting import numbers
 
     over = question.over
     names, whose = [p.name for p in kernel.parameters], f"kernel {kernel.name}"

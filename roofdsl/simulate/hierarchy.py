@@ -185,39 +185,39 @@ def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progr
 
 
 def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: int) -> tuple[NDArray[Any], ...]:
-    """The levels as `roofdsl.simulate.rings` has them, all empty."""
+    """The levels as `roofdsl.simulate.cache_sets` has them, all empty."""
     import numpy as np
 
-    from roofdsl.simulate import rings
+    from roofdsl.simulate import cache_sets
 
-    table = np.zeros((len(levels), rings.COLUMNS), dtype=np.int64)
+    table = np.zeros((len(levels), cache_sets.COLUMNS), dtype=np.int64)
     slots = links = buckets = 0
     rows = []
     for k, level in enumerate(levels):
         sets, ways = _shape(level, -(-blocks * block // level.line_bytes))
-        ring = ways > rings.MOST_SCANNED
+        ring = ways > cache_sets.MOST_SCANNED
         own_buckets = 1 << (2 * sets * ways - 1).bit_length() if ring else 0
         row = {
-            rings.SETS: sets,
-            rings.MASK: sets - 1 if sets & (sets - 1) == 0 else -1,
-            rings.WAYS: ways,
-            rings.LINE: (level.line_bytes // block).bit_length() - 1,
-            rings.SECTOR: (level.sector // block).bit_length() - 1,
-            rings.SECTORS: level.line_bytes // level.sector,
-            rings.SECTOR_BYTES: level.sector,
-            rings.POLICY: {"lru": rings.LRU, "fifo": rings.FIFO, "plru": rings.PLRU}[level.policy],
-            rings.THROUGH: level.write == "through",
-            rings.WRITE_MISS: {"allocate": rings.ALLOCATE, "claim": rings.CLAIM, "around": rings.AROUND}[
-                level.write_miss
-            ],
-            rings.INCLUSION: {"free": rings.FREE, "inclusive": rings.INCLUSIVE, "exclusive": rings.EXCLUSIVE}[
-                level.inclusion
-            ],
-            rings.FIRST_SLOT: slots,
-            rings.RING: ring,
-            rings.FIRST_LINK: links,
-            rings.FIRST_BUCKET: buckets,
-            rings.BUCKET_MASK: own_buckets - 1,
+            cache_sets.SETS: sets,
+            cache_sets.MASK: sets - 1 if sets & (sets - 1) == 0 else -1,
+            cache_sets.WAYS: ways,
+            cache_sets.LINE: (level.line_bytes // block).bit_length() - 1,
+            cache_sets.SECTOR: (level.sector // block).bit_length() - 1,
+            cache_sets.SECTORS: level.line_bytes // level.sector,
+            cache_sets.SECTOR_BYTES: level.sector,
+            cache_sets.POLICY: {"lru": cache_sets.LRU, "fifo": cache_sets.FIFO, "plru": cache_sets.PLRU}[level.policy],
+            cache_sets.THROUGH: level.write == "through",
+            cache_sets.WRITE_MISS: {
+                "allocate": cache_sets.ALLOCATE, "claim": cache_sets.CLAIM, "around": cache_sets.AROUND,
+            }[level.write_miss],
+            cache_sets.INCLUSION: {
+                "free": cache_sets.FREE, "inclusive": cache_sets.INCLUSIVE, "exclusive": cache_sets.EXCLUSIVE,
+            }[level.inclusion],
+            cache_sets.FIRST_SLOT: slots,
+            cache_sets.RING: ring,
+            cache_sets.FIRST_LINK: links,
+            cache_sets.FIRST_BUCKET: buckets,
+            cache_sets.BUCKET_MASK: own_buckets - 1,
         }
         for column, value in row.items():
             table[k, column] = value
@@ -261,19 +261,19 @@ def _flush(
     """Count what is dirty as stored across every boundary below it; `kept` are the blocks of arrays that are kept."""
     import numpy as np
 
-    from roofdsl.simulate import rings
+    from roofdsl.simulate import cache_sets
     from roofdsl.simulate.caches import STORES
 
     table, words = sets[0], sets[1]
     waiting = np.zeros(0, dtype=np.int64)  # dirty blocks of the levels so far
-    ends = [int(x) for x in table[1:, rings.FIRST_SLOT]] + [len(words)]
+    ends = [int(x) for x in table[1:, cache_sets.FIRST_SLOT]] + [len(words)]
     for k, level in enumerate(levels):
-        own = words[int(table[k, rings.FIRST_SLOT]) : ends[k]]
+        own = words[int(table[k, cache_sets.FIRST_SLOT]) : ends[k]]
         own = own[own >= 0]
         per_sector = level.sector // block
         found = [waiting]
         for s in range(level.line_bytes // level.sector):
-            lines = own[own >> (rings.DIRTY + s) & 1 == 1] >> rings.TAG
+            lines = own[own >> (cache_sets.DIRTY + s) & 1 == 1] >> cache_sets.TAG
             starts = lines * (level.line_bytes // block) + s * per_sector
             found.append((starts[:, None] + np.arange(per_sector)).reshape(-1))
         waiting = np.unique(np.concatenate(found))

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from roofdsl.simulate.cache_sets import DIRTY, FIRST_SLOT, MASK, MOST_SCANNED, SETS, TAG, WAYS
 from roofdsl.simulate.caches import HITS, LOADS, MISSES, STORES
 from roofdsl.simulate.levels import CacheLevel
-from roofdsl.simulate.rings import DIRTY, FIRST_SLOT, MASK, MOST_SCANNED, SETS, TAG, WAYS
 from roofdsl.simulate.walk import (
     COUNT,
     FIRST,

@@ -18,7 +18,7 @@ from roofdsl.lang.record import Record
 Table = dict[str, Any]
 """{"classes": [[module, name, field, ...], ...], "nodes": [[kind, ...], ...], "root": child}; JSON values."""
 
-HOMES = ("roofdsl.analysis.", "roofdsl.polyhedral.", "roofdsl.loops.", "roofdsl.lang.")
+HOMES = ("roofdsl.counts.", "roofdsl.checks.", "roofdsl.formulas.", "roofdsl.sets.", "roofdsl.loops.", "roofdsl.lang.")
 """Where the classes of results live."""
 
 

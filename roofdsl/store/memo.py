@@ -13,7 +13,7 @@ from typing import TypeVar
 from roofdsl import __version__
 from roofdsl.lang.place import folder, is_off
 from roofdsl.lang.record import Record
-from roofdsl.store import entries, luck
+from roofdsl.store import entries, reproducibility
 from roofdsl.store.codec import Damaged, NotStorable, meaning, read, write
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ STAGES = ("lang", "loops", "polyhedral", "analysis", "simulate", "store")
 LIBRARIES = ("islpy_barvinok", "islpy", "sympy", "numba", "numpy")
 
 CLOCK_S = 24 * 3600
-"""How long a result is kept that a limit of time decided: the next day may have more luck."""
+"""How long a result is kept that a limit of time decided: another day may have more time."""
 
 
 def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Callable[[], T]) -> T:
@@ -35,7 +35,7 @@ def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Call
 
     what: which function it is. Results are records, exact numbers and plain containers (`store.codec`); `kernel` itself
     may be in them, and is then this very one. Others are found anew each time, and so is what took little time, ended
-    in an exception or was decided by chance (`store.luck`). Raises what `compute` raises.
+    in an exception or was decided by chance (`store.reproducibility`). Raises what `compute` raises.
     """
     root = None if is_off() else folder()
     made_by = None if root is None else environment()
@@ -50,9 +50,9 @@ def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Call
     found = _found(entries.get(root, key), meant, known)
     if found is not None:
         return found[0]  # type: ignore[return-value]
-    begun, before = _spent_s(), luck.seen()
+    begun, before = _spent_s(), reproducibility.seen()
     result = compute()
-    decided = luck.since(before)
+    decided = reproducibility.since(before)
     if _spent_s() - begun >= LEAST_S and not decided.chance:
         until = time.time() + CLOCK_S if decided.clock else None
         _keep(root, key, {"meaning": meant, "until": until}, result, known)
@@ -71,7 +71,7 @@ def _found(content: object, meant: str, known: dict[str, object]) -> tuple[objec
     except Damaged:
         return None
     if until is not None:
-        luck.decided_by_clock()  # and so is what rests on it
+        reproducibility.decided_by_clock()  # and so is what rests on it
     return (found,)
 
 

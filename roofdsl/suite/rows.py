@@ -12,9 +12,9 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.polyhedral.cases import Cases
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
+from roofdsl.sets.cases import Cases
 
 Progress = Callable[[float, str], None]
 
@@ -100,7 +100,7 @@ def _ended(subject: Subject, told: tuple[Row, bool] | None, seconds: float) -> R
 
 def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> None:
     """Tells (the row so far, whether it is done), again and again."""
-    from roofdsl.analysis.at import traffic_at, work_at
+    from roofdsl.counts.traffic_at import traffic_at, work_at
     from roofdsl.predict.boundary import memory_boundary
 
     row = Row(subject.name, subject.sizes)
@@ -129,8 +129,8 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
     Elements of the smallest size there is, and as many of them as the cache can hold: so that it stays a lower bound
     where sizes differ.
     """
-    from roofdsl.analysis.setting import numbers
     from roofdsl.bounds.bound import bound
+    from roofdsl.counts.setting import numbers
 
     sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
     cache = machine.last_cache
@@ -152,7 +152,7 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
 
 
 def _compulsory(found: Any, values: Mapping[str, int]) -> int:
-    from roofdsl.analysis.expressions import parameter
+    from roofdsl.formulas.expressions import parameter
 
     return int(found.compulsory.loads.subs({parameter(n): v for n, v in values.items()}))
 
@@ -169,9 +169,9 @@ def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progres
 
 
 def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
-    from roofdsl.analysis.closed import ClosedForms, NoClosedForm
-    from roofdsl.analysis.expressions import expression
     from roofdsl.bounds.bound import bound
+    from roofdsl.counts.closed import ClosedForms, NoClosedForm
+    from roofdsl.formulas.expressions import expression
     from roofdsl.predict.boundary import memory_boundary
 
     form = Forms(subject.name)
@@ -199,8 +199,8 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
 
 def _shown(form: Cases) -> tuple[str, ...]:
     """`4*c*n  if c <= 3` for each case; 0 where none holds."""
-    from roofdsl.analysis.report.forms import condition_text
-    from roofdsl.analysis.writing import text
+    from roofdsl.counts.forms import condition_text
+    from roofdsl.formulas.writing import text
 
     conditions = [f"  if {condition_text(c.alternatives)}" if c.alternatives else "" for c in form.cases]
     return tuple(text(c.value) + where for c, where in zip(form.cases, conditions, strict=True)) or ("0",)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.analysis.columns import value_of
+from roofdsl.counts.vectorized import value_of
 from roofdsl.loops.integers import Const, mul
 from roofdsl.loops.model import Kernel
-from roofdsl.polyhedral.quasi import Quasi, floor
+from roofdsl.sets.quasi import Quasi, floor
 from roofdsl.sweep.numeric import Points, Polynomial
 
 ALIGNED = "rows aligned"

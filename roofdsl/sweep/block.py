@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roofdsl.analysis.growth import tile_names
+from roofdsl.counts.growth import tile_names
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine

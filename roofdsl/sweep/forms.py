@@ -11,18 +11,18 @@ from functools import cached_property
 from math import gcd
 from typing import Any, Literal, TypeVar
 
-from roofdsl.analysis.at import scalar_bytes
-from roofdsl.analysis.closed import CACHE, ClosedForms, NoClosedForm
-from roofdsl.analysis.derive import FOR_CASES, FOR_TERMS
-from roofdsl.analysis.operations import StatementOperations
-from roofdsl.analysis.traffic import Bytes, TermBytes
+from roofdsl.counts.closed import CACHE, ClosedForms, NoClosedForm
+from roofdsl.counts.derive import FOR_CASES, FOR_TERMS
+from roofdsl.counts.operations import StatementOperations
+from roofdsl.counts.traffic import Bytes, TermBytes
+from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.loops.accesses import Access, accesses, statements
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import repeated
-from roofdsl.polyhedral.cases import Cases
-from roofdsl.polyhedral.library import TooHard
-from roofdsl.polyhedral.sizes import NotAffine
-from roofdsl.polyhedral.terms import Terms
+from roofdsl.sets.cases import Cases
+from roofdsl.sets.library import TooHard
+from roofdsl.sets.sizes import NotAffine
+from roofdsl.sets.terms import Terms
 from roofdsl.store.memo import recall
 from roofdsl.sweep.assumed import ALIGNED, Assumed, NotUnderstood
 from roofdsl.sweep.numeric import Form, Points, combined, full

@@ -11,8 +11,8 @@ from collections.abc import Container, Mapping, Sequence
 from math import lcm
 from typing import Any
 
-from roofdsl.polyhedral.cases import Cases
-from roofdsl.polyhedral.quasi import Atom, Floor, Quasi
+from roofdsl.sets.cases import Cases
+from roofdsl.sets.quasi import Atom, Floor, Quasi
 
 EXACT = 2.0**53
 """Integers below this have a float64 of their own."""

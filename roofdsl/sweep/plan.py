@@ -11,8 +11,8 @@ from fractions import Fraction
 from math import lcm
 from typing import Any, TypeVar
 
-from roofdsl.analysis.operations import work_at
-from roofdsl.analysis.setting import check_cache
+from roofdsl.counts.operations import work_at
+from roofdsl.counts.setting import check_cache
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import For, Kernel

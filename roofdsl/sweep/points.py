@@ -83,7 +83,7 @@ def solve(task: Task) -> Outcome:
 
 
 def _solved(task: Task) -> Outcome:
-    from roofdsl.analysis.operations import operation_counts
+    from roofdsl.counts.operations import operation_counts
     from roofdsl.loops.transform import apply
     from roofdsl.sweep.programs import SweptProgram
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from roofdsl.analysis.columns import holds, value_of
-from roofdsl.analysis.deep import require_legal
+from roofdsl.checks.deep import require_legal
+from roofdsl.counts.vectorized import holds, value_of
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Condition, Const, IntExpr, add
@@ -47,7 +47,7 @@ class SweptProgram(Record):
     @property
     def moves_only(self) -> bool:
         """Whether none of its kernels has operations."""
-        from roofdsl.analysis.operations import operation_counts
+        from roofdsl.counts.operations import operation_counts
         from roofdsl.loops.transform import apply
 
         kernels = {launch.kernel.name: launch.kernel for launch in self.lowered.launches}

@@ -7,9 +7,9 @@ from math import lcm
 from typing import Any
 
 from roofdsl.lang.record import Record
-from roofdsl.polyhedral.cases import Constraint
-from roofdsl.polyhedral.quasi import Quasi
-from roofdsl.polyhedral.terms import Definition, Root, Span, Terms
+from roofdsl.sets.cases import Constraint
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.terms import Definition, Root, Span, Terms
 from roofdsl.sweep.assumed import NotUnderstood
 from roofdsl.sweep.numeric import EXACT, Points, Polynomial, TooLarge, any_of, combined, floor_divide, full
 

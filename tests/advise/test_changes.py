@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from roofdsl.advise.advise import FINDERS
+from roofdsl.advise.candidate import Candidate, Refused, Subject
 from roofdsl.advise.evaluate import Case, Estimate, Illegal, require_legal_change
-from roofdsl.advise.subject import Candidate, Refused, Subject
 from roofdsl.advise.text import NAME, written
-from roofdsl.analysis.deep import require_legal
+from roofdsl.checks.deep import require_legal
 from roofdsl.lang.format import format_source
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from roofdsl.advise.least import least_memory_s
+from roofdsl.advise.memory_lower_bound import least_memory_s
 from roofdsl.cli.advise import command
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.advised import Change, Floor, draw_advice

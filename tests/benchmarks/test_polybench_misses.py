@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import polybench_misses as misses
 from benchmarks import polybench_variants as variants
-from roofdsl.analysis.at import access_count
+from roofdsl.counts.traffic_at import access_count
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.machine.find import shipped, standard_sizes
 

@@ -21,7 +21,7 @@ def test_brute_force_counts_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> No
     def wrong(*_: object) -> bool:
         raise AssertionError("off by one")
 
-    monkeypatch.setattr("tests.analysis.exact.check_numbers", wrong)
+    monkeypatch.setattr("tests.counts.exact.check_numbers", wrong)
     found = trust.against_brute_force(2, 7, 1000)
     assert found.mismatches == ((7, "off by one"), (8, "off by one"))
     assert "| 7 | off by one |" in trust.brute_force_section(found)

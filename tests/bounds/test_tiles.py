@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from roofdsl.analysis.at import traffic_at
 from roofdsl.bounds.bound import Bound, bound
 from roofdsl.bounds.tiles import Tiling, lines, sides, source_of, tiled, tiling
+from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve

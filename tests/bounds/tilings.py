@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from roofdsl.analysis.legality import find_reversal
+from roofdsl.checks.legality import find_reversal
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Condition, Const, IntExpr, Sym

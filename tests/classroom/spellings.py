@@ -14,7 +14,7 @@ from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.equality import to_sympy
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.formula import Node, show
-from roofdsl.classroom.settle import Settled, SettledPart
+from roofdsl.classroom.student_version import Settled, SettledPart
 from roofdsl.classroom.units import UNITS, value_of
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from roofdsl.classroom.data import Exercise, course, load
 from roofdsl.classroom.judge import PartResult, judge
-from roofdsl.classroom.settle import Settled
+from roofdsl.classroom.student_version import Settled
 
 EXERCISES = course()
 

@@ -20,8 +20,8 @@ from roofdsl.classroom.data import course
 from roofdsl.classroom.grading import Judging, grade_submission
 from roofdsl.classroom.judge import judge
 from roofdsl.classroom.roster import everyone, file_names
-from roofdsl.classroom.settle import drawn, settled
 from roofdsl.classroom.sheet import right_answer
+from roofdsl.classroom.student_version import drawn, settled
 from roofdsl.classroom.submissions import Missing, read
 from roofdsl.classroom.versions import code_of, course_key, version_of
 from roofdsl.cli.main import run

@@ -79,7 +79,7 @@ def test_answers_from_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert run(arguments) == 1
     assert "sums.roof" in capfd.readouterr().out
     from roofdsl.classroom.data import course
-    from roofdsl.classroom.settle import settled
+    from roofdsl.classroom.student_version import settled
 
     (tmp_path / "sums.roof").write_text(settled(course()["interchange"], "").kernels["model"])
     assert run(arguments) == 0

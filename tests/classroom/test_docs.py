@@ -9,7 +9,7 @@ from pathlib import Path
 from roofdsl.classroom.data import KINDS, Exercise, Part, course, load
 from roofdsl.classroom.engine import _ASKS
 from roofdsl.classroom.kernels import COUNTS
-from roofdsl.classroom.settle import MEASURED
+from roofdsl.classroom.student_version import MEASURED
 from tests.classroom.spellings import one, right_answers, versions, wrong_answers
 from tests.cli.conftest import Run, roofdsl
 

@@ -6,7 +6,7 @@ import pytest
 
 from roofdsl.classroom.data import COURSE, course
 from roofdsl.classroom.judge import judge
-from roofdsl.classroom.settle import Settled, drawn, settled
+from roofdsl.classroom.student_version import Settled, drawn, settled
 from tests.classroom.spellings import one, right_answers, versions, wrong_answers
 
 EXERCISES = course()

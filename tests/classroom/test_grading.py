@@ -18,8 +18,8 @@ from benchmarks.grading import write_class
 from roofdsl.classroom.data import course, load
 from roofdsl.classroom.gradescope import write_zip
 from roofdsl.classroom.grading import Grade, grade_submission, table
-from roofdsl.classroom.settle import settled
 from roofdsl.classroom.sheet import right_answer
+from roofdsl.classroom.student_version import settled
 from roofdsl.classroom.submissions import read
 from roofdsl.cli.main import run
 from roofdsl.lang.diagnostics import CommandError

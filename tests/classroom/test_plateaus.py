@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.analysis.derive import derive
 from roofdsl.classroom.engine import Query, answer, kernel_of
 from roofdsl.classroom.forms import number
+from roofdsl.counts.derive import derive
 from roofdsl.lang.diagnostics import CommandError
 
 MIRRORED = """

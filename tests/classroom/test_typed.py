@@ -10,7 +10,7 @@ import pytest
 from roofdsl.classroom.data import load
 from roofdsl.classroom.formula import FormulaError, show
 from roofdsl.classroom.judge import PartResult
-from roofdsl.classroom.settle import Settled
+from roofdsl.classroom.student_version import Settled
 from roofdsl.classroom.typed import readings
 from tests.classroom.spellings import one
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from roofdsl.analysis.derive import derive
-from roofdsl.analysis.derived import Derivation
-from roofdsl.analysis.report.derive_html import to_html
-from roofdsl.analysis.report.derive_json import to_json
-from roofdsl.analysis.report.derive_latex import to_latex
-from roofdsl.analysis.report.derive_text import to_text
 from roofdsl.cli.derive import derive as command
+from roofdsl.counts.derive import derive
+from roofdsl.counts.derived import Derivation
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
 from roofdsl.store.codec import read, write
+from roofdsl.tell.derive_html import to_html
+from roofdsl.tell.derive_json import to_json
+from roofdsl.tell.derive_latex import to_latex
+from roofdsl.tell.derive_text import to_text
 
 GOLDEN = Path(__file__).parent / "golden" / "derive"
 

@@ -8,7 +8,7 @@ from importlib import metadata
 
 VERSIONS = """
 import sys
-import roofdsl.polyhedral.library
+import roofdsl.sets.library
 import islpy
 assert "importlib.metadata" not in sys.modules
 print(islpy.__version__)
@@ -26,6 +26,6 @@ def test_islpy_still_knows_its_version() -> None:
 
 def test_an_islpy_that_is_there_already_is_left_alone() -> None:
     program = (
-        "import islpy; v = islpy.__dict__['__version__']; import roofdsl.polyhedral; assert islpy.__version__ is v"
+        "import islpy; v = islpy.__dict__['__version__']; import roofdsl.sets; assert islpy.__version__ is v"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.checks.parallel import parallel_loops
 from roofdsl.loops.integers import Compare, Sym
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.model import Kernel

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.checks.parallel import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from tests.codegen.features import FEATURES, TILED

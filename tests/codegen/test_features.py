@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.checks.parallel import parallel_loops
 from roofdsl.codegen.c import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated, TargetName, Variant

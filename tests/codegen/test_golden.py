@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.checks.parallel import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import TargetName, Variant
 from roofdsl.lang.diagnostics import CommandError

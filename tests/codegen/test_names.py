@@ -17,7 +17,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.checks.parallel import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated, TargetName
 from roofdsl.codegen.helpers import COMPLEX

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.analysis.parallel import parallel_loops
+from roofdsl.checks.parallel import parallel_loops
 from roofdsl.codegen.c import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated

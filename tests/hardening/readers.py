@@ -161,7 +161,7 @@ SHORT = {
     "quantities": (b"32 KiB", b"1.5us", b"n=1..4096:*2,b=8,16", b"n=8..64:+8"),
     "answers": (b"2*n**2 + 3*n/4 - floor(n/b)", b"min(n, 8) >= 2 n", b"n^2", b"sqrt(n)*(b-1)"),
     "cache": (
-        b'{"classes":[["roofdsl.polyhedral.quasi","Quasi","terms"]],"nodes":[["tuple"],["record",0,[0]]],"root":[1]}',
+        b'{"classes":[["roofdsl.sets.quasi","Quasi","terms"]],"nodes":[["tuple"],["record",0,[0]]],"root":[1]}',
         b'{"classes":[],"nodes":[["ratio",1,3],["dict","a",[0]],["known","kernel"]],"root":[1]}',
     ),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.analysis.deep import deep_check
+from roofdsl.checks.deep import deep_check
 from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format import format_source

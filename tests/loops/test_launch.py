@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from roofdsl.analysis.at import traffic_at
-from roofdsl.analysis.warps import warp_bytes_at
+from roofdsl.counts.traffic_at import traffic_at
+from roofdsl.counts.warps import warp_bytes_at
 from roofdsl.lang.source import Source
 from roofdsl.loops.launch import in_waves, launch_of, on_one_copy
 from roofdsl.loops.load import kernel, load_file

@@ -7,10 +7,10 @@ import pytest
 
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
-from roofdsl.measure.beside import Place, farther, in_turn, judged, measure, short_arrays, side_by_side
+from roofdsl.measure.level_overlap import Place, farther, in_turn, judged, measure, short_arrays, side_by_side
 from roofdsl.measure.machine_file import to_machine
 from roofdsl.measure.microkernels import beside
-from roofdsl.measure.team import Effort
+from roofdsl.measure.multicore_timing import Effort
 from roofdsl.measure.timing import usable_cores
 from roofdsl.predict.kernel import Options, predict
 from tests.measure.made_up import KIB, characterized

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.analysis.at import footprint_at, work_at
-from roofdsl.analysis.deep import require_legal
+from roofdsl.checks.deep import require_legal
+from roofdsl.counts.traffic_at import footprint_at, work_at
 from roofdsl.loops.load import load_file
 from roofdsl.loops.programs import program
 from roofdsl.machine.find import shipped

@@ -11,16 +11,16 @@ import numpy.typing as npt
 import pytest
 import sympy
 
-from roofdsl.analysis.closed import ClosedForms
-from roofdsl.analysis.deep import require_legal
-from roofdsl.analysis.expressions import expression, parameter
+from roofdsl.checks.deep import require_legal
+from roofdsl.counts.closed import ClosedForms
+from roofdsl.formulas.expressions import expression, parameter
 from roofdsl.lang.format import format_source
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.load import kernel, load_file, read_source
 from roofdsl.loops.model import Assign, Kernel, Let
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import SIZES, models_folder, shipped, shipped_model, shipped_models, standard_sizes
-from tests.analysis.exact import cache_choices, check_numbers
+from tests.counts.exact import cache_choices, check_numbers
 from tests.models.execute import Arrays, execute, inputs
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from roofdsl.analysis.at import footprint_at, traffic_at, work_at
+from roofdsl.counts.traffic_at import footprint_at, traffic_at, work_at
 from roofdsl.loops.load import load_file
 from roofdsl.loops.programs import program
 from roofdsl.machine.find import load_machine, shipped

@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 
-from roofdsl.analysis.at import footprint_at, traffic_at, work_at
-from roofdsl.analysis.closed import ClosedForms
-from roofdsl.analysis.derive import derive
-from roofdsl.analysis.fixed import FixedForms
+from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.derive import derive
+from roofdsl.counts.fixed import FixedForms
+from roofdsl.counts.traffic_at import footprint_at, traffic_at, work_at
 from roofdsl.loops.load import load_file
 from roofdsl.loops.programs import Launch, program
 from roofdsl.machine.find import load_machine, shipped

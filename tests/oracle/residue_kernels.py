@@ -11,14 +11,14 @@ from fractions import Fraction
 from math import lcm
 from random import Random
 
-from roofdsl.analysis.closed import ClosedForms
-from roofdsl.analysis.regimes import Plateaus
-from roofdsl.analysis.traffic import Regime
+from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.regimes import Plateaus
+from roofdsl.counts.traffic import Regime
 from roofdsl.lang.record import replace
 from roofdsl.loops.integers import Condition, Const, Mod
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.transform import apply
-from roofdsl.polyhedral.quasi import Floor, Quasi
+from roofdsl.sets.quasi import Floor, Quasi
 from roofdsl.simulate.distances import MissCurve, miss_curve
 from tests.oracle.loading import kernel_of
 from tests.oracle.lru import traffic

@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 import pytest
 
-from roofdsl.analysis.derive import derive
+from roofdsl.counts.derive import derive
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel

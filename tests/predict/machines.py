@@ -1,6 +1,6 @@
 """Machines and counts that the tests of this folder share."""
 
-from roofdsl.analysis.results import WorkAt
+from roofdsl.counts.results import WorkAt
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.analysis.at import traffic_at
+from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Traffic

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.analysis.results import WorkAt
-from roofdsl.explore.rates import rates_of
+from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import ComputeCeiling
+from roofdsl.page.rates import rates_of
 from roofdsl.predict.compute import check_unit, compute_time
 from tests.predict.machines import machine, work
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from roofdsl.polyhedral.cases import Case, Cases
-from roofdsl.polyhedral.quasi import Quasi, floor
 from roofdsl.predict.crossings import Interval, NotExact, largest
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.quasi import Quasi, floor
 
 N = Quasi.symbol("n")
 ALWAYS = Quasi.constant(1)

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.analysis import sectors as sectors_module
-from roofdsl.analysis.at import traffic_at
-from roofdsl.analysis.sectors import register_bytes_at
+from roofdsl.counts import sectors as sectors_module
+from roofdsl.counts.sectors import register_bytes_at
+from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.analysis.at import traffic_at
-from roofdsl.analysis.sectors import Transfers, transfers_at
+from roofdsl.counts.sectors import Transfers, transfers_at
+from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.loops.launch import in_waves, launch_of
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.transform import apply

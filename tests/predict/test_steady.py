@@ -12,7 +12,7 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import predict_at
-from roofdsl.predict.steady import gaps
+from roofdsl.predict.repeated_program import gaps
 from tests.oracle.enumerate import run
 
 LINE = 64

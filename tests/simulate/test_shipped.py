@@ -7,13 +7,13 @@ from random import Random
 import pytest
 
 from benchmarks.kernels import fresh, shipped
-from roofdsl.analysis.at import NoAnswer, convention_totals, lines_by_sets, traffic_at
-from roofdsl.analysis.setting import numbers
+from roofdsl.counts.setting import numbers
+from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_sets, traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as load
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.transform import apply
-from roofdsl.polyhedral.library import TooHard
+from roofdsl.sets.library import TooHard
 from roofdsl.simulate.distances import miss_curve
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.levels import CacheLevel, WriteMiss

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofdsl.analysis.derived import Quantity
+from roofdsl.counts.derived import Quantity
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
-from roofdsl.polyhedral.cases import Case, Cases
-from roofdsl.polyhedral.quasi import Quasi, floor
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.quasi import Quasi, floor
 from roofdsl.store.codec import Damaged, NotStorable, meaning, read, write
 
 N = Quasi.symbol("n")
@@ -121,9 +121,9 @@ CALL = ["os", "system", "command"]
         lambda t: t["classes"].append(["roofdsl.lang.record", "Record"]) or t["nodes"].append(["record", 99]),
         lambda t: t["classes"].__setitem__(0, [*t["classes"][0], "more"]),
         lambda t: t["classes"].__setitem__(0, t["classes"][0][:-1]),
-        lambda t: t["classes"].append(["roofdsl.analysis.derive", "derive", "kernel"]),
-        lambda t: t["classes"].append(["roofdsl.analysis..derive", "derive"]),
-        lambda t: t["classes"].append(["roofdsl.analysis.nothing", "Nothing"]),
+        lambda t: t["classes"].append(["roofdsl.counts.derive", "derive", "kernel"]),
+        lambda t: t["classes"].append(["roofdsl.counts..derive", "derive"]),
+        lambda t: t["classes"].append(["roofdsl.counts.nothing", "Nothing"]),
         lambda t: t["nodes"].insert(0, ["tuple", [1]]),  # refers to a later node
         lambda t: t["nodes"].append(["eval", "1"]),
         lambda t: t["nodes"].append(["tuple", 0.5]),

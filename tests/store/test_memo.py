@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from roofdsl.analysis import derive as module
-from roofdsl.analysis.at import traffic_at
-from roofdsl.analysis.deep import require_legal
-from roofdsl.analysis.derive import derive
+from roofdsl.checks.deep import require_legal
 from roofdsl.cli.main import cli, run
+from roofdsl.counts import derive as module
+from roofdsl.counts.derive import derive
+from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.polyhedral import isolated
-from roofdsl.store import entries, luck, memo
+from roofdsl.sets import isolated
+from roofdsl.store import entries, memo, reproducibility
+from roofdsl.store.reproducibility import Seen
 from tests.oracle.loading import kernel_of
 
 TEXT = """\
@@ -230,7 +231,7 @@ def test_what_a_limit_of_time_decided_is_kept_for_a_day(cache: Path, monkeypatch
 
     def compute() -> int:
         calls.append(1)
-        luck.decided_by_clock()
+        reproducibility.decided_by_clock()
         return 7
 
     now = 1_000_000.0
@@ -249,7 +250,7 @@ def test_what_rests_on_a_result_kept_for_a_day_is_kept_for_a_day(cache: Path) ->
     kernel = kernel_of(TEXT)
 
     def inner() -> int:
-        luck.decided_by_clock()
+        reproducibility.decided_by_clock()
         return 7
 
     memo.recall("inner", kernel, (), inner)
@@ -279,7 +280,7 @@ def test_what_chance_decided_is_not_kept(cache: Path) -> None:
 
     def compute() -> int:
         calls.append(1)
-        luck.decided_by_chance()
+        reproducibility.decided_by_chance()
         return 7
 
     assert [memo.recall("test", kernel, (), compute) for _ in range(2)] == [7, 7]
@@ -297,10 +298,10 @@ def test_what_took_no_time_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPa
 def test_children_that_were_stopped_are_told(signal: str, clock: int, chance: int) -> None:
     import signal as signals
 
-    before = luck.seen()
+    before = reproducibility.seen()
     with pytest.raises(isolated.Stopped):
         isolated.in_child(lambda: str(os.kill(os.getpid(), getattr(signals, signal))), 10.0)
-    assert luck.since(before) == luck.Luck(clock, chance)
+    assert reproducibility.since(before) == Seen(clock, chance)
 
 
 @pytest.mark.skipif(not isolated.CAN_FORK, reason="no child processes here")
@@ -309,10 +310,11 @@ def test_what_a_child_was_told_its_parent_knows() -> None:
         tell()
         return "done"
 
-    for tell, expected in ((luck.decided_by_clock, luck.Luck(1, 0)), (luck.decided_by_chance, luck.Luck(0, 1))):
-        before = luck.seen()
+    both = {reproducibility.decided_by_clock: Seen(1, 0), reproducibility.decided_by_chance: Seen(0, 1)}
+    for tell, expected in both.items():
+        before = reproducibility.seen()
         assert isolated.in_child(lambda tell=tell: told(tell), 10.0) == "done"
-        assert luck.since(before) == expected
+        assert reproducibility.since(before) == expected
 
 
 def test_counts_and_legality_are_kept_too(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,8 +322,8 @@ def test_counts_and_legality_are_kept_too(cache: Path, monkeypatch: pytest.Monke
     first = traffic_at(kernel, {"n": 20, "m": 10}, 512, None, "load_store")
     require_legal(kernel)
     kept = len(entries_of(cache))
-    monkeypatch.setattr("roofdsl.analysis.at._traffic_at", None)
-    monkeypatch.setattr("roofdsl.analysis.deep._require_legal", None)
+    monkeypatch.setattr("roofdsl.counts.traffic_at._traffic_at", None)
+    monkeypatch.setattr("roofdsl.checks.deep._require_legal", None)
     assert traffic_at(kernel, {"n": 20, "m": 10}, 512, None, "load_store") == first
     require_legal(kernel)
     assert len(entries_of(cache)) == kept == 2
@@ -412,6 +414,6 @@ def test_shipped_kernels_of_the_cache_are_read_without_the_integer_sets(cache: P
     found = kernel(load_file(find_model("gemv").path), "gemv")
     first = derive(found)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roofdsl.analysis.closed.build", None)
-        patch.setattr("roofdsl.polyhedral.library.cardinality", None)
+        patch.setattr("roofdsl.counts.closed.build", None)
+        patch.setattr("roofdsl.sets.library.cardinality", None)
         assert derive(found) == first

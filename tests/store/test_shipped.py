@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.analysis.derive import derive
-from roofdsl.analysis.derived import Derivation
-from roofdsl.analysis.report.derive_html import to_html
-from roofdsl.analysis.report.derive_json import to_json
-from roofdsl.analysis.report.derive_latex import to_latex
-from roofdsl.analysis.report.derive_text import to_text
+from roofdsl.counts.derive import derive
+from roofdsl.counts.derived import Derivation
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import shipped_models
 from roofdsl.store import memo
+from roofdsl.tell.derive_html import to_html
+from roofdsl.tell.derive_json import to_json
+from roofdsl.tell.derive_latex import to_latex
+from roofdsl.tell.derive_text import to_text
 
 QUICK = ("polybench/lu", "polybench/trisolv", "polybench/jacobi_1d", "dot_first", "transpose")
 
@@ -39,7 +39,7 @@ def test_a_shipped_kernel(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
         pytest.skip("a program, whose kernels are derived")
     found = kernel(checked, target.name, dict.fromkeys(_constants(checked, target.name), 2))
     first = forms(derive(found, steps=True))
-    monkeypatch.setattr("roofdsl.analysis.derive._derive", None)
+    monkeypatch.setattr("roofdsl.counts.derive._derive", None)
     assert forms(derive(found, steps=True)) == first
 
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from roofdsl.analysis.columns import holds, value_of
+from roofdsl.counts.vectorized import holds, value_of
 from roofdsl.loops.integers import Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
-from roofdsl.polyhedral.cases import Case, Cases
-from roofdsl.polyhedral.quasi import Quasi, floor
 from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.quasi import Quasi, floor
 from roofdsl.sweep.assumed import NotUnderstood, parse_polynomial
 from roofdsl.sweep.numeric import Form, Points, Polynomial, TooLarge
 from roofdsl.sweep.rounding import ordered, quotient, ratio, total_time, words

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from roofdsl.analysis.closed import ClosedForms
+from roofdsl.counts.closed import ClosedForms
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
-from roofdsl.polyhedral.quasi import Quasi
-from roofdsl.polyhedral.terms import Rest, Root, Span, Term, Terms
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.terms import Rest, Root, Span, Term, Terms
 from roofdsl.simulate.lru import simulate_lru
 from roofdsl.sweep.assumed import NotUnderstood
 from roofdsl.sweep.forms import KernelForms

@@ -1,0 +1,72 @@
+"""What only integer sets can check, for all sizes that a kernel's assumptions allow.
+
+Subscripts within bounds, legality of `tile`, `order` and `parallel for`, intents against actual use (language.md,
+"What is checked when"). An error is always confirmed by evaluating the kernel's own expressions at the sizes it
+names; what is beyond the analysis is a warning, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from roofdsl import budget
+from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.loops.model import Kernel
+from roofdsl.store.memo import recall
+
+THOROUGH = 100_000_000
+"""Integer-set operations (some seconds) for one kind of check of `deep_check`."""
+
+QUICK = 20_000_000
+"""Integer-set operations (a second or so) for one kind of check of `require_legal`."""
+
+
+def deep_check(kernel: Kernel) -> list[Diagnostic]:
+    """Every finding about a kernel as written, directives not yet applied, in the order of the text."""
+    return _findings(kernel, THOROUGH)
+
+
+def require_legal(kernel: Kernel) -> None:
+    """Raises InputError with the errors of a kernel, if it has any. What cannot be decided quickly passes."""
+    recall("legal", kernel, (), lambda: _require_legal(kernel))
+
+
+def _require_legal(kernel: Kernel) -> None:
+    with budget.part(4):  # numbers and forms come after it
+        errors = [d for d in _findings(kernel, QUICK) if d.severity == "error"]
+    if errors:
+        raise InputError(kernel.source, errors)
+
+
+def _findings(kernel: Kernel, operations: int) -> list[Diagnostic]:
+    from roofdsl.checks.intents import check_intents
+    from roofdsl.checks.legality import check_directives, check_parallel
+    from roofdsl.checks.subscripts import check_bounds
+
+    checks: tuple[tuple[str, Callable[[Kernel], list[Diagnostic]]], ...] = (
+        ("subscripts", check_bounds),
+        ("directives", check_directives),
+        ("parallel loops", check_parallel),
+        ("intents", check_intents),
+    )
+    found: list[Diagnostic] = []
+    for k, (what, check) in enumerate(checks):
+        with budget.part(len(checks) - k):
+            found += _guarded(kernel, what, check, operations)
+    return sorted(dict.fromkeys(found), key=lambda d: (d.span.line, d.span.column))
+
+
+def _guarded(
+    kernel: Kernel, what: str, check: Callable[[Kernel], list[Diagnostic]], operations: int
+) -> list[Diagnostic]:
+    from roofdsl.sets.library import LibraryFailure, TooHard, limited
+
+    try:
+        with limited(f"the check of the {what} of kernel {kernel.name}", operations):
+            return check(kernel)
+    except InputError as error:  # directives that do not fit the loops
+        return error.diagnostics
+    except (LibraryFailure, TooHard, RecursionError) as error:
+        reason = str(error).split("\n", maxsplit=1)[0]
+        message = f"the {what} of kernel `{kernel.name}` are not checked: {reason}"
+        return [Diagnostic("unchecked", message, kernel.span, "", "warning")]

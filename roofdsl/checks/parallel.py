@@ -1,0 +1,60 @@
+"""Which loops of a kernel have independent iterations, for all sizes that its assumptions allow.
+
+What a code generator may spread over cores and threads. A reduction into one element is a dependence here: it stays
+inside one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.checks.legality import find_carried
+from roofdsl.lang.diagnostics import InputError
+from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.transform import apply
+from roofdsl.sets.library import LibraryFailure, TooHard, limited
+
+LoopId = tuple[int, ...]
+OPERATIONS = 20_000_000
+"""Integer-set operations (a second or so) for one loop."""
+
+
+def parallel_loops(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> dict[LoopId, int]:
+    """The loops, of the kernel with its directives applied, whose iterations are proven independent.
+
+    A loop is named by the places among siblings that lead to it (`PlacedStatement.position`). The value is a depth d:
+    executions that agree in the d outermost loops and differ in this one never touch one element that one of them
+    writes. The loop's own depth says that its iterations may run at the same time; 0, that the loop may be moved
+    outside all others around it. sizes: numbers for parameters for which alone the answer has to hold. What cannot be
+    decided is left out; so is a loop that the kernel calls parallel without a proof.
+    Raises InputError where a directive fits no loops.
+    """
+    plain = apply(kernel)
+    if sizes:
+        plain = with_numbers(plain, sizes)
+    placed = tuple(statements(plain.body))
+    members: dict[LoopId, list[int]] = {}
+    for i, statement in enumerate(placed):
+        for depth in range(len(statement.loops)):
+            members.setdefault(statement.position[: depth + 1], []).append(i)
+    found: dict[LoopId, int] = {}
+    for loop, inside in members.items():
+        depth = len(loop) - 1
+        outermost = next(d for d in range(depth + 1) if members[loop[: d + 1]] == inside)
+        for outside in [depth, *range(outermost, depth)]:
+            independent = _proven(plain, placed, inside, depth, outside)
+            if independent:
+                found[loop] = outside
+            if independent == (outside < depth):  # not even within one execution of it; or the strongest is found
+                break
+    return found
+
+
+def _proven(kernel: Kernel, placed: tuple[PlacedStatement, ...], members: list[int], depth: int, outside: int) -> bool:
+    try:
+        with limited(f"the loops of kernel {kernel.name}", OPERATIONS):
+            return find_carried(kernel, placed, members, depth, outside) == (None, None)
+    except (LibraryFailure, TooHard, RecursionError, InputError):
+        return False

@@ -1,0 +1,309 @@
+"""Where the sets of a cache matter: what a fully associative cache would keep, and its sets do not, or the other way.
+
+A loop comes back, an iteration later, to lines that it touched before. Of least recent use all of them are still there
+if the lines of one whole iteration (a window) are no more than the cache holds; with sets each is there if the lines of
+the window that fall into its own set are no more than the set has ways. The lines of a window in the middle of every
+loop are listed at the concrete sizes and counted by set, which says for each reused line whether the two differ. That
+is exact for the window; that all windows of a loop are like the middle one, and that a line's reuse lies a whole window
+back, are not: these are findings to warn by, and `simulate --ways` has the traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from roofdsl.counts.setting import numbers
+from roofdsl.counts.vectorized import holds, value_of
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.accesses import accesses
+from roofdsl.loops.integers import Condition, Const, IntExpr, add, mul
+from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node
+from roofdsl.loops.transform import apply
+
+MOST_POINTS = 1_000_000
+"""Points of a reference that are listed; a window with more of them is taken for one that no cache keeps."""
+
+SAMPLES = 8
+"""Windows in a row that a small one is averaged over, since some cross into another line; large ones over two."""
+
+FLAGGED = 0.001
+"""Accesses that hit in one kind of cache and miss in the other, in parts of all, from which that is said."""
+
+SMALL = 2048
+"""Lines of a small window."""
+
+
+class Sets(Record):
+    """A cache of `size_bytes` in lines of `line_bytes`, `ways` of them in a set."""
+
+    size_bytes: int
+    line_bytes: int
+    ways: int
+
+    @property
+    def lines(self) -> int:
+        return self.size_bytes // self.line_bytes
+
+    @property
+    def count(self) -> int:
+        return self.lines // self.ways
+
+
+class Window(Record):
+    """What a loop comes back to. lines: of one iteration; reused: of these, in the next one again.
+
+    lost: reused ones that only a fully associative cache keeps; kept: that only the sets keep. times: how often it is
+    come back to. array: most of what is lost is of it, in `sets_used` sets, lines `stride_bytes` apart.
+    """
+
+    loop: str
+    lines: int
+    reused: int
+    lost: float
+    kept: float
+    times: int
+    array: str = ""
+    stride_bytes: int = 0
+    sets_used: int = 0
+
+    @property
+    def differs(self) -> float:
+        """Accesses that hit in one of the two and miss in the other."""
+        return (self.lost + self.kept) * self.times
+
+
+def conflicts(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[Window, ...]:
+    """The windows of all loops of `kernel` in which the sets make a difference, the largest difference first.
+
+    Arrays lie as `simulate` has them. Raises CommandError for a missing parameter or a broken assumption.
+    """
+    plain = apply(kernel)
+    values = numbers(kernel, params)
+    found = [w for w in _Windows(plain, values, sets).of(plain.body, dict(values), 1) if w.differs]
+    return tuple(sorted(found, key=lambda w: -w.differs))
+
+
+class _Windows:
+    def __init__(self, kernel: Kernel, values: Mapping[str, int], sets: Sets) -> None:
+        self.sets = sets
+        self.first: dict[str, int] = {}
+        self.strides: dict[str, tuple[int, ...]] = {}
+        end = 0
+        for array in kernel.arrays:
+            if array.is_scalar:
+                continue
+            dims = [d.evaluate(values) for d in array.dims]
+            self.strides[array.name] = _strides(dims, column_major=array.column_major)
+            self.first[array.name] = end
+            elements = 1
+            for extent in dims:
+                elements *= extent
+            end += -(-elements * array.type.bytes // sets.line_bytes)
+        self.ends = sorted((line, name) for name, line in self.first.items())
+
+    def of(self, body: Sequence[Node], env: dict[str, int], times: int) -> Iterator[Window]:
+        """The windows of `body`, which runs `times` over with the outer loops' variables as in `env`."""
+        for node in body:
+            if isinstance(node, If):
+                yield from self.of((*node.then, *node.orelse), env, times)
+            if not isinstance(node, For):
+                continue
+            start, stop, step = (e.evaluate(env) for e in (node.start, node.stop, node.step))
+            trips = max(0, -(-(stop - start) // step))
+            if not trips:
+                continue
+            middle = start + step * ((trips - 1) // 2)
+            if trips > 1:
+                yield from self._loop(node, env, (middle, step, start + step * (trips - 1)), times * (trips - 1))
+            yield from self.of(node.body, {**env, node.var: middle}, times * trips)
+        several = [node for node in body if isinstance(node, For)]
+        if len(several) > 1:
+            yield from self._siblings(several, env, times)
+
+    def _loop(self, node: For, env: dict[str, int], at: tuple[int, int, int], times: int) -> Iterator[Window]:
+        """The window from the iteration in the middle on: at is (that, the step, the last iteration)."""
+        import numpy as np
+
+        middle, step, last = at
+        found: list[Window] = []
+        before = self.lines(node.body, {**env, node.var: middle})
+        for k in range(1, SAMPLES + 1):
+            if before is None or middle + k * step > last or (k > 2 and len(before) > SMALL):
+                break
+            after = self.lines(node.body, {**env, node.var: middle + k * step})
+            if after is None:
+                break
+            found.append(self._window(node.var, before, np.intersect1d(before, after, assume_unique=True)))
+            before = after
+        if found:
+            worst = max(found, key=lambda w: w.lost)
+            lost, kept = (sum(getattr(w, n) for w in found) / len(found) for n in ("lost", "kept"))
+            yield replace(worst, lost=lost, kept=kept, times=times)
+
+    def _siblings(self, nodes: Sequence[For], env: dict[str, int], times: int) -> Iterator[Window]:
+        """What a loop finds of those that ran before it: all they touched together is the window."""
+        import numpy as np
+
+        parts = [self.lines((node,), env) for node in nodes]
+        if any(p is None for p in parts):
+            return
+        every, counts = np.unique(np.concatenate([p for p in parts if p is not None]), return_counts=True)
+        yield replace(self._window(" and ".join(n.var for n in nodes[:2]), every, every[counts > 1]), times=times)
+
+    def _window(self, loop: str, lines: Any, reused: Any) -> Window:
+        """Lines of one iteration, and those that the next one comes back to, counted by set."""
+        import numpy as np
+
+        count = self.sets.count
+        held = np.bincount(lines % count, minlength=count)
+        crowded = held[reused % count] > self.sets.ways
+        if len(lines) > self.sets.lines:
+            return Window(loop, len(lines), len(reused), 0, int((~crowded).sum()), 1)
+        lost = reused[crowded]
+        if not len(lost):
+            return Window(loop, len(lines), len(reused), 0, 0, 1)
+        firsts = np.array([line for line, _ in self.ends])
+        owner = np.searchsorted(firsts, lost, side="right") - 1
+        most = int(np.bincount(owner).argmax())
+        own = np.sort(lost[owner == most])
+        gaps, often = np.unique(np.diff(own), return_counts=True) if len(own) > 1 else (np.zeros(1), np.ones(1))
+        stride = int(gaps[often.argmax()]) * self.sets.line_bytes
+        used = len(np.unique(own % count))
+        return Window(loop, len(lines), len(reused), len(lost), 0, 1, self.ends[most][1], stride, used)
+
+    # ---- listing ----
+
+    def lines(self, body: Sequence[Node], env: Mapping[str, int]) -> Any:
+        """The distinct lines that `body` touches, ascending; None where a reference has too many points."""
+        import numpy as np
+
+        parts = []
+        for element, loops, guards in _references(body, (), ()):
+            found = self._reference(element, loops, guards, env)
+            if found is None:
+                return None
+            parts.append(np.unique(found))
+        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+    def _reference(
+        self, element: Element, loops: Sequence[For], guards: Sequence[Condition], env: Mapping[str, int]
+    ) -> Any:
+        import numpy as np
+
+        strides = self.strides[element.array.name]
+        flat = add(*(mul(Const(s), e) for s, e in zip(strides, element.subscripts, strict=True)))
+        wanted = _closure(flat, loops)
+        points: dict[str, Any] = {}
+        count = 1
+        for loop in loops:
+            known = {**env, **points}
+            if not (loop.start.symbols() | loop.stop.symbols()) <= known.keys():
+                continue
+            start, stop, step = (value_of(e, known) for e in (loop.start, loop.stop, loop.step))
+            trips = np.broadcast_to(np.maximum(-(-(stop - start) // step), 0), count).astype(np.int64)
+            if loop.var not in wanted:  # no part in what is touched, but it may not run
+                trips = np.minimum(trips, 1)
+            total = int(trips.sum())
+            if total > MOST_POINTS:
+                return None
+            source = np.repeat(np.arange(count), trips)
+            points = {n: v[source] for n, v in points.items()}
+            if loop.var in wanted:
+                turn = np.arange(total) - np.repeat(np.cumsum(trips) - trips, trips)
+                points[loop.var] = np.broadcast_to(start, count)[source] + turn * step
+            count = total
+        known = {**env, **points}
+        for guard in guards:
+            if guard.symbols() <= known.keys():
+                keep = np.broadcast_to(holds(guard, known), count)
+                points = {n: v[keep] for n, v in points.items()}
+                count, known = int(keep.sum()), {**env, **points}
+        place = np.broadcast_to(value_of(flat, known), count)
+        if place.dtype == object:  # beyond 64 bits
+            return None
+        return self.first[element.array.name] + place * element.array.type.bytes // self.sets.line_bytes
+
+
+def _references(
+    body: Sequence[Node], loops: tuple[For, ...], guards: tuple[Condition, ...]
+) -> Iterator[tuple[Element, tuple[For, ...], tuple[Condition, ...]]]:
+    from roofdsl.loops.integers import Not
+
+    for node in body:
+        if isinstance(node, For):
+            yield from _references(node.body, (*loops, node), guards)
+        elif isinstance(node, If):
+            yield from _references(node.then, loops, (*guards, node.condition))
+            yield from _references(node.orelse, loops, (*guards, Not(node.condition)))
+        elif isinstance(node, (Assign, Let)):
+            for access in accesses(node):
+                yield access.element, loops, guards
+
+
+def _closure(expression: IntExpr, loops: Sequence[For]) -> frozenset[str]:
+    """The variables of `loops` that the expression depends on, by their bounds too."""
+    wanted = set(expression.symbols())
+    for loop in reversed(loops):
+        if loop.var in wanted:
+            wanted |= loop.start.symbols() | loop.stop.symbols()
+    return frozenset(wanted)
+
+
+def _strides(dims: Sequence[int], *, column_major: bool) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension."""
+    order = range(len(dims)) if column_major else range(len(dims) - 1, -1, -1)
+    found, step = [0] * len(dims), 1
+    for d in order:
+        found[d] = step
+        step *= dims[d]
+    return tuple(found)
+
+
+# ---- in words ----
+
+
+def row_bytes(array: Array, values: Mapping[str, int]) -> int:
+    """Bytes from one row of the array to the next; of a vector, all of it."""
+    dims = [d.evaluate(values) for d in (array.dims if array.column_major else reversed(array.dims))]
+    return dims[0] * array.type.bytes
+
+
+def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[str, ...]:
+    """What the sets make of a kernel where that is worth a warning, in words; the worst of its loops, each way."""
+    from roofdsl.counts.traffic_at import access_count
+
+    windows = conflicts(kernel, params, sets)
+    if not is_flagged(windows, access_count(apply(kernel), numbers(kernel, params))):
+        return ()
+    lost = max((w for w in windows if w.lost), key=lambda w: w.lost * w.times, default=None)
+    kept = max((w for w in windows if w.kept), key=lambda w: w.kept * w.times, default=None)
+    found = []
+    if lost is not None and lost.lost * lost.times >= max((kept.kept * kept.times if kept else 0), 1) / 10:
+        found.append(_lost_words(kernel, params, lost, sets))
+    if kept is not None and kept.kept * kept.times >= max((lost.lost * lost.times if lost else 0), 1) / 10:
+        found.append(
+            f"loop {kept.loop} comes back to {kept.lines:,} lines, and {sets.lines:,} fit: of these its sets keep some "
+            f"where the model keeps none, and less is moved than predicted"
+        )
+    return tuple(found)
+
+
+def _lost_words(kernel: Kernel, params: Mapping[str, int], window: Window, sets: Sets) -> str:
+    array = next(a for a in kernel.arrays if a.name == window.array)
+    apart = f"{window.stride_bytes:,} B apart" if window.stride_bytes else "one above the other"
+    what = (
+        f"loop {window.loop} comes back to {window.lines:,} lines, which fit, but {window.sets_used} of {sets.count} "
+        f"sets of {sets.ways} ways hold too many of them, those of {window.array} {apart}: more is moved than predicted"
+    )
+    values = numbers(kernel, params)
+    row = row_bytes(array, values)
+    if len(array.dims) > 1 and window.stride_bytes == row and row % sets.line_bytes == 0:
+        one = sets.line_bytes // array.type.bytes
+        return f"{what}; rows of {array.name} that are {one} elements longer spread them over all sets"
+    return what
+
+
+def is_flagged(windows: Sequence[Window], accesses: int) -> bool:
+    """Whether the sets change so many misses that a prediction is not to be trusted to the tenth of a percent."""
+    return sum(w.differs for w in windows) > FLAGGED * accesses

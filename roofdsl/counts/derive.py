@@ -1,0 +1,378 @@
+"""`derive`: everything the analyses say of one kernel, as one result with expressions and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any
+
+from roofdsl import budget
+from roofdsl.checks.deep import require_legal
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.counters import counter_names, counters_at, has_counters
+from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
+from roofdsl.counts.fixed import FixedForms
+from roofdsl.counts.growth import leading_of, tile_names, value_of
+from roofdsl.counts.results import OPERATION_CLASSES, WorkAt
+from roofdsl.counts.setting import check_cache, numbers
+from roofdsl.counts.steps import statement_texts, steps_of
+from roofdsl.counts.traffic import Bytes, Regime, TermBytes
+from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.plateaus import Growth
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.terms import Terms
+from roofdsl.store.memo import recall
+
+
+def derive(
+    kernel: Kernel,
+    values: Mapping[str, int] | None = None,
+    *,
+    traffic: Traffic | None = None,
+    cache_bytes: int | None = None,
+    line_bytes: int | None = None,
+    plateaus: bool = True,
+    steps: bool = False,
+    any_cache: bool = False,
+) -> Derivation:
+    """Derive W, Q, Q(Z) and I of `kernel`, symbolically, with values where `values` give all parameters.
+
+    traffic: the convention, by default the kernel's own, else load_store. cache_bytes: Z (None: compulsory). steps:
+    the argument too, as facts. any_cache: Q(Z) with Z a symbol too.
+    Raises InputError where the kernel is illegal for some sizes, CommandError for impossible sizes, cache or line.
+    What took long is kept on disk (`roofdsl.store`).
+    """
+    convention: Traffic = traffic or kernel.traffic or "load_store"
+    given = dict(values or {})
+    texts = statement_texts(kernel) if steps else None  # steps quote the file
+    asked = given, convention, cache_bytes, line_bytes, plateaus, any_cache, texts
+
+    def found() -> Derivation:
+        wanted = _Wanted(plateaus, steps, any_cache)
+        return _derive(kernel, given, convention, (cache_bytes, line_bytes), wanted)
+
+    return recall("derive", kernel, asked, found)
+
+
+class _Wanted(Record):
+    plateaus: bool
+    steps: bool
+    any_cache: bool
+
+
+def _derive(
+    kernel: Kernel,
+    values: Mapping[str, int],
+    convention: Traffic,
+    sizes: tuple[int | None, int | None],
+    wanted: _Wanted,
+) -> Derivation:
+    """`derive`, from the beginning. sizes: of the cache and of its line."""
+    cache_bytes, line_bytes = sizes
+    require_legal(kernel)
+    given = numbers(kernel, values, complete=False)
+    check_cache(kernel, cache_bytes, line_bytes)
+    names = {p.name for p in kernel.parameters}
+    complete = names <= given.keys()
+    with budget.part(2):  # numbers first: forms get what they leave, half of the budget at least
+        at = _Numbers(kernel, given, sizes, convention) if complete else None
+    forms = _Forms(kernel, given, line_bytes)
+    with budget.part(2):
+        work = _work(forms, None if at is None else at.work)
+    with budget.part(2):
+        compulsory = _traffics(forms, at, convention, None)
+        by_array = {n: quantity(partial(forms.of_array, n), given) for n in _touched(kernel)}
+    with budget.part(2):
+        once = _traffics(forms, at, "once", cache_bytes).bytes
+        at_cache = compulsory if cache_bytes is None else _traffics(forms, at, convention, cache_bytes)
+    with budget.part(2 if wanted.steps or wanted.any_cache else 1):
+        rows, why = _plateaus(forms, work.total, given, convention) if wanted.plateaus else ((), "not asked for")
+    return Derivation(
+        kernel,
+        given,
+        convention,
+        cache_bytes,
+        line_bytes,
+        work,
+        compulsory,
+        by_array,
+        at_cache,
+        once,
+        rows,
+        why,
+        _counters(forms, complete=complete),
+        forms.notes,
+        steps_of(forms.closed, convention, rows, given) if wanted.steps else None,
+        _any_cache(forms.closed, convention) if wanted.any_cache else None,
+    )
+
+
+class _Numbers:
+    """What is counted at numbers for all parameters; None, or a reason, for what is out of reach there."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        given: Mapping[str, int],
+        sizes: tuple[int | None, int | None],
+        convention: Traffic,
+    ) -> None:
+        cache_bytes, line_bytes = sizes
+        self.work = _unless_too_hard(lambda: work_at(kernel, given))
+        self.traffic: dict[tuple[Traffic, int | None], TrafficAt | str] = {}
+        for asked in dict.fromkeys(((convention, None), (convention, cache_bytes), ("once", cache_bytes))):
+            how, cache = asked
+            try:
+                self.traffic[asked] = traffic_at(kernel, given, cache, line_bytes, how)
+            except CommandError as error:
+                self.traffic[asked] = error.message
+
+
+def _unless_too_hard(compute: Callable[[], WorkAt]) -> WorkAt | None:
+    from roofdsl.sets.library import TooHard
+
+    try:
+        return compute()
+    except TooHard:
+        return None
+
+
+FOR_CASES, FOR_TERMS = 2_500_000, 12_000_000
+"""Integer-set operations for Q(Z) by cases, where a sum of terms may be found instead, and for that sum."""
+
+
+class _Forms:
+    """Closed forms in all parameters, or, where a step has none, with numbers for as few of them as it takes."""
+
+    def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int | None) -> None:
+        self.kernel, self.given, self.line_bytes = kernel, given, line_bytes
+        self.notes: tuple[str, ...] = ()
+        self.closed = ClosedForms(kernel, {}, line_bytes)
+        try:
+            _ = self.closed.work
+        except NoClosedForm as error:
+            if not given:
+                return
+            self.closed = ClosedForms(kernel, given, line_bytes)
+            shown = ", ".join(f"{n} = {v}" for n, v in given.items())
+            self.notes = (f"no closed form in all parameters ({error}): at {shown}",)
+
+    def of_array(self, name: str) -> Cases:
+        return self.closed.by_array()[name]
+
+    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes | TermBytes:
+        """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one; where
+        it has no cases that hold together, as a sum of terms.
+        """
+        tries: list[Callable[[], Bytes | TermBytes]] = []
+        tries += [partial(self._fixed_at_cache, values, cache_bytes, convention) for values in self._numbers()]
+        tries += [
+            lambda: self.closed.at_every_cache(convention, cache_bytes, FOR_TERMS),
+            lambda: self.closed.at_cache(cache_bytes, convention),
+        ]
+        return _first([lambda: self.closed.at_cache(cache_bytes, convention, FOR_CASES), *tries])
+
+    def _fixed_at_cache(self, values: dict[str, int], cache_bytes: int, convention: Traffic) -> Bytes:
+        return self._fixed(values).at_cache(cache_bytes, convention)
+
+    def _numbers(self) -> list[dict[str, int]]:
+        """Numbers for some parameters, from few to many, with a symbol left."""
+        tiles = tile_names(self.kernel)
+        unknown = [p.name for p in self.kernel.parameters if p.name not in self.closed.given]
+        free = {n: v for n, v in self.given.items() if n in unknown}
+        few = {n: v for n, v in free.items() if n in tiles}
+        return [found for found in ([few] if few == free else [few, free]) if 0 < len(found) < len(unknown)]
+
+    def _fixed(self, values: Mapping[str, int]) -> FixedForms:
+        key = tuple(values.items())
+        if key not in self._known:
+            self._known[key] = FixedForms(self.closed, values)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[tuple[str, int], ...], FixedForms]:
+        return {}
+
+
+def _counters(forms: _Forms, *, complete: bool) -> dict[str, Quantity]:
+    """The totals of `count` names: closed forms, and values where all parameters have numbers."""
+    if not has_counters(forms.kernel.body):
+        return {}
+    note, cases, values = "", dict[str, Cases](), dict[str, int]()
+    try:
+        cases = forms.closed.counters()
+    except NoClosedForm as error:
+        note = str(error)
+    if complete:
+        values = counters_at(forms.kernel, forms.given)
+    found = {}
+    for name in cases or values or dict.fromkeys(counter_names(forms.kernel.body)):
+        value = Fraction(values[name]) if name in values else None
+        found[name] = Quantity(cases.get(name), value, "" if name in cases else note)
+    return found
+
+
+def _touched(kernel: Kernel) -> list[str]:
+    return [a.name for a in kernel.arrays if not a.is_scalar]
+
+
+def _work(forms: _Forms, at: WorkAt | None) -> Work:
+    given = forms.given
+    operations = forms.closed.operations
+
+    def sum_of(weight: Callable[[Any], int], value: int | None) -> Quantity:
+        return quantity(lambda: forms.closed.weighted([weight(s) for s in operations]), given, value)
+
+    def of_class(name: str) -> Callable[[Any], int]:
+        return lambda s: sum(n for (_, c), n in s.operations.items() if c == name)
+
+    def of_function(name: str) -> Callable[[Any], int]:
+        return lambda s: sum(n for (_, f), n in s.functions.items() if f == name)
+
+    def of_type(name: str) -> Callable[[Any], int]:
+        return lambda s: sum(n for (t, _), n in s.operations.items() if t == name)
+
+    types = sorted({t for s in operations for t, _ in s.operations})
+    classes = [c for c in OPERATION_CLASSES if any(of_class(c)(s) for s in operations)]
+    functions = [f for f in SPECIAL_FUNCTIONS if any(of_function(f)(s) for s in operations)]
+    by_class = {} if at is None else {c: sum(n for (_, k), n in at.operations.items() if k == c) for c in classes}
+    by_function = {} if at is None else {f: of_function(f)(at) for f in functions}
+    return Work(
+        sum_of(lambda s: s.total, None if at is None else at.total),
+        {c: sum_of(of_class(c), by_class.get(c)) for c in classes},
+        {f: sum_of(of_function(f), by_function.get(f)) for f in functions},
+        {t: sum_of(of_type(t), None if at is None else at.by_type.get(t, 0)) for t in types},
+        sum_of(lambda s: sum(s.fused_pairs.values()), None if at is None else sum(at.fused_pairs.values())),
+        sum_of(lambda s: s.cmp, None if at is None else at.cmp),
+        sum_of(lambda s: s.casts, None if at is None else at.casts),
+    )
+
+
+def _traffics(forms: _Forms, numbers: _Numbers | None, convention: Traffic, cache: int | None) -> Traffics:
+    counted = None if numbers is None else numbers.traffic[convention, cache]
+    at, failure = (None, counted) if isinstance(counted, str) else (counted, "")
+
+    def form() -> Bytes | TermBytes:
+        return forms.closed.compulsory(convention) if cache is None else forms.at_cache(cache, convention)
+
+    try:
+        found = form()
+    except NoClosedForm as error:
+        note = str(error) + (f"; {failure}" if failure else "")
+        if convention == "once":
+            return Traffics(None, None, Quantity(None, None if at is None else Fraction(at.bytes), note))
+        loads, stores, total = (None, None, None) if at is None else (at.loads_bytes, at.stores_bytes, at.bytes)
+        return Traffics(*(Quantity(None, None if v is None else Fraction(v), note) for v in (loads, stores, total)))
+
+    def exact(part: Cases | Terms, value: int | None) -> Quantity:
+        return _of_form(part, None if value is None else Fraction(value), failure)
+
+    if found.loads is None or found.stores is None:
+        return Traffics(None, None, exact(found.total, at.bytes if at else None))
+    return Traffics(
+        exact(found.loads, at.loads_bytes if at else None),
+        exact(found.stores, at.stores_bytes if at else None),
+        exact(found.total, at.bytes if at else None),
+    )
+
+
+def _of_form(form: Cases | Terms, value: Fraction | None = None, note: str = "") -> Quantity:
+    if isinstance(form, Terms):
+        return Quantity(None, value, note or AS_TERMS, form)
+    return Quantity(form, value, note)
+
+
+def _first(tries: Sequence[Callable[[], Bytes | TermBytes]]) -> Bytes | TermBytes:
+    """What the first of `tries` gives that has a closed form. Raises NoClosedForm as the last one does."""
+    for way in tries[:-1]:
+        try:
+            return way()
+        except NoClosedForm:
+            continue
+    return tries[-1]()
+
+
+def _any_cache(closed: ClosedForms, convention: Traffic) -> Traffics:
+    try:
+        found = _first(
+            [lambda: closed.at_any_cache(convention), lambda: closed.at_every_cache(convention, None, FOR_TERMS)]
+        )
+    except NoClosedForm as error:
+        none = Quantity(None, None, str(error))
+        return Traffics(None, None, none) if convention == "once" else Traffics(none, none, none)
+    loads, stores = (None if c is None else _of_form(c) for c in (found.loads, found.stores))
+    return Traffics(loads, stores, _of_form(found.total))
+
+
+SMALL = 16
+"""Sizes given, or stated as defaults, that are smaller than this may stand as numbers where symbols are too hard."""
+
+
+def _small(forms: _Forms) -> dict[str, int]:
+    """Small numbers, such as those of a filter, for some of the parameters that are symbols, but not for all."""
+    unknown = [p for p in forms.kernel.parameters if p.name not in forms.closed.given]
+    known = {p.name: forms.given.get(p.name, p.default) for p in unknown}
+    few = {n: v for n, v in known.items() if v is not None and v < SMALL}
+    return few if len(few) < len(unknown) else {}
+
+
+def _plateaus(
+    forms: _Forms, work: Quantity, given: Mapping[str, int], convention: Traffic
+) -> tuple[tuple[Plateau, ...], str]:
+    closed = forms.closed
+    try:
+        regimes: tuple[Regime, ...] = closed.regimes(convention, given)
+    except NoClosedForm as error:
+        few = _small(forms)
+        if not few:
+            return (), str(error)
+        closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes)
+        try:
+            regimes = closed.regimes(convention, given)
+        except NoClosedForm:
+            return (), str(error)
+        forms.notes += (
+            f"plateaus at {', '.join(f'{n} = {v}' for n, v in few.items())}, not in all parameters: {error}",
+        )
+        work = quantity(lambda: closed.work, given, work.value)
+    return tuple(_plateau(r, work, given, closed.order) for r in regimes), ""
+
+
+def _plateau(r: Regime, work: Quantity, given: Mapping[str, int], order: Growth) -> Plateau:
+    def told(value: Quasi) -> Quantity:
+        assumes = () if r.where is None else (str(r.where),)
+        form = Cases((Case((), value),) if value else (), assumes)
+        return Quantity(form, form.evaluate(given) if value.names() <= given.keys() else None)
+
+    top = work
+    if not r.exact and work.form is not None and work.form.cases:
+        lead = leading_of(work.form, order, given, r.where)
+        top = Quantity(None, work.value, REMAINDERS) if lead is None else told(lead)
+    elif r.where is not None and work.form is not None and work.form.single is not None:
+        whole_top = value_of(work.form, order, given, r.where)
+        top = work if whole_top is None else told(whole_top)
+    moved = told(r.bytes)
+    note = "terms of lower order change along the plateau"
+    whole = Quantity(None, None, note) if r.all_bytes is None else at_values(r.all_bytes, given)
+    if r.where is not None and whole.form is not None:
+        whole = replace(whole, form=Cases(whole.form.cases, (str(r.where), *whole.form.assumes)))
+    return Plateau(
+        told(r.from_bytes),
+        moved,
+        Ratio(top, moved, of_work=True),
+        r.exact,
+        whole,
+        None if r.until_bytes is None else told(r.until_bytes),
+        r.where,
+        None if r.end_bytes is None else told(r.end_bytes),
+    )
+
+
+REMAINDERS = "remainders of the sizes decide the leading terms"
+"""The note of a quantity that has no leading terms of its own for all the sizes asked for."""

@@ -1,0 +1,216 @@
+"""What a derivation says: quantities with closed forms and values, which notebooks show as formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from roofdsl.counts.closed import NoClosedForm
+from roofdsl.formulas.quotients import RatioCase, ratio_cases
+from roofdsl.formulas.writing import form_text, ratio_text
+from roofdsl.lang.record import Record
+from roofdsl.lang.shown import Shown
+from roofdsl.loops.integers import Condition
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.sets.cases import Case, Cases, constant
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.terms import Terms
+
+if TYPE_CHECKING:
+    from roofdsl.counts.steps import Steps
+
+
+AS_TERMS = "a sum of terms, each where its condition holds"
+"""The note of a quantity whose closed form is no partition into cases."""
+
+
+class Quantity(Shown):
+    """A derived quantity: its closed form (None where none is found, `note` says why) and its value (exact; None
+    where not all parameters have numbers).
+
+    terms: the closed form where it is a sum of terms, each where its condition holds; `form` is None then.
+    """
+
+    form: Cases | None
+    value: Fraction | None = None
+    note: str = ""
+    terms: Terms | None = None
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """Conditions beyond the kernel's own under which the form holds."""
+        found = self.form or self.terms
+        return found.assumes if found is not None else ()
+
+    @property
+    def expr(self) -> str | None:
+        """The closed form as text that sympy reads; None where there is none, or it is a sum of terms."""
+        return None if self.form is None else form_text(self.form)
+
+    def sympy(self) -> Any:
+        """The closed form as a sympy expression; None where there is none."""
+        from roofdsl.formulas.expressions import expression
+
+        return None if self.form is None else expression(self.form)
+
+
+class Ratio(Shown):
+    """numerator / denominator, both derived; a value is None where either's is, or the denominator is 0."""
+
+    numerator: Quantity
+    denominator: Quantity
+    of_work: bool = False
+    """Whether the numerator is W, so that there is no ratio where it is 0 (rule 16)."""
+
+    @property
+    def value(self) -> Fraction | None:
+        top, bottom = self.numerator.value, self.denominator.value
+        return top / bottom if top is not None and bottom and (top or not self.of_work) else None
+
+    @property
+    def note(self) -> str:
+        if self.denominator.terms is not None and not self.numerator.note:
+            return "it divides by a sum of terms, each where its condition holds"
+        return self.numerator.note or self.denominator.note
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.numerator.assumes, *self.denominator.assumes)))
+
+    def cases(self) -> list[RatioCase]:
+        """The ratio case by case, in the order in which they are to be tried; empty where there is no form."""
+        if self.numerator.form is None or self.denominator.form is None:
+            return []
+        return ratio_cases(self.numerator.form, self.denominator.form, of_work=self.of_work)
+
+    @property
+    def expr(self) -> str | None:
+        """The ratio in lowest terms as text that sympy reads; None where a form is missing or nothing is divided."""
+        rows = self.cases()
+        return ratio_text(rows, otherwise="nan") if rows else None
+
+    def sympy(self) -> Any:
+        """The ratio as a sympy expression in lowest terms; None where a form is missing or nothing is divided."""
+        from roofdsl.formulas.expressions import ratio
+
+        rows = self.cases()
+        return ratio(rows) if rows else None
+
+
+class Work(Record):
+    """W and its parts (counting_and_time.md, rules 1 to 7): quantities in operations.
+
+    by_function: the operations of the class "special", function by function.
+    """
+
+    total: Quantity
+    by_class: Mapping[str, Quantity]
+    by_function: Mapping[str, Quantity]
+    by_type: Mapping[str, Quantity]
+    fused_pairs: Quantity
+    cmp: Quantity
+    casts: Quantity
+
+    @property
+    def fma_fraction(self) -> Ratio:
+        """alpha = F / (F + N) = F / (W - F) (rule 5)."""
+        others = combined(self.total, self.fused_pairs, -1)
+        return Ratio(self.fused_pairs, others)
+
+
+class Traffics(Record):
+    """Traffic through one cache in bytes; loads and stores are None in the convention `once`."""
+
+    loads: Quantity | None
+    stores: Quantity | None
+    bytes: Quantity
+
+
+class Plateau(Record):
+    """One plateau of Q(Z): its first cache size, traffic and intensity, leading terms unless exact.
+
+    all_bytes: the traffic on the plateau with all lower orders. until_bytes: where it ends, if that is before the next
+    one begins; from there on Q(Z) falls bit by bit, as reuse distances that grow along a loop come to fit. where: the
+    sizes for which the row holds, by their remainders; None: for all. end_bytes: where `all_bytes` ends.
+    """
+
+    from_bytes: Quantity
+    bytes: Quantity
+    intensity: Ratio
+    exact: bool
+    all_bytes: Quantity
+    until_bytes: Quantity | None = None
+    where: Condition | None = None
+    end_bytes: Quantity | None = None
+
+
+class Derivation(Shown):
+    """What `derive` knows of a kernel. `values` are the parameters that were given numbers.
+
+    any_cache: Q(Z) with the size of the cache, in bytes, as the symbol Z; None where it was not asked for.
+    """
+
+    kernel: Kernel
+    values: Mapping[str, int]
+    convention: Traffic
+    cache_bytes: int | None
+    line_bytes: int | None
+    work: Work
+    compulsory: Traffics
+    by_array: Mapping[str, Quantity]
+    at_cache: Traffics
+    once: Quantity
+    plateaus: tuple[Plateau, ...]
+    plateaus_note: str
+    counters: Mapping[str, Quantity]
+    notes: tuple[str, ...]
+    steps: Steps | None = None
+    any_cache: Traffics | None = None
+
+    @property
+    def intensity(self) -> Ratio:
+        """I = W / Q at the cache (compulsory where none is given)."""
+        return Ratio(self.work.total, self.at_cache.bytes, of_work=True)
+
+
+def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
+    """a + factor * b, where both forms are single polynomials."""
+    value = a.value + factor * b.value if a.value is not None and b.value is not None else None
+    if a.form is None or b.form is None:
+        return Quantity(None, value, a.note or b.note)
+    left, right = a.form.single, b.form.single
+    if left is not None and right is not None:
+        return Quantity(Cases((Case((), left + right * factor),)), value)
+    cases = []
+    for case in a.form.cases:
+        same = next((c.value for c in b.form.cases if c.alternatives == case.alternatives), None)
+        if same is None and b.form.cases:
+            return Quantity(None, value, "the cases of the two differ")
+        cases.append(Case(case.alternatives, case.value + (same or Quasi.constant(0)) * factor))
+    return Quantity(Cases(tuple(cases)), value)
+
+
+def quantity(form: Callable[[], Cases], given: Mapping[str, int], value: Fraction | int | None = None) -> Quantity:
+    """What `form` gives, with its value where `given` has all parameters; a note where there is no closed form.
+
+    A KeyError (an array that is never touched) stands for nothing at all.
+    """
+    exact = None if value is None else Fraction(value)
+    try:
+        found = form()
+    except NoClosedForm as error:
+        return Quantity(None, exact, str(error))
+    except KeyError:
+        return Quantity(constant(0), Fraction(0))
+    if exact is None:
+        try:
+            exact = found.evaluate(given) if not found.assumes else None
+        except KeyError:
+            exact = None
+    return Quantity(found, exact)
+
+
+def at_values(form: Cases, given: Mapping[str, int]) -> Quantity:
+    """A known form as a quantity."""
+    return quantity(lambda: form, given)

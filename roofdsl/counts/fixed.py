@@ -1,0 +1,116 @@
+"""Closed forms in which some parameters have numbers, derived with symbols in their place.
+
+With a symbolic tile size the loops over tiles stay affine (exact_traffic.md, section 6), so reuse is derived with
+symbols, and the numbers are put into its distances before misses are counted: 16*b*n, a product of two unknown sizes,
+becomes 256*n, and a cache of a given size then has a closed form in n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.setting import numbers
+from roofdsl.counts.settled import AT_CACHE
+from roofdsl.lang.record import replace as replace_record
+from roofdsl.loops.model import Traffic
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.reuse import ArrayReuse
+from roofdsl.sets.sizes import Sizes
+from roofdsl.sets.stream import Stream
+
+if TYPE_CHECKING:
+    from roofdsl.counts.regimes import Plateaus
+
+
+class FixedForms(ClosedForms):
+    """Q(Z) of a kernel with numbers for some of the parameters that `base` has symbols for.
+
+    Its compulsory traffic, W and counters are those of `base`, in symbols. Raises NoClosedForm from the first
+    quantity asked for where the numbers are smaller than the sizes from which the forms of `base` hold.
+    """
+
+    def __init__(self, base: ClosedForms, fixed: Mapping[str, int]) -> None:
+        super().__init__(base.kernel, base.given, base.line_bytes)
+        self._base = base
+        values = numbers(base.kernel, {**base.given, **fixed}, complete=False)
+        self._values = {n: v for n, v in values.items() if n not in base.given}
+
+    @cached_property
+    def _names(self) -> dict[str, int]:
+        sizes = self._base._large.sizes
+        if sizes.divided.keys() & self._values.keys():
+            raise NoClosedForm("a size that is a multiple of a number is given")
+        return {sizes.symbol_text(n): v for n, v in self._values.items()}
+
+    @cached_property
+    def _here(self) -> Any:
+        import islpy as isl
+
+        names = self._names
+        return isl.Set(f"[{', '.join(names)}] -> {{ : {' and '.join(f'{n} = {v}' for n, v in names.items())} }}")
+
+    @cached_property
+    def _large(self) -> Stream:
+        stream = self._base._large
+        context = stream.context.intersect(self._here)
+        if context.is_empty():
+            raise NoClosedForm(f"closed forms hold for {', '.join(self._base._assumes(stream, self._base._least))}")
+        return replace(stream, context=context, sizes=self._sizes(stream.sizes))
+
+    def _sizes(self, sizes: Sizes) -> Sizes:
+        put = {n: Quasi.constant(v) for n, v in self._values.items()}
+        return _FixedSizes(sizes.numbers, sizes.symbols, sizes.divided, sizes.tiled, sizes.least_tile, put)
+
+    def plateaus(self, convention: Traffic) -> Plateaus:
+        """The plateaus of Q(Z) with symbols for all: they are leading terms for sizes far apart."""
+        return self._base.plateaus(convention)
+
+    @cached_property
+    def _reuse(self) -> tuple[ArrayReuse, ...]:
+        put = {n: Quasi.constant(v) for n, v in self._names.items()}
+        return self._guard(lambda: tuple(_restricted(r, self._here, put) for r in self._base._reuse), AT_CACHE)
+
+    def _assumes(self, stream: Stream, least: int) -> tuple[str, ...]:
+        if least == 1:
+            return super()._assumes(stream, least)
+        out = [f"{n} = {v}" for n, v in self._values.items()]
+        for text in super()._assumes(stream, least):
+            name, _, bound = text.partition(" >= ")
+            factor, _, tile = bound.partition("*")
+            if name not in self._values:
+                out.append(f"{name} >= {int(factor) * self._values[tile]}" if tile in self._values else text)
+        return tuple(out)
+
+
+@dataclass(frozen=True)
+class _FixedSizes(Sizes):
+    """Sizes whose isl parameters stand for numbers where some are given."""
+
+    fixed: Mapping[str, Quasi] = field(default_factory=dict)
+
+    def meaning(self) -> dict[str, Quasi]:
+        return {name: value.substitute(self.fixed) for name, value in super().meaning().items()}
+
+
+def _restricted(reuse: ArrayReuse, here: Any, put: Mapping[str, Quasi]) -> ArrayReuse:
+    """`reuse` on the parameters `here` (isl parameter set), which have the numbers of `put` there."""
+
+    def within(pieces: tuple[tuple[Any, Quasi], ...]) -> tuple[tuple[Any, Quasi], ...]:
+        cut = ((domain.intersect_params(here), value.substitute(put)) for domain, value in pieces)
+        return tuple((domain, value) for domain, value in cut if not domain.is_empty())
+
+    return replace_record(
+        reuse,
+        touch=reuse.touch.intersect_params(here),
+        all=reuse.all.intersect_params(here),
+        writes=reuse.writes.intersect_params(here),
+        reading=reuse.reading.intersect_params(here),
+        previous=reuse.previous.intersect_params(here),
+        cold=reuse.cold.intersect_params(here),
+        distances=within(reuse.distances),
+        end_distances=None if reuse.end_distances is None else within(reuse.end_distances),
+    )

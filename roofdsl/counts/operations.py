@@ -1,0 +1,384 @@
+"""What one execution of each statement costs: counting_and_time.md, rules 1 to 7.
+
+Where the rules leave room, this is what is counted:
+
+- A pair through a `let` needs the `let` and its one use in the same block, so that both run equally often; the pair
+  is counted with the statement that adds, the multiplication with the `let`.
+- Unary minus and `conj` are transparent: `a - (-(b*c))` is one pair. `real`, `imag`, `abs` and `select` are not.
+- A pair counts for the product's type in `c + a*b` as it does in `c += a*b` (rule 6); an integer product is no part
+  of a pair with a floating-point addition. Of two products, the one of the addition's type fuses, else the left one.
+- Powers are products: `x**2 + y` is one pair. `x**1` and `x**0` cost nothing.
+- Complex: every addition is 2 adds, with a real operand too; complex / real is 2 divs; real / complex 4 muls, 1 add,
+  2 divs; the additions within a division or an `abs` are fused by rule 5 (3 pairs, 1 in real / complex and `abs`).
+- `min` and `max` of k arguments are k - 1.
+- Every special function is one operation, `tanh` and `sigmoid` too, whatever they are computed by; the square root of a
+  complex `abs` is a `sqrt`.
+- A value whose component type is not that of the operation it enters, or of the array it is stored to, is one cast;
+  a product within a pair is not. A literal or a parameter is never cast.
+- `tf32` as the compute type renames every f32 operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from roofdsl.counts.results import WorkAt
+from roofdsl.lang.record import Record
+from roofdsl.lang.scope import SPECIAL_FUNCTIONS
+from roofdsl.lang.types import ElementType, widest
+from roofdsl.loops.model import (
+    Assign,
+    Binary,
+    Call,
+    Count,
+    DataCompare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntValue,
+    Kernel,
+    Let,
+    LetRef,
+    Node,
+    Number,
+    ScalarRef,
+    Select,
+    Unary,
+)
+
+Statement = Assign | Let | Count
+
+
+class StatementOperations(Record):
+    """The cost of one execution of `statement`; the fields mean what they mean in results.WorkAt."""
+
+    statement: Statement
+    operations: Mapping[tuple[str, str], int]
+    fused_pairs: Mapping[str, int]
+    cmp: int = 0
+    casts: int = 0
+    functions: Mapping[tuple[str, str], int] = {}
+
+    @property
+    def total(self) -> int:
+        """Operations of one execution, those in fused pairs included."""
+        return sum(self.operations.values())
+
+
+def operation_counts(kernel: Kernel) -> tuple[StatementOperations, ...]:
+    """The cost of every statement, in textual order (depth first, the `then` branch before the `else`)."""
+    renamed = {"f32": kernel.compute_type.name} if kernel.compute_type else {}
+    return tally(kernel.body, renamed)
+
+
+def tally(body: Sequence[Node], renamed: Mapping[str, str] | None = None) -> tuple[StatementOperations, ...]:
+    """The cost of every statement of a block; `renamed` gives the type name to count a type's operations under."""
+    uses = _LetUses()
+    uses.block(body, {})
+    counter = _Counter(uses.counts, dict(renamed or {}))
+    counter.block(body, {})
+    return tuple(counter.done)
+
+
+def work_at(operations: Sequence[StatementOperations], executions: Sequence[int]) -> WorkAt:
+    """The total where statement k runs `executions[k]` times. What never ran is left out.
+
+    Raises ValueError where the lengths differ.
+    """
+    totals: dict[tuple[str, str], int] = {}
+    functions: dict[tuple[str, str], int] = {}
+    pairs: dict[str, int] = {}
+    cmp = casts = 0
+    for statement, times in zip(operations, executions, strict=True):
+        for sums, counts in ((totals, statement.operations), (functions, statement.functions)):
+            for key, n in counts.items():
+                sums[key] = sums.get(key, 0) + n * times
+        for name, n in statement.fused_pairs.items():
+            pairs[name] = pairs.get(name, 0) + n * times
+        cmp += statement.cmp * times
+        casts += statement.casts * times
+    present = {k: n for k, n in functions.items() if n}
+    return WorkAt({k: n for k, n in totals.items() if n}, {k: n for k, n in pairs.items() if n}, cmp, casts, present)
+
+
+class _Product(Record):
+    """A multiplication whose value is the whole of a sub-expression: `free` of its muls are not in a pair yet."""
+
+    type: ElementType
+    free: int
+
+
+class _Value(Record):
+    """The value of a sub-expression. `type` is None where only numbers occur, which cost nothing (rule 2)."""
+
+    type: ElementType | None
+    product: _Product | None = None
+
+
+class _Binding(Record):
+    """A `let` in scope: which one (in order of the text), where, and the product its value is, if it is one."""
+
+    index: int
+    block: int
+    product: _Product | None
+
+
+@dataclass
+class _LetUses:
+    """How often each `let` is used, in order of the text."""
+
+    counts: list[int] = field(default_factory=list)
+
+    def block(self, body: Sequence[Node], outer: Mapping[str, int]) -> None:
+        scope = dict(outer)
+        for node in body:
+            match node:
+                case For():
+                    self.block(node.body, scope)
+                case If():
+                    self.block(node.then, scope)
+                    self.block(node.orelse, scope)
+                case Let():
+                    self.expression(node.value, scope)
+                    scope[node.name] = len(self.counts)
+                    self.counts.append(0)
+                case Assign():
+                    self.expression(node.value, scope)
+
+    def expression(self, e: Expr | DataCompare, scope: Mapping[str, int]) -> None:
+        match e:
+            case LetRef():
+                self.counts[scope[e.name]] += 1
+            case Unary():
+                self.expression(e.operand, scope)
+            case Binary() | DataCompare():
+                self.expression(e.left, scope)
+                self.expression(e.right, scope)
+            case Call():
+                for argument in e.args:
+                    self.expression(argument, scope)
+            case Select():
+                for part in (e.condition, e.if_true, e.if_false):
+                    self.expression(part, scope)
+
+
+class _Counter:
+    """Walks a body and closes one StatementOperations for each statement."""
+
+    def __init__(self, let_uses: Sequence[int], renamed: dict[str, str]) -> None:
+        self.let_uses, self.renamed = let_uses, renamed
+        self.done: list[StatementOperations] = []
+        self.lets = self.blocks = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self.operations: dict[tuple[str, str], int] = {}
+        self.functions: dict[tuple[str, str], int] = {}
+        self.pairs: dict[str, int] = {}
+        self.cmp = self.casts = 0
+
+    def _close(self, statement: Statement) -> None:
+        found = (self.operations, self.pairs, self.cmp, self.casts, self.functions)
+        self.done.append(StatementOperations(statement, *found))
+        self._clear()
+
+    # ---- statements ----
+
+    def block(self, body: Sequence[Node], outer: Mapping[str, _Binding]) -> None:
+        self.scope, self.here = dict(outer), self.blocks
+        here, self.blocks = self.blocks, self.blocks + 1
+        scope = self.scope
+        for node in body:
+            match node:
+                case For():
+                    self.block(node.body, scope)
+                case If():
+                    self.block(node.then, scope)
+                    self.block(node.orelse, scope)
+                case Let():
+                    value = self.value(node.value)
+                    self._cast(value, node.type)
+                    scope[node.name] = _Binding(self.lets, here, value.product)
+                    self.lets += 1
+                    self._close(node)
+                case Assign():
+                    self.assign(node)
+                    self._close(node)
+                case Count():
+                    self._close(node)
+            self.scope, self.here = scope, here
+
+    def assign(self, node: Assign) -> None:
+        value = self.value(node.value)
+        target = node.target.array.type
+        if node.op != "=":
+            kept = _Value(target)
+            match node.op[:-1]:
+                case "+" | "-":
+                    value = self.addition(kept, value)
+                case "*":
+                    value = self.multiplication(kept, value)
+                case "/":
+                    value = self.division(kept, value)
+                case _:
+                    value = self.minimum((kept, value))
+        self._cast(value, target)
+
+    # ---- expressions ----
+
+    def value(self, e: Expr) -> _Value:
+        """Count the operations of `e`; what its value is."""
+        match e:
+            case Number() | IntValue():
+                return _Value(None)
+            case ScalarRef() | Element():
+                return _Value(e.array.type)
+            case LetRef():
+                let = self.scope[e.name]
+                once = self.let_uses[let.index] == 1 and let.block == self.here
+                return _Value(e.type, let.product if once else None)
+            case Unary():
+                return self.value(e.operand)
+            case Binary(op="**"):
+                return self.power(self.value(e.left), e.right)
+            case Binary():
+                left, right = self.value(e.left), self.value(e.right)
+                if e.op == "*":
+                    return self.multiplication(left, right)
+                return self.division(left, right) if e.op == "/" else self.addition(left, right)
+            case Call():
+                return self.call(e.function, tuple(self.value(a) for a in e.args))
+            case Select():
+                compared = (self.value(e.condition.left), self.value(e.condition.right))
+                if self._enter(compared) is not None:
+                    self.cmp += 1
+                arms = (self.value(e.if_true), self.value(e.if_false))
+                return _Value(self._enter(arms))
+
+    def addition(self, left: _Value, right: _Value) -> _Value:
+        """A sum or difference, fused with a product where it has one."""
+        result = _widest((left, right))
+        if result is None:
+            return _Value(None)
+        adds = 2 if result.kind == "complex" else 1
+        products = [v.product for v in (left, right) if v.product and _fuses(v.product.type, result)]
+        products.sort(key=lambda p: p.type.component != result.component)
+        chosen = products[0] if products else None
+        for v in (left, right):
+            if chosen is None or v.product is not chosen:
+                self._cast(v, result)
+        pairs = min(adds, chosen.free) if chosen else 0
+        if chosen:
+            self._add(chosen.type, "add", pairs)
+            self._pair(chosen.type, pairs)
+        self._add(result, "add", adds - pairs)
+        return _Value(result)
+
+    def multiplication(self, left: _Value, right: _Value) -> _Value:
+        """A product: 1 mul, real times complex 2 muls, complex times complex 4 muls and 2 adds in 2 pairs (rule 4)."""
+        result = self._enter((left, right))
+        if result is None:
+            return _Value(None)
+        complexes = sum(_is_complex(v) for v in (left, right))
+        self._add(result, "mul", (1, 2, 4)[complexes])
+        if complexes == 2:
+            self._add(result, "add", 2)
+            self._pair(result, 2)
+        return _Value(result, _Product(result, (1, 2, 2)[complexes]))
+
+    def division(self, left: _Value, right: _Value) -> _Value:
+        """A quotient: 1 div; complex by the textbook formula (rule 4)."""
+        result = self._enter((left, right))
+        if result is None:
+            return _Value(None)
+        muls, adds, divs = 0, 0, 2 if _is_complex(left) else 1
+        if _is_complex(right):
+            muls, adds, divs = (6, 3, 2) if _is_complex(left) else (4, 1, 2)
+        self._add(result, "mul", muls)
+        self._add(result, "add", adds)
+        self._pair(result, adds)
+        self._add(result, "div", divs)
+        return _Value(result)
+
+    def power(self, base: _Value, exponent: Expr) -> _Value:
+        """An integer power by repeated squaring (rule 3)."""
+        if not isinstance(exponent, Number) or not isinstance(exponent.value, int):
+            raise TypeError(f"an exponent that is no integer literal: {exponent}")
+        if base.type is None or exponent.value == 1:
+            return base
+        if exponent.value == 0:
+            return _Value(base.type)
+        result = factor = _Value(base.type)
+        for _ in range(exponent.value.bit_length() + exponent.value.bit_count() - 2):
+            result = self.multiplication(factor, factor)
+        return result
+
+    def minimum(self, values: tuple[_Value, ...]) -> _Value:
+        result = self._enter(values)
+        if result is not None:
+            self._add(result, "min", len(values) - 1)
+        return _Value(result)
+
+    def call(self, function: str, values: tuple[_Value, ...]) -> _Value:
+        if function in ("min", "max"):
+            return self.minimum(values)
+        (argument,) = values
+        if argument.type is None or function == "conj":
+            return argument
+        if function in SPECIAL_FUNCTIONS:
+            self._special(argument.type, function)
+            return _Value(argument.type)
+        if function == "abs" and argument.type.kind == "complex":
+            for name, n in (("mul", 2), ("add", 1)):
+                self._add(argument.type, name, n)
+            self._special(argument.type, "sqrt")
+            self._pair(argument.type, 1)
+        return _Value(argument.type.component)
+
+    # ---- counters ----
+
+    def _name(self, t: ElementType) -> str:
+        name = t.component.name
+        return self.renamed.get(name, name)
+
+    def _add(self, t: ElementType, operation: str, n: int) -> None:
+        if n:
+            key = (self._name(t), operation)
+            self.operations[key] = self.operations.get(key, 0) + n
+
+    def _special(self, t: ElementType, function: str) -> None:
+        self._add(t, "special", 1)
+        key = (self._name(t), function)
+        self.functions[key] = self.functions.get(key, 0) + 1
+
+    def _pair(self, t: ElementType, n: int) -> None:
+        if n:
+            self.pairs[self._name(t)] = self.pairs.get(self._name(t), 0) + n
+
+    def _cast(self, value: _Value, into: ElementType) -> None:
+        if value.type is not None and value.type.component != into.component:
+            self.casts += 1
+
+    def _enter(self, values: tuple[_Value, ...]) -> ElementType | None:
+        """The type of an operation on `values`, which are cast to it."""
+        result = _widest(values)
+        if result is not None:
+            for v in values:
+                self._cast(v, result)
+        return result
+
+
+def _widest(values: tuple[_Value, ...]) -> ElementType | None:
+    types = [v.type for v in values if v.type is not None]
+    return reduce(widest, types) if types else None
+
+
+def _is_complex(value: _Value) -> bool:
+    return value.type is not None and value.type.kind == "complex"
+
+
+def _fuses(product: ElementType, addition: ElementType) -> bool:
+    return product.component.kind == addition.component.kind

@@ -1,0 +1,377 @@
+"""The plateaus of Q(Z) as closed forms: for all sizes, or residue class by residue class where these differ.
+
+Which accesses touch one element, and so how far apart they are, may depend on remainders of the sizes: under
+`A[n - 1 - j]` for every second j, elements are read twice where n is odd and once where it is even. Each class has its
+own steps of Q(Z). Classes whose plateaus are the same are told together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import islpy as isl
+
+from roofdsl.counts.rows import Hits, Row, union
+from roofdsl.counts.traffic import Regime
+from roofdsl.counts.traffic_at import scalar_bytes
+from roofdsl.counts.where import condition_of
+from roofdsl.lang.record import replace
+from roofdsl.loops.model import Traffic
+from roofdsl.sets.cases import Cases, closed_form_of
+from roofdsl.sets.count import count_symbolic
+from roofdsl.sets.library import cardinality, pieces
+from roofdsl.sets.misses import CannotCount
+from roofdsl.sets.plateaus import (
+    PlateauCounter,
+    PlateauLines,
+    Range,
+    Step,
+    Weight,
+    check_executed,
+    far_sizes,
+    piece_range,
+    point,
+    steps,
+)
+from roofdsl.sets.quasi import Quasi, floors_of
+from roofdsl.sets.residues import (
+    Class,
+    Residue,
+    classes,
+    classes_set,
+    how_many,
+    joined,
+    periods,
+    periods_of_sets,
+    resolved,
+)
+
+if TYPE_CHECKING:
+    from roofdsl.counts.closed import ClosedForms
+
+MOST_CLASSES = 128
+"""Residue classes that are compared with each other, at most; of more, one is told."""
+
+Piece = tuple[Any, Quasi]
+
+
+class Plateaus:
+    """The plateaus of one kernel in one convention. Methods raise CannotCount, and what counting raises."""
+
+    def __init__(self, forms: ClosedForms, convention: Traffic) -> None:
+        self.forms, self.convention = forms, convention
+        self.stream, self.order, self.found = forms._large, forms.order, forms.pieces
+        self.pieces: list[Piece] = [p for r in self.found for p in (*r.distances, *(r.end_distances or ()))]
+        self.counters = [PlateauCounter(r) for r in self.found]
+        self._own = [self._periods_of(p) for p in self.pieces]
+        self._ranges: dict[tuple[int, Class], Range | None] = {}
+        self._counts: dict[int, list[Piece]] = {}
+        self._totals: dict[Hits, list[Piece]] = {}
+        self._rows_of: dict[Class, list[Row]] = {}
+        self._steps: dict[Class, list[Step]] = {}
+        self._every: dict[Class, list[Row]] | None = None
+        self._groups: dict[tuple[Class, ...], list[Regime]] = {}
+        self._forms: dict[tuple[Hits, tuple[Class, ...] | None, bool], Cases] = {}
+        self._hidden: dict[Class, bool] = {}
+        self._leads: dict[tuple[Hits, Class], Quasi] = {}
+        self._points: dict[Class, tuple[dict[str, int], Any]] = {}
+
+    # ---- what is told ----
+
+    def regimes(self, given: Mapping[str, int]) -> tuple[Regime, ...]:
+        """From the smallest cache to one without bound, one group of classes after the other; where sizes are `given`,
+        of the group that they belong to.
+        """
+        rows, every = self._by_class(given)
+        groups: dict[object, list[Class]] = {}
+        for residues, each in rows.items():
+            groups.setdefault(tuple(r.told for r in each), []).append(residues)
+        at = self.stream.sizes.known(given)
+        found: list[Regime] = []
+        for members in groups.values():
+            if any(_agrees(c, at) for c in members):
+                if tuple(members) not in self._groups or not every:
+                    self._groups[tuple(members)] = self._told(members, rows, list(rows) if every else None)
+                found += self._groups[tuple(members)]
+        return tuple(found)
+
+    def example(self, given: Mapping[str, int]) -> Class:
+        """A class of the first of `regimes`: what explains these."""
+        rows, _ = self._by_class(given)
+        at = self.stream.sizes.known(given)
+        return next(c for c in rows if _agrees(c, at))
+
+    def _told(
+        self, members: list[Class], rows: Mapping[Class, list[Row]], possible: Sequence[Class] | None
+    ) -> list[Regime]:
+        """The plateaus that `members` have in common; possible: all classes, None where only one was looked at."""
+        everywhere = possible is not None and len(members) == len(possible)
+        where = None if everywhere else condition_of(members, possible, self.stream.sizes)
+        told = []
+        count = len(rows[members[0]])
+        for k in range(count):
+            each = {c: rows[c][k] for c in members}
+            row = each[members[0]]
+            blurred = any(r.blurred for r in each.values()) or any(map(self._hides, members))
+            whole = None if blurred else self._form(each, None if everywhere else members)
+            single = whole.single if row.hits is None and whole is not None else None
+            single = None if single is not None and where is not None and floors_of(single) else single
+            lower = [r.lower_until for r in each.values() if r.lower_until is not None]
+            ends = [*lower, *([row.until] if row.until is not None else [])]
+            ends += [rows[members[0]][k + 1].start] if k + 1 < count else []
+            end = min(ends, key=self.order.key, default=None)
+            if whole is not None and lower:
+                whole = Cases(whole.cases, (*whole.assumes, f"Z < {min(lower, key=self.order.key)}"))
+            moved = row.leading if single is None else single
+            told.append(Regime(row.start, moved, single is not None, whole, row.until, where, end))
+        return told
+
+    def _form(self, each: Mapping[Class, Row], members: Sequence[Class] | None) -> Cases:
+        """All that is moved on a plateau that `members` have in common (None: on all sizes)."""
+        hits = {c: row.hits for c, row in each.items()}
+        together = union(hits.values())
+        if together is None or all(together & self._present(c) == h for c, h in hits.items()):
+            return self._cases(together, members)
+        parts = [self._cases(h, [c], conditional=True) for c, h in hits.items()]
+        return Cases(tuple(case for p in parts for case in p.cases), parts[0].assumes)
+
+    # ---- residue classes ----
+
+    def _by_class(self, given: Mapping[str, int]) -> tuple[dict[Class, list[Row]], bool]:
+        """The plateaus of each class, and whether these are all classes there are; where they are too many, only the
+        one that the sizes given belong to, unknown sizes being multiples of their periods.
+        """
+        if self._every is not None:
+            return self._every, True
+        parameters = frozenset(self.stream.sizes.parameter_names())
+        period = periods_of_sets(d.executions for d in self.stream.domains)
+        at = self.stream.sizes.known(given)
+        while True:
+            for own in self._own:
+                period = joined(period, own)
+            every = how_many(period, {}) <= MOST_CLASSES
+            chosen = {} if every else {n: at.get(n, 0) for n in period}
+            rows = {c: self._rows(c) for c in classes(period, chosen) if self._possible(c)}
+            if not rows:
+                raise CannotCount("its assumptions leave no large sizes")
+            counted = [p for h in {r.hits for each in rows.values() for r in each} for p in self._total(h)]
+            more = joined(periods_of_sets(d for d, _ in counted), _only(parameters, periods(v for _, v in counted)))
+            if not self._reopened() and joined(period, more) == period:
+                self._every = rows if every else None
+                return rows, every
+            period = joined(period, more)
+
+    def _reopened(self) -> bool:
+        """Whether bounds of pieces were found to depend on more remainders, which are then told apart from now on."""
+        opened = False
+        for k, piece in enumerate(self.pieces):
+            for (domain, _), found in self._ranges.items():
+                if domain == id(piece[0]) and found is not None and joined(self._own[k], found.period) != self._own[k]:
+                    self._own[k] = joined(self._own[k], found.period)
+                    opened = True
+        if opened:
+            self._steps.clear()
+            self._rows_of.clear()
+        return opened
+
+    def _periods_of(self, piece: Piece) -> dict[str, int]:
+        parameters = frozenset(self.stream.sizes.parameter_names())
+        return joined(periods_of_sets([piece[0]]), _only(parameters, periods([piece[1]])))
+
+    def _possible(self, residues: Class) -> bool:
+        return not self.stream.context.is_disjoint(self._point(residues)[1])
+
+    def _far(self, residues: Class) -> dict[str, int]:
+        return self._point(residues)[0]
+
+    def _point(self, residues: Class) -> tuple[dict[str, int], Any]:
+        """Large sizes of a class, and the same as an isl parameter set."""
+        if residues not in self._points:
+            sizes = far_sizes(self.stream.sizes, self.order, residues)
+            self._points[residues] = sizes, point(sizes)
+        return self._points[residues]
+
+    # ---- the plateaus of one class ----
+
+    def _rows(self, residues: Class) -> list[Row]:
+        if residues not in self._rows_of:
+            self._rows_of[residues] = self._found(residues)
+        return self._rows_of[residues]
+
+    def _found(self, residues: Class) -> list[Row]:
+        check_executed(self.stream, self.order, residues)
+        key = self.order.key
+        lines = [self.stream.line_bytes[r.name] for r in self.found]
+        smallest = start = Quasi.constant(max(lines, default=0))
+        hits = frozenset[int]()
+        low: Quasi | None = None
+        everything = self.steps(residues)
+        rows: list[Row] = []
+        for k, step in enumerate([None, *everything]):
+            if step is not None:
+                hits |= step.pieces
+                low = step.low if low is None and step.pieces else low
+                start = step.high if key(step.high) > key(smallest) else start
+            if k < len(everything) and key(everything[k].high) <= key(start):
+                continue
+            row = self._row(start, None if k == len(everything) else hits, step, residues)
+            self._put(rows, row, low, residues)
+            low = None
+        ends = [end for row in rows for end in (row.start, row.until, row.lower_until) if end is not None]
+        if any(not end.is_constant() and key(end)[1] <= 0 for end in ends):
+            raise CannotCount("which of its sizes is the larger decides where a plateau begins")
+        return [self._ended(row) for row in rows]
+
+    def _row(self, start: Quasi, hits: Hits, step: Step | None, residues: Class) -> Row:
+        if (hits, residues) not in self._leads:
+            self._leads[hits, residues] = self._leading(self._total(hits), residues)
+        leading = self._leads[hits, residues]
+        lows = [r.low for r in self._in_class(residues) if step is not None and r.piece in step.across]
+        begun = min(lows, key=self.order.key, default=None)
+        blurred = begun is not None and self.order.key(begun) <= self.order.key(start)
+        return Row(start, leading, hits, None, None if blurred else begun, blurred)
+
+    def _put(self, rows: list[Row], row: Row, low: Quasi | None, residues: Class) -> None:
+        """Adds a plateau, or makes the last one of `rows` longer where it moves the same to leading order."""
+        key = self.order.key
+        last = rows[-1] if rows else None
+        if last is None or last.leading != row.leading:
+            if last is not None and low is not None and key(low) < key(row.start):
+                rows[-1] = replace(last, until=low)
+            rows.append(row)
+        elif last.lower_until is None and not last.blurred and self._same(last.hits, row.hits, residues):
+            rows[-1] = replace(row, start=last.start)
+        elif last.lower_until is None and not last.blurred:
+            changed = row.start if low is None else low
+            blurred = key(changed) <= key(last.start)
+            rows[-1] = replace(last, lower_until=None if blurred else changed, blurred=blurred)
+
+    def _ended(self, row: Row) -> Row:
+        """`row` without an end of its lower orders that is no earlier than its own."""
+        if row.lower_until is None or row.until is None:
+            return row
+        over = self.order.key(row.lower_until) >= self.order.key(row.until)
+        return replace(row, lower_until=None) if over else row
+
+    def _same(self, a: Hits, b: Hits, residues: Class) -> bool:
+        return self._cases(a, [residues]).cases == self._cases(b, [residues]).cases
+
+    def steps(self, residues: Class) -> list[Step]:
+        """The steps of Q(Z) for the sizes of a class."""
+        if residues not in self._steps:
+
+            def few(across: list[Range], missing: list[Range]) -> bool:
+                most = max(self._weight(r.domain, residues) for r in across)
+                others = [*(r.domain for r in missing), *(r.cold for r in self.found)]
+                return any(self._weight(d, residues) > most for d in others)
+
+            self._steps[residues] = steps(self._in_class(residues), self.order, few)
+        return self._steps[residues]
+
+    def _in_class(self, residues: Class) -> list[Range]:
+        """The ranges of the pieces that there are for the sizes of a class."""
+        found = []
+        for piece, own in zip(self.pieces, self._own, strict=True):
+            narrow = tuple(Residue(r.name, own[r.name], r.rest % own[r.name]) for r in residues if r.name in own)
+            key = id(piece[0]), narrow
+            if key not in self._ranges:
+                self._ranges[key] = piece_range(piece, self.stream.sizes, self.order, narrow)
+            found.append(self._ranges[key])
+        return [r for r in found if r is not None]
+
+    def _hides(self, residues: Class) -> bool:
+        """Whether there are pieces for other large sizes of the class than those that plateaus are found at: where
+        another size is the larger one. The plateaus say nothing of when the accesses of these hit.
+        """
+        if residues not in self._hidden:
+            sizes = " and ".join(f"{name} >= {value // 2}" for name, value in self._far(residues).items())
+            large = isl.Set(f"[{', '.join(self._far(residues))}] -> {{ : {sizes or 'true'} }}")
+            large = large.intersect(classes_set([residues])).intersect(self.stream.context)
+            present = self._present(residues)
+            absent = [domain for domain, _ in self.pieces if id(domain) not in present]
+            self._hidden[residues] = any(not d.params().is_disjoint(large) for d in absent)
+        return self._hidden[residues]
+
+    def _present(self, residues: Class) -> frozenset[int]:
+        return frozenset(r.piece for r in self._in_class(residues))
+
+    # ---- counting ----
+
+    def _weight(self, domain: Any, residues: Class) -> Weight:
+        """How the number of points of a set grows."""
+        if id(domain) not in self._counts:
+            self._counts[id(domain)] = _in_parameters(cardinality(domain))
+        return self.order.leading_weight(self._leading(self._counts[id(domain)], residues))
+
+    def leading(self, counted: Any, residues: Class) -> Quasi:
+        """The leading terms of a count (isl.PwQPolynomial) for large sizes of a class, in the kernel's parameters."""
+        return self._leading(_in_parameters(counted), residues)
+
+    def _leading(self, counted: list[Piece], residues: Class) -> Quasi:
+        sizes, at = self._point(residues)
+        total = Quasi.constant(0)
+        for domain, value in counted:
+            if not domain.is_disjoint(at):
+                total = total + resolved(value, sizes)
+        return self.order.leading(total.substitute(self.stream.sizes.meaning()))
+
+    def _total(self, hits: Hits) -> list[Piece]:
+        """All bytes moved where `hits` hit: each value on an isl parameter set."""
+        if hits not in self._totals:
+            if hits is None:
+                lines = [self._compulsory(r) for r in self.forms._compulsory]
+            else:
+                lines = [c.lines(hits) for c in self.counters]
+            self._totals[hits] = _in_parameters(self._moved(lines, self._context(hits)))
+        return self._totals[hits]
+
+    def _compulsory(self, r: Any) -> PlateauLines:
+        by_read = count_symbolic([r.begun_by_read]) if self.convention == "load_store" else None
+        stored = None if self.convention == "once" else count_symbolic(r.stored)
+        return PlateauLines(r.array, r.bytes, count_symbolic([r.begun]), by_read, stored)
+
+    def _moved(self, lines: Iterable[PlateauLines], context: Any) -> Any:
+        loaded, stored = scalar_bytes(self.forms.kernel)
+        constant = stored if self.convention == "once" else loaded + stored
+        total = isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(context.params())
+        for r in lines:
+            counts = [r.begun_by_read if self.convention == "load_store" else r.begun]
+            counts += [] if self.convention == "once" else [r.stored]
+            for count in counts:
+                total = total if count is None else total.add(count.scale_val(r.bytes))
+        return total
+
+    def _context(self, hits: Hits) -> Any:
+        return (self.forms._line_stream if hits is None else self.stream).context
+
+    def _cases(self, hits: Hits, members: Sequence[Class] | None, *, conditional: bool = False) -> Cases:
+        """The traffic as cases, on the sizes of `members`. conditional: the cases say so themselves."""
+        key = hits, None if members is None else tuple(members), conditional
+        if key not in self._forms:
+            self._forms[key] = self._counted_cases(hits, members, conditional)
+        return self._forms[key]
+
+    def _counted_cases(self, hits: Hits, members: Sequence[Class] | None, conditional: bool) -> Cases:
+        context, parts = self._context(hits), self._total(hits)
+        stream = self.forms._line_stream if hits is None else self.stream
+        assumes = self.forms._assumes(stream, 1 if hits is None else self.forms._least)
+        if members is not None:
+            inside = classes_set(members)
+            at = self._far(members[0])
+            parts = [(d.intersect(inside), resolved(v, at) if len(members) == 1 else v) for d, v in parts]
+            context = context if conditional else context.intersect(inside)
+        return closed_form_of(parts, context, stream.sizes.meaning(), assumes)
+
+
+def _in_parameters(counted: Any) -> list[Piece]:
+    """The pieces of an isl.PwQPolynomial of parameters, on parameter sets."""
+    return [(domain.params(), value) for domain, value in pieces(counted)]
+
+
+def _agrees(residues: Class, at: Mapping[str, int]) -> bool:
+    return all(r.holds(at[r.name]) for r in residues if r.name in at)
+
+
+def _only(names: frozenset[str], period: Mapping[str, int]) -> dict[str, int]:
+    return {n: p for n, p in period.items() if n in names}

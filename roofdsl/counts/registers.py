@@ -1,0 +1,175 @@
+"""Bytes between registers and nearest cache of code as compilers make it: what stays in one place stays in a register.
+
+The model counts every access as written (rule 10). Compiled code makes fewer: an element that inner loops do not move
+is loaded before them and stored after (invariant code motion, scalar replacement), and an element that one iteration
+names several times is loaded once. How often that is, is a count of iterations like any other, and exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from roofdsl.counts.setting import numbers
+from roofdsl.counts.traffic_at import scalar_bytes
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.model import Assign, Element, If, Kernel, Let, Node
+from roofdsl.loops.transform import apply
+
+
+class _Use(Record):
+    """One element as a statement names it; reads: its value is wanted from memory.
+
+    touched: isl.Map from the counters of the loops around it to the element.
+    """
+
+    placed: PlacedStatement
+    element: Element
+    reads: bool
+    writes: bool
+    touched: Any
+
+
+class Kept(Record):
+    """What holds one register: the places in the text that name one element, and how often it is loaded and stored.
+
+    It is kept through all but the `depth` outer loops around it, `times` times in all; `loaded`, `stored` say whether
+    its value is loaded before and stored after.
+    """
+
+    places: tuple[PlacedStatement, ...]
+    element: Element
+    depth: int
+    times: int
+    loaded: bool
+    stored: bool
+
+
+def compiled_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, int]:
+    """(loaded, stored) bytes between registers and nearest cache, where registers keep what loops do not move.
+
+    An element is loaded once before, and stored once after, the innermost loops that its subscripts do not name, as
+    far out as no other access touches it there while one of the two writes. It counts once for each iteration of the
+    loops around these in which it is touched at all. Statements of one body that name the same element share it.
+    Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or illegal sizes, and
+    TooHard.
+    """
+    values = numbers(kernel, params)
+    plain = apply(kernel)
+    loaded, stored = scalar_bytes(plain)
+    for kept in kept_at(plain, values):
+        size = kept.element.array.type.bytes * kept.times
+        loaded, stored = loaded + size * kept.loaded, stored + size * kept.stored
+    return loaded, stored
+
+
+def kept_at(kernel: Kernel, values: Mapping[str, int]) -> tuple[Kept, ...]:
+    """All registers of a kernel whose directives are applied, at numbers for all parameters. Raises TooHard."""
+    from roofdsl.sets.library import limited
+
+    found = []
+    with limited(f"the registers of kernel {kernel.name}"):
+        groups = _groups(list(_uses(kernel, values)))
+        for group in groups:
+            others = [u for g in groups if g is not group for u in g]
+            for together in _shared(group, others):
+                first, writes = together[0], any(u.writes for u in together)
+                depth = _depth(first, writes, others)
+                places = tuple(u.placed for u in together)
+                found.append(Kept(places, first.element, depth, _times(first, depth), first.reads, writes))
+    return tuple(found)
+
+
+def alone(kernel: Kernel, placed: PlacedStatement) -> Kernel:
+    """The kernel with this statement only: every loop around it is then one dimension of its instances."""
+    body: tuple[Node, ...] = (placed.statement,)
+    for depth in range(len(placed.loops), -1, -1):
+        for at, condition in placed.guards:
+            if at == depth:
+                body = (If(condition, body, (), kernel.span),)
+        if depth:
+            body = (replace(placed.loops[depth - 1], body=body),)
+    return replace(kernel, body=body)
+
+
+def _uses(kernel: Kernel, values: Mapping[str, int]) -> Iterator[_Use]:
+    """The elements of every statement in textual order, each once."""
+    import islpy as isl
+
+    from roofdsl.sets.stream import build
+
+    for placed in statements(kernel.body):
+        if not isinstance(placed.statement, (Assign, Let)):
+            continue
+        found: dict[Element, _Use] = {}
+        for r in build(alone(kernel, placed), values, None).references:
+            depth = len(placed.loops)
+            touched = r.location.project_out(isl.dim_type.in_, depth, r.location.dim(isl.dim_type.in_) - depth)
+            touched = touched.set_tuple_name(isl.dim_type.in_, "T")
+            before = found.get(r.element)
+            reads, writes = (r.reads_first, r.writes) if before is None else (before.reads, before.writes or r.writes)
+            found[r.element] = _Use(placed, r.element, reads, writes, touched)
+        yield from found.values()
+
+
+def _groups(uses: Sequence[_Use]) -> list[list[_Use]]:
+    """Those of one element in one body, under the same conditions."""
+
+    def where(use: _Use) -> tuple[Any, ...]:
+        return use.placed.position[:-1], str(use.placed.guards), use.element.array.name, str(use.element.subscripts)
+
+    return [list(group) for _, group in groupby(sorted(uses, key=where), where)]
+
+
+def _shared(group: list[_Use], others: Sequence[_Use]) -> list[list[_Use]]:
+    """The group as one, or each of it alone where something between may change the element."""
+    disturbed = _disturbed(group[0], any(u.writes for u in group), others, len(group[0].placed.loops))
+    return [[use] for use in group] if len(group) > 1 and disturbed else [group]
+
+
+def _depth(use: _Use, writes: bool, others: Sequence[_Use]) -> int:
+    """How many of the loops around it change what the register holds, or have to."""
+    loops = use.placed.loops
+    named = {name for s in use.element.subscripts for name in s.symbols()}
+    depth = len(loops)
+    while depth and loops[depth - 1].var not in named:
+        depth -= 1
+    while depth < len(loops) and _disturbed(use, writes, others, depth):
+        depth += 1
+    return depth
+
+
+def _times(use: _Use, depth: int) -> int:
+    """Iterations of the `depth` outer loops in which it is touched."""
+    import islpy as isl
+
+    from roofdsl.sets.count import number
+    from roofdsl.sets.library import cardinality
+
+    inner = len(use.placed.loops) - depth
+    return number(cardinality(use.touched.domain().project_out(isl.dim_type.set, depth, inner)))
+
+
+def _disturbed(use: _Use, writes: bool, others: Sequence[_Use], depth: int) -> bool:
+    """Whether in one iteration of the `depth` outer loops another access may touch the same element, one writing it."""
+    body = use.placed.position[: min(depth + 1, len(use.placed.loops))]
+    return any(
+        other.element.array.name == use.element.array.name
+        and (other.writes or writes)
+        and other.placed.position[: len(body)] == body
+        and _meet(use.touched, other.touched, depth)
+        for other in others
+    )
+
+
+def _meet(one: Any, other: Any, depth: int) -> bool:
+    """Whether the two touch one element in iterations that agree in the `depth` outer loops."""
+    import islpy as isl
+
+    counters = isl.dim_type.in_
+    both = one.apply_range(other.reverse())
+    for k in range(depth):
+        both = both.equate(counters, k, isl.dim_type.out, k)
+    return not both.is_empty()

@@ -1,0 +1,41 @@
+"""A plateau while plateaus are found: of one residue class, to leading order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from roofdsl.lang.record import Record
+from roofdsl.sets.quasi import Quasi
+
+Hits = frozenset[int] | None
+"""The pieces of reuse distances whose accesses hit on a plateau; None: all, in a cache without bound."""
+
+
+class Row(Record):
+    """A plateau of one class, to leading order. until: where it ends, if before the next one begins.
+
+    lower_until: where the terms of lower order that `hits` gives end, if before the plateau does; blurred: they change
+    all along it.
+    """
+
+    start: Quasi
+    leading: Quasi
+    hits: Hits
+    until: Quasi | None = None
+    lower_until: Quasi | None = None
+    blurred: bool = False
+
+    @property
+    def told(self) -> object:
+        """What plateaus that are told together have in common."""
+        return self.start, self.leading, self.until, self.hits is None
+
+
+def union(hits: Iterable[Hits]) -> Hits:
+    """All pieces of any; None where one of them is all there are."""
+    found = frozenset[int]()
+    for each in hits:
+        if each is None:
+            return None
+        found |= each
+    return found

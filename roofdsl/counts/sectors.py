@@ -1,0 +1,225 @@
+"""Traffic at given sizes through a cache that transfers sectors, and the shortcut of a cache that holds all.
+
+A line is held as a whole and filled sector by sector: a missing sector costs a sector. Without sectors this is
+`traffic_at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl import budget
+from roofdsl.counts.setting import check_cache, numbers
+from roofdsl.counts.traffic_at import (
+    LONGEST_SIMULATION,
+    QUICK_OPERATIONS,
+    SHORT,
+    ArrayLines,
+    NoAnswer,
+    OutOfReach,
+    TrafficAt,
+    access_count,
+    convention_totals,
+    lines_by_sets,
+    lines_by_simulation,
+    scalar_bytes,
+    traffic_at,
+)
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.loops.accesses import accesses
+from roofdsl.loops.model import Assign, Kernel, Let, Traffic
+from roofdsl.loops.transform import apply, repeated
+from roofdsl.store.memo import recall
+
+
+class Transfers(Record):
+    """What a cache holds and moves, in bytes.
+
+    cache_bytes None: without bound; line_bytes None: each array's line is its element; sector_bytes None: lines are
+    moved as a whole.
+    """
+
+    cache_bytes: int | None
+    line_bytes: int | None
+    sector_bytes: int | None = None
+
+    @property
+    def moved_bytes(self) -> int | None:
+        """Bytes moved at a time; None for one element."""
+        return self.sector_bytes or self.line_bytes
+
+
+def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, int]:
+    """(loaded, stored) bytes between registers and nearest cache: every access at its element's size (rule 10).
+
+    Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or illegal sizes.
+    """
+    from roofdsl.sets.count import number
+    from roofdsl.sets.library import cardinality, limited
+    from roofdsl.sets.stream import build
+
+    plain = apply(kernel)
+    loaded, stored = scalar_bytes(plain)
+    with limited(f"the number of accesses of kernel {kernel.name}"):
+        for domain in build(plain, numbers(kernel, params), None).domains:
+            statement = domain.placed.statement
+            if isinstance(statement, (Assign, Let)):
+                times = number(cardinality(domain.executions))
+                for access in accesses(statement):
+                    size = access.element.array.type.bytes * times
+                    loaded, stored = (loaded, stored + size) if access.is_write else (loaded + size, stored)
+    return loaded, stored
+
+
+def transfers_at(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    where: Transfers,
+    convention: Traffic,
+    longest: int = LONGEST_SIMULATION,
+) -> TrafficAt:
+    """Loads, stores and bytes across the boundary behind the cache `where`, exact.
+
+    A cache that holds every line touched has the compulsory traffic, which needs no reuse distances. Beyond `longest`
+    accesses nothing is simulated. Raises CommandError as `traffic_at`, for a sector that is no part of the line, and
+    where no way to the number is short enough.
+    """
+    asked = dict(params), where, convention, longest
+    return recall("transfers_at", kernel, asked, lambda: _transfers_at(kernel, *asked))
+
+
+def _transfers_at(
+    kernel: Kernel, params: Mapping[str, int], where: Transfers, convention: Traffic, longest: int
+) -> TrafficAt:
+    values = numbers(kernel, params)
+    check_cache(kernel, where.cache_bytes, where.line_bytes)
+    line, sector = where.line_bytes, where.moved_bytes
+    if line is not None and sector is not None:
+        check_cache(kernel, None, sector)
+        if line % sector:
+            raise CommandError(f"a line of {line} B is no whole number of sectors of {sector} B")
+    plain = apply(kernel)
+    executed = access_count(plain, values)
+    if where.cache_bytes is not None and _held(plain, values, line, where.cache_bytes):
+        lines = lines_by_sets(plain, values, None, sector, QUICK_OPERATIONS)
+        return TrafficAt(*convention_totals(plain, lines, convention), executed, "integer sets")
+    if line == sector and longest == LONGEST_SIMULATION:
+        return traffic_at(kernel, params, where.cache_bytes, line, convention)
+    return _found(plain, values, where, convention, (executed, longest))
+
+
+def warm_transfers_at(
+    kernel: Kernel,
+    params: Mapping[str, int],
+    where: Transfers,
+    convention: Traffic,
+    longest: int = LONGEST_SIMULATION,
+) -> TrafficAt:
+    """As `transfers_at`, for a launch right after one like it, which finds in the caches what that left there.
+
+    What two launches in a row move, less what one moves; `accesses` are those of one. Fast memory without bound is
+    that of one launch, and its traffic compulsory. Raises as `transfers_at`.
+    """
+    one = transfers_at(kernel, params, where, convention, longest)
+    if where.cache_bytes is None:
+        return one
+    two = transfers_at(repeated(kernel, 2), params, where, convention, longest)
+
+    def more(after: int | None, before: int | None) -> int | None:
+        return None if after is None or before is None else after - before
+
+    loads, stores = more(two.loads_bytes, one.loads_bytes), more(two.stores_bytes, one.stores_bytes)
+    return TrafficAt(loads, stores, two.bytes - one.bytes, one.accesses, two.method)
+
+
+def _held(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None, cache_bytes: int) -> bool:
+    """Whether all lines touched fit; False also where that is not found out quickly."""
+    from roofdsl.sets.library import TooHard
+
+    try:
+        with budget.part(8):
+            lines = lines_by_sets(kernel, values, None, line_bytes, QUICK_OPERATIONS)
+    except (NoAnswer, TooHard):
+        return False
+    return sum(a.begun * a.line_bytes for a in lines) <= cache_bytes
+
+
+def _found(
+    kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic, length: tuple[int, int]
+) -> TrafficAt:
+    """By sets or by simulation, whichever is the quicker exact answer; length: accesses, and how many are too many."""
+    from roofdsl.sets.library import MAX_OPERATIONS, TooHard
+
+    executed, longest = length
+    simulate_before = 0 if executed <= SHORT and where.cache_bytes is not None else 1
+    reason = "the integer sets take too long"
+    for k, operations in enumerate((QUICK_OPERATIONS, MAX_OPERATIONS)):
+        if k == simulate_before and executed <= longest:
+            return TrafficAt(*_simulated(kernel, values, where, convention), executed, "simulation")
+        if k and longest < LONGEST_SIMULATION:
+            break
+        try:
+            with budget.part(1 if k else 4):  # what may not lead to an answer leaves time for the simulation
+                lines = _lines(kernel, values, where, operations)
+        except TooHard as error:
+            reason = error.message
+            continue
+        except NoAnswer as error:
+            reason = str(error)
+            continue
+        return TrafficAt(*convention_totals(kernel, lines, convention), executed, "integer sets")
+    raise OutOfReach(kernel.name, reason, executed, longest)
+
+
+def _lines(kernel: Kernel, values: Mapping[str, int], where: Transfers, operations: int) -> tuple[ArrayLines, ...]:
+    """Sectors by integer sets. Raises NoAnswer, TooHard."""
+    from roofdsl.sets.count import count_number
+    from roofdsl.sets.library import LibraryFailure, limited
+    from roofdsl.sets.misses import CannotCount, Fresh, exceeding
+    from roofdsl.sets.quasi import Quasi
+    from roofdsl.sets.reuse import NotCertified
+    from roofdsl.sets.sectors import sector_residencies
+    from roofdsl.sets.sizes import NotAffine
+    from roofdsl.sets.stream import build
+
+    if where.cache_bytes is None or where.line_bytes == where.moved_bytes:
+        return lines_by_sets(kernel, values, where.cache_bytes, where.moved_bytes, operations)
+    try:
+        with limited(f"the sectors of kernel {kernel.name}", operations):
+            rule = exceeding(Quasi.constant(where.cache_bytes), Fresh())
+            lines, sectors = (build(kernel, values, b) for b in (where.line_bytes, where.sector_bytes))
+            return tuple(
+                ArrayLines(
+                    r.array, r.bytes, count_number([r.begun]), count_number([r.begun_by_read]), count_number(r.stored)
+                )
+                for r in sector_residencies(lines, sectors, rule)
+            )
+    except (CannotCount, LibraryFailure, NotCertified, NotAffine) as error:
+        raise NoAnswer(str(error)) from error
+
+
+def _simulated(
+    kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic
+) -> tuple[int | None, int | None, int]:
+    """(loads, stores, both) in bytes by simulating every access; in `once` a stored sector is not counted again."""
+    from roofdsl.sets.library import limited
+    from roofdsl.simulate.hierarchy import simulate
+    from roofdsl.simulate.levels import CacheLevel
+
+    if where.cache_bytes is None or where.line_bytes is None or where.line_bytes == where.moved_bytes:
+        lines = lines_by_simulation(kernel, values, where.cache_bytes, where.line_bytes)
+        return convention_totals(kernel, lines, convention)
+    level = CacheLevel(
+        "cache",
+        where.cache_bytes,
+        where.line_bytes,
+        write_miss="claim" if convention == "load_store" else "allocate",
+        sector_bytes=where.sector_bytes,
+    )
+    with limited(f"the traffic at these sizes of kernel {kernel.name}"):
+        found = simulate(kernel, values, [level])
+    if convention == "once":
+        return None, None, found.levels[0].load_bytes + found.scalar_store_bytes
+    loads, stores = found.load_bytes(0), found.store_bytes(0)
+    return loads, stores, loads + stores

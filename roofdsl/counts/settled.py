@@ -1,0 +1,65 @@
+"""Values computed once, and failures found only once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from roofdsl.sets.library import LibraryFailure, OverBudget, TooHard, limited
+from roofdsl.sets.misses import CannotCount
+from roofdsl.sets.reuse import NotCertified
+from roofdsl.sets.sizes import NotAffine
+
+T = TypeVar("T")
+
+WORK, COMPULSORY = "the closed form of W", "the closed form of the compulsory traffic"
+AT_CACHE, PLATEAUS = "the closed form of Q(Z)", "the plateaus of Q(Z)"
+"""What is looked for, as messages name it."""
+
+
+class NoClosedForm(Exception):
+    """A quantity has no closed form that this program finds; the message says why."""
+
+
+def form_within(compute: Callable[[], T], what: str, operations: int) -> T:
+    """What `compute` gives within so many integer-set operations and the command's budget.
+
+    Raises NoClosedForm, which names `what`.
+    """
+    try:
+        with limited(what, operations):
+            return compute()
+    except OverBudget as error:
+        raise NoClosedForm(error.message) from error
+    except TooHard as error:
+        instead = "values at given sizes are found all the same (--set, or `simulate --histogram`)"
+        raise NoClosedForm(f"{error.message}; {instead}") from error
+    except (CannotCount, LibraryFailure, NotAffine, NotCertified) as error:
+        raise NoClosedForm(str(error).split("\n")[0]) from error
+
+
+class settled(Generic[T]):
+    """A property that is computed once; where that raised NoClosedForm, it is raised again without another try.
+
+    What is too hard takes the whole limit of operations to show itself, and several quantities rest on it.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.place = f"{name} settled"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        known = instance.__dict__
+        if self.place not in known:
+            try:
+                known[self.place] = self.compute(instance), None
+            except NoClosedForm as error:
+                known[self.place] = None, error
+        value: T
+        value, failure = known[self.place]
+        if failure is not None:
+            raise failure
+        return value

@@ -1,0 +1,54 @@
+"""Traffic through one cache as closed forms: of compulsory traffic, of Q(Z) by cases or as a sum, of a plateau."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roofdsl.lang.record import Record
+from roofdsl.loops.integers import Condition
+from roofdsl.sets.cases import Cases
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.terms import Terms
+
+
+class Bytes(Record):
+    """Traffic in bytes. loads and stores are None in the convention `once`."""
+
+    loads: Cases | None
+    stores: Cases | None
+    total: Cases
+
+    def assuming(self, more: tuple[str, ...]) -> Bytes:
+        """The same under more conditions."""
+
+        def add(cases: Cases) -> Cases:
+            return replace(cases, assumes=(*cases.assumes, *more))
+
+        loads, stores = (None if c is None else add(c) for c in (self.loads, self.stores))
+        return Bytes(loads, stores, add(self.total))
+
+
+class TermBytes(Record):
+    """Traffic in bytes as sums of terms. loads and stores are None in the convention `once`."""
+
+    loads: Terms | None
+    stores: Terms | None
+    total: Terms
+
+
+class Regime(Record):
+    """One plateau of Q(Z): from a cache of `from_bytes` on, the traffic is `bytes` (leading terms unless exact).
+
+    all_bytes: the traffic with every access of the plateau counted exactly, lower orders included; None where these
+    change all along the plateau. until_bytes: where it ends, if that is before the next plateau begins: in between Q(Z)
+    falls bit by bit. where: the sizes for which all this holds, by their remainders; None: for all.
+    end_bytes: where `all_bytes` ends, `until_bytes` or earlier; None on the last plateau.
+    """
+
+    from_bytes: Quasi
+    bytes: Quasi
+    exact: bool
+    all_bytes: Cases | None
+    until_bytes: Quasi | None = None
+    where: Condition | None = None
+    end_bytes: Quasi | None = None

@@ -1,0 +1,74 @@
+"""Bytes between the registers and a first cache that serves warps: the sectors that a warp's threads touch together.
+
+The threads of a warp execute one access at a time, together, and every sector that any of them touches is moved once.
+A warp is N consecutive iterations of the innermost `parallel for` around the access, or, where there is none, of the
+loop around it along which most of its statement's elements are neighbours; the last warp of a loop may be smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.counts.registers import alone
+from roofdsl.counts.setting import check_cache, numbers
+from roofdsl.counts.traffic_at import scalar_bytes
+from roofdsl.loops.accesses import PlacedStatement, accesses, statements
+from roofdsl.loops.affine import affine
+from roofdsl.loops.model import Assign, Kernel, Let
+from roofdsl.loops.transform import apply
+
+
+def warp_bytes_at(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
+    """(loaded, stored) bytes in sectors, with warps of `warp` threads; scalars once per execution (rule 8).
+
+    Raises CommandError for missing or illegal sizes and for a sector that is no whole number of elements, and TooHard.
+    """
+    values = numbers(kernel, params)
+    check_cache(kernel, None, sector_bytes)
+    plain = apply(kernel)
+    loaded, stored = scalar_bytes(plain)
+    for placed in statements(plain.body):
+        if isinstance(placed.statement, (Assign, Let)):
+            more = _of_statement(plain, placed, values, (warp, sector_bytes))
+            loaded, stored = loaded + more[0], stored + more[1]
+    return loaded, stored
+
+
+def _of_statement(
+    kernel: Kernel, placed: PlacedStatement, values: Mapping[str, int], sizes: tuple[int, int]
+) -> tuple[int, int]:
+    import islpy as isl
+
+    from roofdsl.sets.count import number
+    from roofdsl.sets.library import cardinality, limited
+    from roofdsl.sets.stream import build
+
+    warp, sector_bytes = sizes
+    lanes = _lanes(placed)
+    loaded = stored = 0
+    with limited(f"the sectors of kernel {kernel.name}"):
+        for r in build(alone(kernel, placed), values, sector_bytes).references:
+            touched = r.location
+            if placed.loops:
+                loop = placed.loops[lanes]
+                is_fixed = loop.step.evaluate(values) == 1 and not loop.start.symbols() - values.keys()
+                first = loop.start.evaluate(values) if is_fixed else 0
+                names = [f"d{i}" for i in range(touched.dim(isl.dim_type.in_))]
+                onto = [f"floor(({n} - {first})/{warp})" if i == lanes else n for i, n in enumerate(names)]
+                touched = touched.apply_domain(isl.Map(f"{{ T[{', '.join(names)}] -> T[{', '.join(onto)}] }}"))
+            each = number(cardinality(touched.wrap())) * sector_bytes
+            loaded += each * (r.count - r.writes)
+            stored += each * r.writes
+    return loaded, stored
+
+
+def _lanes(placed: PlacedStatement) -> int:
+    """Which of the loops around a statement its warps run along."""
+    parallel = [d for d, loop in enumerate(placed.loops) if loop.parallel]
+    if parallel or not placed.loops:
+        return max(parallel, default=-1)
+    statement = placed.statement
+    assert isinstance(statement, (Assign, Let))
+    last = [a.element.subscripts[0 if a.element.array.column_major else -1] for a in accesses(statement)]
+    neighbours = [sum(abs(affine(s).coefficients().get(loop.var, 0)) == 1 for s in last) for loop in placed.loops]
+    return max(range(len(neighbours)), key=lambda d: (neighbours[d], d))

@@ -1,0 +1,64 @@
+"""Residue classes of sizes as conditions of the language: `n % 3 == 1`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import product
+
+from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Mod, Or, Sym
+from roofdsl.sets.residues import Class
+from roofdsl.sets.sizes import Sizes
+
+
+def condition_of(members: Sequence[Class], possible: Sequence[Class] | None, sizes: Sizes) -> Condition:
+    """The condition that holds for the sizes of `members`, classes of the same parameters, and of no other class of
+    those that are `possible` (None: any class is). What `possible` leaves out may be on either side.
+    """
+    if possible is None:
+        (only,) = members
+        each = tuple(_is(r.name, r.period, r.rest, sizes) for r in only)
+        return each[0] if len(each) == 1 else And(each)
+    names = [(r.name, r.period) for r in members[0]]
+    chosen = {tuple(r.rest for r in c) for c in members}
+    every = {tuple(r.rest for r in c) for c in possible}
+    sides = [sorted({rests[k] for rests in chosen}) for k in range(len(names))]
+    if every & set(product(*sides)) == chosen:
+        open_ = [sorted({rests[k] for rests in every}) for k in range(len(names))]
+        parts = [_of_one(n, p, side, all_, sizes) for (n, p), side, all_ in zip(names, sides, open_, strict=True)]
+        kept = [part for part in parts if part is not None]
+        return kept[0] if len(kept) == 1 else And(tuple(kept))
+    pairs = [zip(names, rests, strict=True) for rests in sorted(chosen)]
+    return Or(tuple(And(tuple(_is(n, p, r, sizes) for (n, p), r in pair)) for pair in pairs))
+
+
+def _of_one(
+    name: str, period: int, rests: Collection[int], possible: Collection[int], sizes: Sizes
+) -> Condition | None:
+    """The remainders of one parameter, by its least period that tells them; None where all that are possible do."""
+    for least in (q for q in range(1, period + 1) if period % q == 0):
+        inside = sorted({r % least for r in rests})
+        outside = sorted({r % least for r in possible if r not in rests})
+        if set(inside) & set(outside):
+            continue
+        if not outside and len(possible) > 1:
+            return None
+        if len(inside) == 1:
+            return _is(name, least, inside[0], sizes)
+        if len(outside) == 1:
+            return _is(name, least, outside[0], sizes, "!=")
+        return Or(tuple(_is(name, least, r, sizes) for r in inside))
+    raise AssertionError("the period itself tells all remainders apart")
+
+
+def _is(name: str, period: int, rest: int, sizes: Sizes, relation: str = "==") -> Condition:
+    value, factor = _meaning(name, sizes)
+    return Compare(relation, Mod(value, Const(factor * period)), Const(factor * rest))
+
+
+def _meaning(name: str, sizes: Sizes) -> tuple[IntExpr, int]:
+    """What an isl parameter is a part of, and what part: n and c of n = c*Q."""
+    for n in sizes.symbols:
+        if sizes.symbol_text(n) == name:
+            return Sym(n), sizes.divided.get(n, 1)
+    n, b = next((n, b) for q, n, b in sizes.quotients() if q == name)
+    return FloorDiv(Sym(n), Sym(b)), 1

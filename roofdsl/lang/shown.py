@@ -1,0 +1,43 @@
+"""Values that people see written, without words of their own: what writes them is registered from above.
+
+`roofdsl.tell` registers how a derivation reads as text, HTML and LaTeX. The analyses below it import nothing of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from roofdsl.lang.record import Record
+
+
+class Writers(Record):
+    """How values of one type are written: as text, as HTML and as LaTeX with display math."""
+
+    text: Callable[[Any], str]
+    html: Callable[[Any], str]
+    latex: Callable[[Any], str]
+
+
+_WRITERS: dict[type, Writers] = {}
+
+
+def show(kind: type[Shown], writers: Writers) -> None:
+    """From now on values of the type `kind` are written by `writers`, by `print` and in notebooks."""
+    _WRITERS[kind] = writers
+
+
+class Shown(Record):
+    """A record that `print` and notebooks show as its writers do; without writers, as every record."""
+
+    def __str__(self) -> str:
+        writers = _WRITERS.get(type(self))
+        return repr(self) if writers is None else writers.text(self)
+
+    def _repr_html_(self) -> str | None:
+        writers = _WRITERS.get(type(self))
+        return None if writers is None else writers.html(self)
+
+    def _repr_latex_(self) -> str | None:
+        writers = _WRITERS.get(type(self))
+        return None if writers is None else writers.latex(self)

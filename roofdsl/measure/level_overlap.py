@@ -1,0 +1,116 @@
+"""Whether a cache delivers while lines come through it from farther away: two streams at once against each alone.
+
+The loop sums up an array that lies in a farther level and, element by element with it, a short array that stays in the
+cache in question. Side by side, the two take as long as the slower one; in turn, their times add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from roofdsl.measure.multicore_timing import PIECE, Effort, Rate, rate, rate_in_pieces
+from roofdsl.measure.sweep import LOAD, Beside
+
+Blocks = Sequence[Any]
+"""One numpy array of f64 for each core, of which the two arrays are cut."""
+
+SHARES = (8, 4)
+"""The short array has this part of the cache: with what streams past between two reads of a line, twice as much."""
+
+LEAST_CONTRAST = 0.1
+"""In turn has to take this much longer than side by side, for the two to be told apart."""
+
+SIDE_BY_SIDE = 0.25
+"""Up to this part of the way from side by side to in turn, the levels count as side by side."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A level as one core of a team sees it: its share of the capacity, and loads from it in bytes/s of all cores."""
+
+    name: str
+    share_bytes: int
+    loads_per_s: float
+
+
+def farther(places: Sequence[Place], near: int) -> int | None:
+    """The level behind `near` beside which the two answers differ most; None where they can be told apart nowhere."""
+    contrasts = {}
+    for far in range(near + 1, len(places)):
+        side, turn = side_by_side(places[near], places[far].loads_per_s), in_turn(places[near], places[far].loads_per_s)
+        contrasts[far] = turn / side - 1
+    best = max(contrasts, key=lambda far: contrasts[far], default=None)
+    return best if best is not None and contrasts[best] >= LEAST_CONTRAST else None
+
+
+def side_by_side(near: Place, far_per_s: float) -> float:
+    """Seconds for a byte of both streams: all of it crosses the near level's boundary, half of it the far one's."""
+    return max(2 / near.loads_per_s, 1 / far_per_s)
+
+
+def in_turn(near: Place, far_per_s: float) -> float:
+    """Seconds for a byte of both streams where one waits for the other."""
+    return 1 / near.loads_per_s + 1 / far_per_s
+
+
+def judged(near: Place, far: str, far_per_s: float, both_per_s: float) -> Beside | None:
+    """What a measurement says: `far_per_s` of the farther stream alone, `both_per_s` of it beside the near one.
+
+    None where the two run side by side, or cannot be told apart. The rate is that at which the near level's part is
+    added to the time of the far one's. It is never lower than the near level alone: in turn is always possible.
+    """
+    side, turn, took = side_by_side(near, far_per_s), in_turn(near, far_per_s), 1 / both_per_s
+    if turn < (1 + LEAST_CONTRAST) * side or took - side <= SIDE_BY_SIDE * (turn - side):
+        return None
+    measured = 1 / (took - 1 / far_per_s)
+    return Beside(far, max(measured, near.loads_per_s), measured)
+
+
+def short_arrays(places: Sequence[Place], near: int) -> list[int]:
+    """Bytes of the short array: with what streams past, well inside its level and well outside the one before."""
+    below = places[near - 1].share_bytes if near else 0
+    sizes = [places[near].share_bytes // part // 4096 * 4096 for part in SHARES]
+    return [size for size in sizes if size >= 4096 and 2 * size >= 1.5 * below]
+
+
+def measure(places: Sequence[Place], near: int, team: Sequence[int], blocks: Blocks, effort: Effort) -> Beside | None:
+    """How level `near` delivers beside a farther one, on all cores of `team`; None as `judged` has it."""
+    far = farther(places, near)
+    sizes = short_arrays(places, near)
+    if far is None or not sizes:
+        return None
+    room = min(block.nbytes for block in blocks) - max(sizes) - (1 << 13)
+    last = far == len(places) - 1
+    long_bytes = room if last else min(room, 3 * places[far].share_bytes // 8)
+    streamed = [long_bytes // size * size for size in sizes]
+    alone = _stream(blocks, streamed[-1], 0, team, effort)
+    both = [_stream(blocks, length, size, team, effort) for length, size in zip(streamed, sizes, strict=True)]
+    again = _stream(blocks, streamed[-1], 0, team, effort)  # a memory that others share moves meanwhile
+    far_per_s = max(alone.per_s, again.per_s)
+    return judged(places[near], places[far].name, far_per_s, max(r.per_s for r in both))
+
+
+def _stream(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequence[int], effort: Effort) -> Rate:
+    """Bytes of the long array per second, of all cores, beside the short one or (0) alone."""
+    from roofdsl.measure.microkernels import beside, stream
+
+    loop: Callable[..., float] = beside() if short_bytes else stream(LOAD)
+    unit = short_bytes or 4096
+    count = max(1, long_bytes // PIECE)
+    length = long_bytes // count // unit * unit // 8
+    pieces = []
+    for k in range(count):
+        arguments: list[tuple[Any, ...]] = []
+        for block, _ in zip(blocks, team, strict=False):
+            start = (-block.ctypes.data // 8) % 8
+            short = block[start : start + short_bytes // 8]
+            first = start + short_bytes // 8 + 40 + k * length  # five lines on: other low address bits
+            long = block[first : first + length]
+            arguments.append((long, short) if short_bytes else (long, 1.0))
+        pieces.append(arguments)
+    amount = 8.0 * length * len(team)
+    if count > 1:
+        return rate_in_pieces(loop, pieces, amount, team, effort)
+    return rate(loop, pieces[0], amount, team, effort)

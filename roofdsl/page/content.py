@@ -1,0 +1,357 @@
+"""Everything a page shows, as one JSON document and the functions its numbers come from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from roofdsl import budget
+from roofdsl.counts.closed import NoClosedForm
+from roofdsl.counts.derive import derive
+from roofdsl.counts.growth import tile_names
+from roofdsl.counts.setting import numbers
+from roofdsl.formulas.writing import neat_text
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.model import MATRIX_CLASSES, Machine, operation
+from roofdsl.measure.results import Measurement
+from roofdsl.page.article import derivation_html, source_html
+from roofdsl.page.forms import (
+    Held,
+    PlateauForm,
+    TrafficForms,
+    WorkForms,
+    of_derivation,
+    with_tiles,
+    work_forms,
+)
+from roofdsl.page.javascript import function, truth
+from roofdsl.page.lines import in_lines
+from roofdsl.page.rates import Key, rates_of
+from roofdsl.page.retype import own_type, retyped
+from roofdsl.page.sums import sum_function
+from roofdsl.plot.content import roofs_of
+from roofdsl.predict.boundary import memory_boundary
+from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.orders import orders_of
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.terms import Terms
+
+Json = dict[str, Any]
+
+UNITS = ("", *MATRIX_CLASSES)
+FIRST_SIZE, FIRST_TILE = 1024, 32
+"""Where a slider begins for a parameter without a number."""
+
+MOST = {0: 1 << 20, 1: 1 << 30, 2: 1 << 20}
+MOST_OTHERWISE, MOST_TILE = 1 << 17, 1 << 10
+"""The end of a parameter's slider by its degree in W."""
+
+
+class Asked(Record):
+    """What a page is made of.
+
+    kernels: each with the sizes at which its sliders begin. types: element types to offer beside the kernels' own;
+    None: those the machines have. unit: the matrix unit picked at first. measurements: points to draw.
+    """
+
+    title: str
+    kernels: tuple[tuple[Kernel, Mapping[str, int]], ...]
+    machines: tuple[Machine, ...]
+    traffic: Traffic | None = None
+    unit: str | None = None
+    types: tuple[str, ...] | None = None
+    measurements: tuple[Measurement, ...] = ()
+
+
+class Content(Record):
+    """The document, the functions that it names by number, and what is to be told the reader of the command line."""
+
+    document: Json
+    functions: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def content_of(asked: Asked, progress: Callable[[str], None] = lambda text: None) -> Content:
+    """Derives everything. Raises InputError and CommandError as `derive` does, and for a kernel whose W has no form."""
+    return _Collector(asked, progress).content()
+
+
+class _Collector:
+    def __init__(self, asked: Asked, progress: Callable[[str], None]) -> None:
+        self.asked, self.progress = asked, progress
+        self.functions: dict[str, int] = {}
+        self.warnings: list[str] = []
+
+    def content(self) -> Content:
+        asked = self.asked
+        _once("kernel", [k.name for k, _ in asked.kernels])
+        _once("machine", [m.name for m in asked.machines])
+        kernels = [self.kernel(kernel, given) for kernel, given in asked.kernels]
+        shown = list(dict.fromkeys(t for k in kernels for variant in k["variants"].values() for t in variant["types"]))
+        document = {
+            "title": asked.title,
+            "unit": asked.unit or "",
+            "units": [u for u in UNITS if not u or any(self.has_unit(m, u) for m in asked.machines)],
+            "types": sorted({t for k in kernels for t in k["variants"]}),
+            "machines": [self.machine(m, shown) for m in asked.machines],
+            "kernels": kernels,
+            "measured": [row for m in asked.measurements for row in self.measured(m)],
+        }
+        return Content(document, tuple(self.functions), tuple(dict.fromkeys(self.warnings)))
+
+    def number(self, text: str) -> int:
+        """The number of a function of the page."""
+        return self.functions.setdefault(text, len(self.functions))
+
+    # ---- machines ----
+
+    @staticmethod
+    def has_unit(machine: Machine, unit: str) -> bool:
+        return any(p.cls == unit for p in machine.peaks)
+
+    def machine(self, machine: Machine, types: Sequence[str]) -> Json:
+        memory, cache = machine.main_memory, machine.last_cache
+        return {
+            "name": machine.name,
+            "title": machine.title or machine.name,
+            "source": machine.source,
+            "memory": {
+                "name": memory.name,
+                "bandwidth": float(memory.bandwidth_bytes_per_s),
+                "duplex": memory.duplex,
+            },
+            "cache": None if cache is None else {"name": cache.name, "size": cache.size_bytes},
+            "caches": [{"name": c.name, "size": c.size_bytes} for c in machine.caches],
+            "launch": float(machine.launch_s or 0),
+            "roofs": {t: {u: self.roofs(machine, t, u) for u in UNITS} for t in types},
+        }
+
+    @staticmethod
+    def roofs(machine: Machine, type_name: str, unit: str) -> Json:
+        units = (unit,) if machine.stated(type_name, unit) is not None else ()
+        found = roofs_of(machine, (type_name,), units)
+        return {
+            "slopes": [{"label": s.label, "rate": s.bytes_per_s, "ceiling": s.is_ceiling} for s in found.slopes],
+            "roofs": [{"label": r.label, "rate": r.rate_per_s, "ceiling": r.is_ceiling} for r in found.roofs],
+        }
+
+    # ---- kernels ----
+
+    def kernel(self, kernel: Kernel, given: Mapping[str, int]) -> Json:
+        self.progress(kernel.name)
+        values = self.first_values(kernel, given)
+        conventions = {m.name: memory_boundary(kernel, m, self.asked.traffic) for m in self.asked.machines}
+        first = next(iter(conventions.values())).convention
+        element: dict[Traffic, TrafficForms] = {}
+        for convention in dict.fromkeys([first, *(b.convention for b in conventions.values())]):
+            with budget.part(2):  # the page needs the forms of W as well
+                derivation = derive(kernel, traffic=convention, any_cache=True, steps=convention == first)
+            tiles = {n: given[n] for n in tile_names(kernel) if n in given}
+            element[convention] = with_tiles(of_derivation(derivation), kernel, tiles)
+            if convention == first:
+                article = derivation_html(derivation)
+        try:
+            work = work_forms(kernel)
+        except NoClosedForm as error:
+            raise CommandError(
+                f"the operations of kernel {kernel.name} have no closed form: {error}",
+                "a page is made of closed forms; `roofdsl predict` gives values",
+            ) from None
+        variants = {}
+        for type_name in self.types_of(kernel, work):
+            variants[type_name] = self.variant(kernel, type_name, work, element)
+        return {
+            "name": kernel.name,
+            "title": f"{kernel.name}({', '.join(p.name for p in kernel.parameters)})",
+            "constants": ", ".join(f"{n} = {v}" for n, v in kernel.constants),
+            "parameters": [self.slider(kernel, p.name, values[p.name], work) for p in kernel.parameters],
+            "assume": self.number(truth(kernel.assumptions)),
+            "assumed": [str(c) for c in kernel.assumptions],
+            "multiples": [m for c in kernel.assumptions for m in _multiples(c)],
+            "own": next(iter(variants)),
+            "variants": variants,
+            "contraction": is_contraction(kernel),
+            "convention": first,
+            "source": source_html(kernel),
+            "article": article,
+            "blocks": [m.name for m in self.asked.machines if orders_of(kernel, values, m).launch is not None],
+        }
+
+    def first_values(self, kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
+        """A number for every parameter. Raises CommandError where these break what the kernel assumes."""
+        tiles = tile_names(kernel)
+        stated = {p.name: p.default for p in kernel.parameters if p.default is not None}
+        guess = {p.name: FIRST_TILE if p.name in tiles else FIRST_SIZE for p in kernel.parameters}
+        return numbers(kernel, {**guess, **stated, **given})
+
+    def slider(self, kernel: Kernel, name: str, value: int, work: WorkForms) -> Json:
+        tile = name in tile_names(kernel)
+        form = work.total.form
+        cases = form.cases if isinstance(form, Cases) else ()
+        degree = max((c.value.degree(frozenset((name,))) for c in cases), default=0)
+        most = MOST_TILE if tile else MOST.get(degree, MOST_OTHERWISE)
+        while most < 4 * value:
+            most *= 4
+        return {"name": name, "value": value, "most": most, "tile": tile}
+
+    def types_of(self, kernel: Kernel, work: WorkForms) -> list[str]:
+        """The types in which the kernel is offered, its own first."""
+        own = own_type(kernel)
+        if own is None or any(t != own.name for t, _ in work.counts):
+            return ["as written"]
+        asked = self.asked.types
+        if asked is None:
+            there = {t for m in self.asked.machines for t in m.types}
+            asked = tuple(t for t in ("f64", "f32", "f16", "bf16", "f8") if t in there)
+        return list(dict.fromkeys([own.name, *asked]))
+
+    def variant(self, kernel: Kernel, type_name: str, work: WorkForms, element: Mapping[Traffic, TrafficForms]) -> Json:
+        """The kernel in one type: operations, traffic by machine, rates by machine and unit."""
+        own = own_type(kernel)
+        other = kernel
+        counts = dict(work.counts)
+        traffic = dict(element)
+        if own is not None and type_name not in (own.name, "as written"):
+            other = retyped(kernel, type_name)
+            counts = {(type_name, cls): form for (_, cls), form in counts.items()}
+            size = next(a.type.bytes for a in other.arrays) if other.arrays else own.bytes
+            traffic = {c: f.scaled(Fraction(size, own.bytes)) for c, f in traffic.items()}
+        keys = frozenset(counts)
+        lines: dict[tuple[int, int, Traffic], Json] = {}
+        by_machine = {}
+        for machine in self.asked.machines:
+            at = memory_boundary(kernel, machine, self.asked.traffic)
+            forms = [self.traffic(traffic[at.convention])]
+            if at.line_bytes is not None:
+                key = (at.line_bytes, at.moved_bytes or at.line_bytes, at.convention)
+                if key not in lines:
+                    self.progress(f"{kernel.name} in {type_name}, lines of {at.line_bytes} B")
+                    lines[key] = self.traffic(in_lines(other, at.convention, key[0], key[1]))
+                forms.insert(0, lines[key])
+            by_machine[machine.name] = {
+                "forms": forms,
+                "convention": at.convention,
+                "because": at.because,
+                "notes": list(at.assumptions),
+                "rates": {u: self.rates(other, machine, keys, u) for u in UNITS},
+            }
+        return {
+            "types": list(dict.fromkeys(t for t, _ in counts)),
+            "operation": "OP" if counts and all(operation(t) == "OP" for t, _ in counts) else "FLOP",
+            "work": self.held(work.total),
+            "counts": {f"{t} {cls}": self.held(form) for (t, cls), form in counts.items()},
+            "machines": by_machine,
+        }
+
+    def rates(self, kernel: Kernel, machine: Machine, keys: frozenset[Key], unit: str) -> Json:
+        matrix = unit if unit and is_contraction(kernel) else None
+        found = rates_of(machine, keys, matrix, {n: Fraction(v) for n, v in kernel.costs})
+        if unit and matrix is None:
+            return {"same": ""}
+        return {
+            "pipes": [[[f"{t} {cls}", float(s)] for (t, cls), s in pipe] for pipe in found.pipes],
+            "notes": list(found.assumptions),
+            "missing": found.missing,
+        }
+
+    # ---- forms ----
+
+    def held(self, of: Held) -> Json:
+        out: Json = {"f": self.number(_function(of.form))}
+        if of.needs:
+            out["needs"] = self.number(truth(of.needs))
+            out["for"] = ", ".join(map(str, of.needs))
+        if of.words:
+            out["words"] = ", ".join(of.words)
+        if of.loads is not None and any(m.main_memory.duplex for m in self.asked.machines):
+            out["loads"] = self.number(_function(of.loads))
+        return out
+
+    def traffic(self, of: TrafficForms) -> Json:
+        return {
+            "line": of.line_bytes,
+            "grain": of.grain,
+            "least": of.least_bytes,
+            "exact": None if of.any_cache is None else self.held(of.any_cache),
+            "compulsory": None if of.compulsory is None else self.held(of.compulsory),
+            "lines": [self.held(h) for h in of.lines],
+            "plateaus": [self.plateau(p) for p in of.plateaus],
+            "note": of.note,
+            "rows": None
+            if of.rows is None
+            else {"aligned": self.number(truth(of.rows.aligned)), "steps": dict(of.rows.steps)},
+            "every": None if of.every is None else self.held(of.every),
+            "moved": of.moved_bytes,
+            "smallest": of.smallest_bytes,
+        }
+
+    def plateau(self, of: PlateauForm) -> Json:
+        return {
+            "start": self.number(function(Cases((Case((), of.start),)))),
+            "end": None if of.end is None else self.number(function(Cases((Case((), of.end),)))),
+            "whole": self.held(of.whole),
+            "text": _typeset(neat_text(of.leading)),
+            **({} if of.where is None else {"where": self.number(truth((of.where,)))}),
+        }
+
+    # ---- measurements ----
+
+    def measured(self, m: Measurement) -> list[Json]:
+        kernel = next((k for k, _ in self.asked.kernels if k.name == m.kernel), None)
+        if kernel is None:
+            self.warnings.append(f"the measurement of {m.kernel} is left out: the page does not show that kernel")
+            return []
+        known = {p.name for p in kernel.parameters}
+        if not known <= dict(m.parameters).keys():
+            self.warnings.append(f"a measurement of {m.kernel} is left out: it does not say all of its parameters")
+            return []
+        if m.is_stale(kernel):
+            self.warnings.append(f"{m.kernel} has changed since it was measured")
+        device = m.device.get("name") or m.device.get("cpu") or m.backend
+        return [
+            {
+                "kernel": m.kernel,
+                "values": {n: v for n, v in m.parameters if n in known},
+                "label": f"{m.variant}, {m.threads} thread{'s' if m.threads > 1 else ''}"
+                if m.backend == "cpu"
+                else m.variant,
+                "device": str(device),
+                "state": m.state,
+                "stale": m.is_stale(kernel),
+                "seconds": m.median_s,
+                "low": m.low_s,
+                "high": m.high_s,
+            }
+        ]
+
+
+def _function(form: Cases | Terms) -> str:
+    return function(form) if isinstance(form, Cases) else sum_function(form)
+
+
+def _once(what: str, names: Sequence[str]) -> None:
+    """Links speak of kernels and machines by name. Raises CommandError for two of the same."""
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise CommandError(f"the {what} `{twice}` is given twice", "each stands on a page once, under its name")
+
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _typeset(expression: str) -> str:
+    """`8 n³/b` for `8*n**3/b`: what stands in a figure."""
+    return re.sub(r"\*\*(\d+)", lambda m: m[1].translate(_RAISED), expression).replace("*", " ")
+
+
+def _multiples(condition: Condition) -> list[Json]:
+    """`n % b == 0` as what the page needs to keep it: n is a multiple of b."""
+    match condition:
+        case Compare("==", Mod(Sym(name), Sym() | Const() as divisor), Const(0)):
+            return [{"of": name, "by": divisor.name if isinstance(divisor, Sym) else divisor.value}]
+    return []

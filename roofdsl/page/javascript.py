@@ -1,0 +1,169 @@
+"""The engine's expressions as JavaScript: exact functions over BigInt.
+
+A quasi-polynomial becomes `[numerator, denominator]`, two integer expressions of which the second is positive, so that
+nothing is rounded before the page turns the quotient into a number. A parameter `n` is the JavaScript name `$n`, which
+no word of that language and no name of the page is. `exact.js` has the helpers named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import lcm
+
+from roofdsl.loops.integers import (
+    And,
+    Compare,
+    Condition,
+    Const,
+    FloorDiv,
+    IntExpr,
+    Max,
+    Min,
+    Mod,
+    Not,
+    Or,
+    Product,
+    Sum,
+    Sym,
+)
+from roofdsl.sets.cases import Cases, Constraint
+from roofdsl.sets.quasi import Atom, Quasi
+
+
+def function(form: Cases) -> str:
+    """A closed form as a function of an object of BigInts by parameter; 0 where no case holds."""
+    floors: Floors = {}
+    out = "[0n, 1n]"
+    for case in reversed(form.cases):
+        value = "[{}, {}]".format(*fraction(case.value, floors))
+        out = f"{any_of(case.alternatives, floors)} ? {value} : {out}" if case.alternatives else value
+    head = f"{parameters(names_of(form))} =>"
+    if not floors:
+        return f"{head} {out}"
+    known = ", ".join(f"{symbol} = {text}" for text, symbol in floors.items())
+    return f"{head} {{ const {known}; return {out}; }}"
+
+
+def truth(conditions: Iterable[Condition]) -> str:
+    """Whether all conditions hold, as a function of an object of BigInts by parameter."""
+    every = list(conditions)
+    names = frozenset[str]().union(*(c.symbols() for c in every))
+    return f"{parameters(names)} => {' && '.join(condition(c) for c in every) or 'true'}"
+
+
+def names_of(form: Cases) -> frozenset[str]:
+    """All symbols of a closed form, those of its conditions too."""
+    values = [c.value for c in form.cases]
+    values += [v for c in form.cases for alternative in c.alternatives for v, _ in alternative]
+    return frozenset[str]().union(*(v.names() for v in values))
+
+
+def parameters(names: frozenset[str]) -> str:
+    """What a function of an object of BigInts takes from it."""
+    if not names:
+        return "()"
+    return f"({{{', '.join(f'{n}: {name(n)}' for n in sorted(names))}}})"
+
+
+def name(parameter: str) -> str:
+    """The JavaScript name of a parameter."""
+    return f"${parameter}"
+
+
+# ---- quasi-polynomials ----
+
+Floors = dict[str, str]
+"""The floors met so far, as JavaScript, and the constant of each; one inside another comes before it."""
+
+
+def fraction(value: Quasi, floors: Floors) -> tuple[str, str]:
+    """(numerator, denominator) as JavaScript; the denominator is positive, a number times powers of parameters.
+
+    Floors stand as constants that `floors` names; new ones are added. Raises ValueError for one in a denominator.
+    """
+    number = lcm(*(c.denominator for _, c in value)) if value else 1
+    lowest: dict[Atom, int] = {}
+    for monomial, _ in value:
+        for atom, power in monomial:
+            lowest[atom] = min(lowest.get(atom, 0), power)
+    below = {atom: -power for atom, power in lowest.items() if power < 0}
+    if any(not isinstance(atom, str) for atom in below):
+        raise ValueError(f"a floor in a denominator: {value}")
+    terms = []
+    for monomial, c in reversed(value.terms):
+        powers = dict(monomial)
+        raised = {atom: powers.get(atom, 0) + below.get(atom, 0) for atom in (*powers, *(a for a in below))}
+        terms.append(_product(int(c * number), raised, floors))
+    return _sum(terms), _product(number, below, floors)
+
+
+def _product(coefficient: int, powers: Mapping[Atom, int], floors: Floors) -> str:
+    bases = [(_atom(a, floors), e) for a, e in powers.items() if e]
+    factors = [f"{base} ** {e}n" if e > 1 else base for base, e in bases]
+    if coefficient != 1 or not factors:
+        factors.insert(0, f"{coefficient}n")
+    return " * ".join(factors)
+
+
+def _atom(atom: Atom, floors: Floors) -> str:
+    if isinstance(atom, str):
+        return name(atom)
+    text = "floorDiv({}, {})".format(*fraction(atom.of, floors))
+    return floors.setdefault(text, f"floor{len(floors)}")
+
+
+def _sum(terms: Sequence[str]) -> str:
+    text = ""
+    for term in terms:
+        part = f" - {term[1:].removeprefix('1n * ')}" if term.startswith("-") else f" + {term}"
+        text += part if text else term
+    return text or "0n"
+
+
+# ---- conditions ----
+
+
+def any_of(alternatives: Sequence[Sequence[Constraint]], floors: Floors) -> str:
+    """A disjunction of conjunctions of `value == 0` and `value >= 0`."""
+    return f"({' || '.join(_all_of(each, floors) for each in alternatives)})"
+
+
+def _all_of(constraints: Sequence[Constraint], floors: Floors) -> str:
+    tests = [f"{fraction(v, floors)[0]} {'===' if zero else '>='} 0n" for v, zero in constraints]
+    return " && ".join(tests) or "true"
+
+
+def condition(of: Condition) -> str:
+    """A condition over integer expressions."""
+    match of:
+        case Compare(op, left, right):
+            return f"{integer(left)} {({'==': '===', '!=': '!=='}).get(op, op)} {integer(right)}"
+        case And(parts):
+            return f"({' && '.join(map(condition, parts))})"
+        case Or(parts):
+            return f"({' || '.join(map(condition, parts))})"
+        case Not(part):
+            return f"!({condition(part)})"
+    raise TypeError(type(of))
+
+
+def integer(of: IntExpr) -> str:
+    """An integer expression."""
+    match of:
+        case Const(value):
+            return f"{value}n" if value >= 0 else f"({value}n)"
+        case Sym(symbol):
+            return name(symbol)
+        case Sum(terms):
+            return f"({' + '.join(map(integer, terms))})"
+        case Product(terms):
+            return f"({' * '.join(map(integer, terms))})"
+        case Min(terms):
+            return f"least({', '.join(map(integer, terms))})"
+        case Max(terms):
+            return f"greatest({', '.join(map(integer, terms))})"
+        case FloorDiv(numerator, divisor):
+            return f"floorDiv({integer(numerator)}, {integer(divisor)})"
+        case Mod(numerator, divisor):
+            return f"modulo({integer(numerator)}, {integer(divisor)})"
+    raise TypeError(type(of))

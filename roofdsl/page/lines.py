@@ -1,0 +1,160 @@
+"""Traffic of a kernel in cache lines of a machine as closed forms, and what these take of rows of arrays."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from roofdsl import budget
+from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
+from roofdsl.counts.traffic_at import QUICK_OPERATIONS, scalar_bytes
+from roofdsl.loops.integers import Compare, Condition, Const, Mod, Product
+from roofdsl.loops.model import Array, Kernel, Traffic
+from roofdsl.page.forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.isolated import Raised, Stopped, in_child
+from roofdsl.sets.quasi import Quasi, floor
+
+LONGEST_S, LEAST_S = 4.0, 0.25
+"""Processor time after which plateaus in lines are given up, and what they get where the budget has less."""
+
+
+def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: int) -> TrafficForms:
+    """The forms in lines of `line_bytes`, of which `moved_bytes` move at a time, as far as they are found quickly."""
+    forms = ClosedForms(kernel, {}, line_bytes, QUICK_OPERATIONS)
+    notes = []
+    compulsory, lines = _all_lines(kernel, forms, convention, moved_bytes)
+    if compulsory is None:
+        notes.append("compulsory traffic in lines has no closed form")
+    any_cache = None
+    for way in (forms.at_any_cache, forms.at_every_cache):
+        try:
+            found = way(convention)
+            any_cache = held(found.total, loads=found.loads)
+            break
+        except NoClosedForm as error:
+            notes.append(str(error))
+    plateaus: list[PlateauForm] = []
+    try:
+        plateaus = [
+            PlateauForm(r.from_bytes, on_plateau(r.all_bytes, _single(r.bytes), r.where), r.bytes, r.end_bytes, r.where)
+            for r in _regimes(forms, convention)
+        ]
+    except NoClosedForm as error:
+        notes.append(str(error))
+    if moved_bytes != line_bytes:
+        notes.insert(0, f"sectors of {moved_bytes} B of lines of {line_bytes} B have no closed form")
+    return TrafficForms(
+        line_bytes,
+        convention,
+        any_cache,
+        line_bytes,
+        line_bytes,
+        compulsory,
+        lines,
+        tuple(plateaus),
+        notes[0] if notes else "",
+        _rows(forms),
+        every_access(forms, convention, moved_bytes),
+        None if moved_bytes == line_bytes else moved_bytes,
+        min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=1),
+    )
+
+
+def _all_lines(
+    kernel: Kernel, forms: ClosedForms, convention: Traffic, moved_bytes: int
+) -> tuple[Held | None, tuple[Held, ...]]:
+    """Compulsory traffic in units of `moved_bytes`, and the bytes of the lines of `forms` touched, array by array."""
+    assert forms.line_bytes is not None
+    if _whole_arrays(kernel, convention):
+        moved, touched = (_whole_lines(kernel, unit) for unit in (moved_bytes, forms.line_bytes))
+        stored = scalar_bytes(kernel)
+        total = Quasi.constant(stored[1] if convention == "once" else sum(stored))
+        loads = Quasi.constant(stored[0])
+        for array, size in moved:
+            loaded = convention == "write_allocate" or array.intent in ("in", "inout")
+            loads += size * int(loaded)
+            total += size * (1 if convention == "once" else int(loaded) + int(array.intent in ("out", "inout")))
+        told = None if convention == "once" else _single(loads)
+        return held(_single(total), loads=told), tuple(held(_single(size)) for _, size in touched)
+    moved_forms = forms if moved_bytes == forms.line_bytes else ClosedForms(kernel, {}, moved_bytes, QUICK_OPERATIONS)
+    try:
+        found = moved_forms.compulsory(convention)
+        return held(found.total, loads=found.loads), tuple(map(held, forms.by_array().values()))
+    except NoClosedForm:
+        return None, ()
+
+
+def _single(value: Quasi) -> Cases:
+    return Cases((Case((), value),))
+
+
+def _whole_lines(kernel: Kernel, unit: int) -> list[tuple[Array, Quasi]]:
+    """The bytes of all lines of `unit` bytes of each array as it lies in memory, one row right after the other."""
+    return [(a, floor((_array_bytes(a) + (unit - 1)) * Fraction(1, unit)) * unit) for a in _stored(kernel)]
+
+
+def _stored(kernel: Kernel) -> list[Array]:
+    return [a for a in kernel.arrays if not a.is_scalar]
+
+
+def _array_bytes(array: Array) -> Quasi:
+    """The size of an array in bytes. Raises ValueError where it is no polynomial."""
+    from roofdsl.counts.forms import quasi_of
+
+    total = Quasi.constant(array.type.bytes)
+    for extent in array.dims:
+        total = total * quasi_of(extent)
+    return total
+
+
+def _whole_arrays(kernel: Kernel, convention: Traffic) -> bool:
+    """Whether at all sizes every element of every array is touched, each one of an `in` or `inout` array read before it
+    is written, and each one of an `out` or `inout` array written.
+    """
+    if any(a.intent == "temp" for a in _stored(kernel)):
+        return False
+    forms = ClosedForms(kernel, {}, None, QUICK_OPERATIONS)
+    loaded, stored = scalar_bytes(kernel)
+    try:
+        every = forms.compulsory("load_store")
+        arrays = [(a.intent, _array_bytes(a)) for a in _stored(kernel)]
+        reads = sum((size for intent, size in arrays if intent in ("in", "inout")), Quasi.constant(loaded))
+        writes = sum((size for intent, size in arrays if intent in ("out", "inout")), Quasi.constant(stored))
+    except (NoClosedForm, ValueError):
+        return False
+    found = [None if f is None or f.assumes else f.single for f in (every.loads, every.stores)]
+    return found == [reads, writes]
+
+
+def _rows(forms: ClosedForms) -> Rows | None:
+    """What the forms take of rows. Raises what `ClosedForms` raises, but not for a form that is not found."""
+    try:
+        names = forms.rows_aligned
+    except NoClosedForm:
+        return None
+    assert forms.line_bytes is not None
+    aligned: list[Condition] = []
+    steps: dict[str, int] = {}
+    for array in forms.kernel.arrays:
+        if array.name in names:
+            row = array.dims[0] if array.column_major else array.dims[-1]
+            length = Product((Const(array.type.bytes), row))
+            aligned.append(Compare("==", Mod(length, Const(forms.line_bytes)), Const(0)))
+            for name in row.symbols():
+                steps[name] = max(steps.get(name, 1), forms.line_bytes // array.type.bytes)
+    return Rows(tuple(aligned), tuple(sorted(steps.items()))) if aligned else None
+
+
+def _regimes(forms: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:
+    """The plateaus, after a copy of this process has shown that they do not take long. Raises NoClosedForm."""
+
+    def task() -> str:
+        return str(len(forms.regimes(convention)))
+
+    try:
+        in_child(task, min(LONGEST_S, max(LEAST_S, budget.left_s())))
+    except Stopped:
+        raise NoClosedForm("its plateaus take too long to find") from None
+    except Raised:
+        return forms.regimes(convention)  # raises it here, with the reason
+    return forms.regimes(convention)

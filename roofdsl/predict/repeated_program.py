@@ -1,0 +1,82 @@
+"""A program executed again and again: what each of its launches still finds in the caches.
+
+Launches have arrays of their own, one set for each kernel and size. Between two launches on the same arrays the others
+touch what they touch; in a cache of strictly least recent use nothing of the arrays is left where that is more than it
+holds. Where nothing came in between, the launch is that of a kernel launched again and again (`Options.warm`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, reduce
+from operator import add
+
+from roofdsl.lang.record import replace
+from roofdsl.loops.launched import ProgramAt
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.level_overlap import in_turn
+from roofdsl.predict.time import Prediction
+
+NOTE = "executed again and again: what the launches in between leave in a cache is still there"
+
+
+def steady_parts(
+    at: ProgramAt,
+    cold: Sequence[Prediction],
+    machine: Machine,
+    options: Options,
+    unit_of: Callable[[Kernel], str | None],
+) -> tuple[Prediction, ...]:
+    """The sums over the launches of each of `at.launched` once the program has been executed before.
+
+    `cold` are single launches with empty caches.
+    """
+
+    @cache
+    def warm_launch(place: int) -> Prediction:
+        part = at.launched[place]
+        return predict(
+            part.kernel, dict(part.arguments), machine, replace(options, warm=True, unit=unit_of(part.kernel))
+        )
+
+    touched = [p.footprint_bytes or 0 for p in cold]
+    holding: list[Counter[tuple[str, ...]]] = [Counter() for _ in at.launched]
+    for place, between in gaps(at.order(), touched):
+        holding[place][tuple(c.name for c in machine.caches if between <= c.size_bytes)] += 1
+    parts = []
+    for place in range(len(at.launched)):
+        kinds = [
+            (_mixed(cold[place], warm_launch(place), set(names), machine) if names else cold[place]) * times
+            for names, times in holding[place].items()
+        ]
+        parts.append(reduce(add, kinds))
+    return tuple(parts)
+
+
+def gaps(order: Iterable[int], touched: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """(place, bytes that the launches since the last one of this place touched), for each launch of one execution.
+
+    The execution before it was the same, so that the first launch of a place looks back into that. Of launches of the
+    same place the bytes count once.
+    """
+    again = list(order)
+    recent = list(dict.fromkeys(reversed(again)))[::-1]  # places by their last launch, the latest at the end
+    for place in again:
+        since = recent[recent.index(place) + 1 :]
+        yield place, sum(touched[other] for other in since)
+        recent.remove(place)
+        recent.append(place)
+
+
+def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine) -> Prediction:
+    """The cold launch, but with the warm one's bytes behind those caches that still hold its arrays."""
+    found = {level.name: level for level in warm.levels}
+    levels = tuple(
+        found[level.name] if level.nearer in held_by and level.name in found else level for level in cold.levels
+    )
+    mixed = replace(cold, levels=levels, in_turn=in_turn(levels, machine), assumptions=(*cold.assumptions, NOTE))
+    single = (mixed.compute_s, *(level.time_s for level in levels), mixed.launch_s)
+    return replace(mixed, expected_s=max(time for _, time in mixed.terms), no_overlap_s=sum(single[1:], single[0]))

@@ -1,0 +1,198 @@
+"""Bounds of a polynomial over a parametric set, in the parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import lcm, prod
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.sets.library import quasi_value, unlimited
+from roofdsl.sets.quasi import Floor, Quasi
+
+MOST_PARTS = 128
+_DIMENSION = re.compile(r"d\d+")
+
+
+def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Quasi] | None:
+    """(lower, upper) bounds of `value` (in d0, d1, ... and parameters) over `domain`, valid wherever it is not empty.
+
+    With `at`, an isl parameter set of one point, the bounds of the chamber around that point, tight in leading
+    terms. None where the library gives no bound, or several that do not reduce to one.
+    """
+    polynomial = _polynomial(domain, value)
+    found = []
+    for kind in (isl.fold.min, isl.fold.max):
+        candidates = _candidates(_bound(polynomial, kind), at)
+        if len(set(candidates)) != 1:
+            return None
+        found.append(candidates[0])
+    return found[0], found[1]
+
+
+def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], list[Quasi], list[Any]]:
+    """As `bounds`, with all candidates: the value lies between the least of the first and the largest of the second.
+
+    Floors, of which isl gives no bound, are taken apart by residues, those of the parameters as at `at`. Third: the
+    parts that this gives, those that are empty at `at` too.
+    """
+    lows: list[Quasi] = []
+    highs: list[Quasi] = []
+    parts: list[Any] = []
+    point, space = at.sample_point(), at.get_space()
+    fixed = {
+        space.get_dim_name(isl.dim_type.param, i): int(point.get_coordinate_val(isl.dim_type.param, i).to_python())
+        for i in range(space.dim(isl.dim_type.param))
+    }
+    for part, whole in by_residues(domain, value, fixed):
+        parts += [part] if part is not domain else []
+        if part.params().is_disjoint(at):
+            continue
+        # without its residues, which isl's bounds do not take; leading terms are the same
+        polynomial = _polynomial(part.remove_divs() if part is not domain else domain, whole)
+        low, high = (_candidates(_bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
+        if not low or not high:
+            return [], [], parts
+        lows += low
+        highs += high
+    return lows, highs, parts
+
+
+def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator[tuple[Any, Quasi]]:
+    """Parts of `domain` on which floors in `value` are polynomials, and what `value` is there.
+
+    On the part where every variable of a floor of E is r modulo the denominator of its coefficient, floor(E) is E less
+    the fraction of E at r. Parameters have the residues of their values in `fixed`; floors of others stay. All of
+    `domain` as it stands where a floor is in a floor, or parts are more than MOST_PARTS.
+    """
+    periods: dict[str, int] = {}
+    apart = set()
+    for found in value.atoms():
+        if isinstance(found, str) or any(n not in fixed and not _DIMENSION.fullmatch(n) for n in found.of.names()):
+            continue
+        if any(len(m) > 1 or any(not isinstance(a, str) or power != 1 for a, power in m) for m, _ in found.of):
+            yield domain, value
+            return
+        apart.add(found)
+        for monomial, c in found.of:
+            for name, _ in monomial:
+                periods[str(name)] = lcm(periods.get(str(name), 1), c.denominator)
+    names = [name for name, period in periods.items() if period > 1]
+    choices = [[fixed[n] % periods[n]] if n in fixed else range(periods[n]) for n in names]
+    if not names or prod(map(len, choices)) > MOST_PARTS:
+        yield domain, value
+        return
+    for residues in product(*choices):
+        env = dict.fromkeys(periods, 0) | dict(zip(names, residues, strict=True))
+        text = " and ".join(f"{n} mod {periods[n]} = {r}" for n, r in zip(names, residues, strict=True))
+        total = Quasi.constant(0)
+        for monomial, c in value:
+            part = Quasi.constant(c)
+            for atom, power in monomial:
+                base = Quasi.symbol(atom)
+                if isinstance(atom, Floor) and atom in apart:
+                    base = atom.of - atom.of.evaluate(env) % 1
+                part = part * base**power
+            total = total + part
+        yield domain.intersect(where(domain, text)), total
+
+
+def where(domain: Any, condition: str) -> Any:
+    """The set of a condition on d0, d1, ... and the parameters, in the space of `domain`."""
+    space = domain.get_space()
+    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
+    names = ", ".join(f"d{i}" for i in range(domain.dim(isl.dim_type.set)))
+    name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
+    return isl.Set(f"[{', '.join(params)}] -> {{ {name}[{names}] : {condition} }}")
+
+
+def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
+    """Lower bounds of `value` over `domain` in the parameters, the least of which holds; none if one does not grow.
+
+    A bound grows where its only negative term is the constant one.
+    """
+    low = list(dict.fromkeys(_candidates(_bound(_polynomial(domain, value), isl.fold.min), None)))
+    grows = all(
+        not v.is_constant() and all(c > 0 for m, c in _straight(v) if m) and all(isinstance(a, str) for a in v.atoms())
+        for v in low
+    )
+    return low if grows else []
+
+
+def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
+    """(isl parameter set, lower bound of `value` over `domain` there, in the parameters); the least of those that hold
+    somewhere is a bound. None where the library gives none for some parameters.
+    """
+    found: list[tuple[Any, Any]] = []
+    _bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda where, here: found.append((where, here)))
+    chambers = [(where.params(), quasi_value(each, [])) for where, here in found for each in _each(here)]
+    covered = isl.Set.empty(domain.params().get_space())
+    for where, _ in chambers:
+        covered = covered.union(where)
+    return chambers if domain.params().is_subset(covered) else None
+
+
+def _straight(value: Quasi) -> Quasi:
+    """`value` less negative terms outweighed by a term of the same or a higher power: n**2 - n is at least 0."""
+    total = value
+    for monomial, c in value:
+        if c >= 0 or not monomial:
+            continue
+        for other, d in total:
+            if d >= -c and other != monomial and dict(monomial).items() and _divides(monomial, other):
+                total = total - Quasi.of({monomial: c}) - Quasi.of({other: -c})
+                break
+    return total
+
+
+def _divides(small: Any, large: Any) -> bool:
+    powers = dict(large)
+    return all(powers.get(atom, 0) >= power for atom, power in small)
+
+
+def _bound(polynomial: Any, kind: Any) -> Any:
+    with unlimited():
+        return polynomial.bound(kind)[0]
+
+
+def _candidates(fold: Any, at: Any | None) -> list[Quasi]:
+    found: list[tuple[Any, Any]] = []
+    fold.foreach_piece(lambda domain, here: found.append((domain, here)))
+    # nothing is computed in the call back: isl prints an exception that leaves one, a budget's end too
+    pieces = [here for domain, here in found if at is None or not domain.params().is_disjoint(at)]
+    return [quasi_value(polynomial, []) for here in pieces for polynomial in _each(here)]
+
+
+def _each(fold: Any) -> list[Any]:
+    found: list[Any] = []
+    fold.foreach_qpolynomial(found.append)
+    return found
+
+
+def _polynomial(domain: Any, value: Quasi) -> Any:
+    """`value` on `domain` as isl.PwQPolynomial."""
+    names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
+    space = domain.get_space()
+    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
+    name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
+    text = f"[{', '.join(params)}] -> {{ {name}[{', '.join(names)}] -> ({polynomial_text(value)}) }}"
+    return isl.PwQPolynomial(text).intersect_domain(domain)
+
+
+def polynomial_text(value: Quasi) -> str:
+    """isl text of a quasi-polynomial; powers with a caret."""
+    parts = []
+    for monomial, c in value:
+        factors = [str(c) if c.denominator == 1 else f"({c})"]
+        for atom, power in monomial:
+            factors += [atom if isinstance(atom, str) else _floor_text(atom)] * power
+        parts.append(" * ".join(factors))
+    return " + ".join(parts) or "0"
+
+
+def _floor_text(atom: Floor) -> str:
+    denominator = lcm(*(c.denominator for _, c in atom.of))  # fractions within a floor are no isl text
+    return f"floor(({polynomial_text(atom.of * denominator)})/{denominator})"

@@ -1,0 +1,51 @@
+"""The residencies of a cache without bound: every line touched is one, from its first access to the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.sets.misses import Part, Residencies
+from roofdsl.sets.reuse import NotCertified, by_array, touches
+from roofdsl.sets.stream import Reference, Stream
+
+
+def compulsory(stream: Stream) -> tuple[Residencies, ...]:
+    """One `Residencies` per array, in points of its lines. Raises NotCertified where first accesses are in doubt."""
+    found = []
+    for name, refs in by_array(stream).items():
+        touch = touches(refs)
+        lines = touch.range().coalesce()
+        reading = lines
+        if not all(r.reads_first for r in refs):
+            first = first_access(touch)
+            readers = touches([r for r in refs if r.reads_first]).domain() if any(r.reads_first for r in refs) else None
+            reading = isl.Set.empty(lines.get_space()) if readers is None else first.intersect_range(readers).domain()
+        stored: tuple[Part, ...] = ()
+        writers = [r for r in refs if r.writes]
+        if writers and refs[0].array.intent != "temp":
+            stored = (Part(touches(writers).range().coalesce()),)
+        found.append(Residencies(name, stream.line_bytes[name], Part(lines), Part(reading.coalesce()), stored))
+    return tuple(found)
+
+
+def first_access(touch: Any) -> Any:
+    """The certified map from each line to the first access of it."""
+    accesses = touch.reverse()
+    for candidates in (accesses, accesses.coalesce(), isl.Map(str(accesses.coalesce()))):
+        first = candidates.lexmin()
+        earlier = first.apply_range(isl.Map.lex_gt(touch.get_space().domain()))
+        if (
+            first.is_single_valued()
+            and first.is_subset(accesses)
+            and accesses.domain().is_subset(first.domain())
+            and earlier.is_disjoint(accesses)
+        ):
+            return first
+    raise NotCertified("the first access to a line")
+
+
+def footprint(stream: Stream) -> list[tuple[Reference, Any]]:
+    """(a reference to it, isl.Set of its elements or lines touched) for every array touched."""
+    return [(refs[0], touches(refs).range().coalesce()) for refs in by_array(stream).values()]

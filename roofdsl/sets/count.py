@@ -1,0 +1,45 @@
+"""From sets to numbers and to polynomials: cardinalities of parts, at given sizes or in symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from roofdsl.sets.library import cardinality, pieces
+from roofdsl.sets.misses import CannotCount, Part
+
+MAX_GRID = 60_000_000
+"""Points at which a curved condition is evaluated, at most."""
+
+
+def number(piecewise: Any) -> int:
+    """The value of an isl.PwQPolynomial without parameters and dimensions."""
+    total = sum((q.evaluate({}) for _, q in pieces(piecewise)), Fraction(0))
+    if total.denominator != 1:
+        raise ArithmeticError(f"a count came out as {total}")
+    return int(total)
+
+
+def count_number(parts: Iterable[Part]) -> int:
+    """The number of points of the parts, where all sizes are numbers. Raises CannotCount."""
+    total = 0
+    for part in parts:
+        total += number(cardinality(part.flat))
+        for curved in part.curved:
+            if not curved.domain.is_empty():
+                from roofdsl.sets.grid import count_positive
+
+                total += count_positive(curved.domain, curved.excess, MAX_GRID)
+    return total
+
+
+def count_symbolic(parts: Iterable[Part]) -> Any:
+    """The number of points as isl.PwQPolynomial in the parameters, or None for no part. Raises CannotCount."""
+    total: Any = None
+    for part in parts:
+        if any(not c.domain.is_empty() for c in part.curved):
+            raise CannotCount("a reuse distance is not affine in the loop variables")
+        count = cardinality(part.flat)
+        total = count if total is None else total.add(count)
+    return total

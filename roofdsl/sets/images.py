@@ -1,0 +1,112 @@
+"""How many locations each access's window touches, counted where this is simple.
+
+The library's cost grows steeply with the parameters and dimensions of what it counts, and with how many polyhedra
+overlap in it. So locations are told relative to the access, whose loop variables then mostly take no part in the count
+and are left out of it; and dimensions in which few values occur (a stencil's planes) are cut into these, each of which
+is then a box or two. Nothing is approximated: each step maps the images of a point one to one, or partitions them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.sets.library import cardinality
+
+MOST_SLICES, MOST_SLICES_OF_ALL = 8, 32
+"""Values of one dimension, and of all together, into which a set of images is cut, at most."""
+
+_IN, _OUT, _PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param
+
+
+class Images:
+    """Counts the images of maps from accesses to locations of one array."""
+
+    def __init__(self, touch: Any) -> None:
+        """touch: isl.Map from accesses to the array's locations."""
+        self._touch = touch
+        self._moved: dict[int, Any] = {}
+
+    def _relative(self, relation: Any) -> Any:
+        """`relation` from accesses, with or without their place in the text, to how far what they touch is away."""
+        if relation.get_tuple_name(_IN) != self._touch.get_tuple_name(_IN):
+            return relation  # from lines of the array
+        loops = relation.dim(_IN)
+        if loops not in self._moved:
+            self._moved[loops] = _moved(self._touch, loops)
+        return relation.wrap().apply(self._moved[loops]).unwrap()
+
+    def count(self, relation: Any) -> Any:
+        """isl.PwQPolynomial on the domain of `relation`, 0 where it has no piece; None for an empty map.
+
+        Raises TooHard.
+        """
+        if relation.is_empty():
+            return None
+        domain = relation.domain().coalesce()
+        relative = self._relative(relation).gist_domain(domain)
+        unused = [i for i in range(relative.dim(_IN)) if not relative.involves_dims(_IN, i, 1)]
+        here = domain
+        for i in reversed(unused):
+            relative, here = relative.project_out(_IN, i, 1), here.project_out(isl.dim_type.set, i, 1)
+        name = domain.get_tuple_name()
+        relative = relative.set_tuple_name(_IN, name).intersect_domain(here.set_tuple_name(name).coalesce())
+        counts = [cardinality(part.coalesce()) for part in _slices(relative)]
+        return restored(reduce(isl.PwQPolynomial.add, counts).coalesce(), unused, domain)
+
+
+def restored(count: Any, missing: Iterable[int], domain: Any) -> Any:
+    """`count`, an isl.PwQPolynomial without some dimensions of `domain`, in rising order, on all of `domain`."""
+    for i in missing:
+        count = count.insert_dims(_IN, i, 1)
+    named = count.get_domain_space().set_tuple_name(isl.dim_type.set, domain.get_tuple_name())
+    return count.reset_domain_space(named).intersect_domain(domain)
+
+
+def _moved(touch: Any, dims: int) -> Any:
+    """isl.Map: an access with a location -> the same access with how far that is from one that it touches, if it were
+    in the first place of the text. dims: dimensions of the access, all or only outer ones.
+
+    Dimensions of the array that are no affine function of the loops stay as they are. Any map of `touch` serves:
+    whatever is subtracted, the images of an access stay as many.
+    """
+    space = touch.get_space()
+    loops, places = [f"i{k}" for k in range(dims)], [f"o{k}" for k in range(touch.dim(_OUT))]
+    params = [space.get_dim_name(_PARAM, i) for i in range(touch.dim(_PARAM))]
+    moved = list(places)
+    for constraint in (c for basic in touch.get_basic_maps()[:1] for c in basic.get_constraints()):
+        used = [k for k in range(len(places)) if constraint.involves_dims(_OUT, k, 1)]
+        floors = constraint.dim(isl.dim_type.div)
+        if not constraint.is_equality() or len(used) != 1 or constraint.involves_dims(isl.dim_type.div, 0, floors):
+            continue
+        of = constraint.get_coefficient_val(_OUT, used[0])
+        if abs(of.to_python()) == 1:
+            names = [*zip(loops, [_IN] * len(loops), range(len(loops)), strict=True)]
+            names += [(n, _PARAM, k) for k, n in enumerate(params)]
+            terms = [(constraint.get_coefficient_val(kind, k).mul(of).to_python(), n) for n, kind, k in names]
+            moved[used[0]] = " + ".join([places[used[0]], *(f"{c}*{n}" for c, n in terms if c)])
+    access = f"{space.get_tuple_name(_IN)}[{', '.join(loops)}]"
+    array = space.get_tuple_name(_OUT)
+    before, after = f"{array}[{', '.join(places)}]", f"{array}[{', '.join(moved)}]"
+    return isl.Map(f"[{', '.join(params)}] -> {{ [{access} -> {before}] -> [{access} -> {after}] }}")
+
+
+def _slices(relation: Any) -> list[Any]:
+    """`relation` in disjoint parts, in each of which the dimensions of few values in its range have one value."""
+    parts = [relation]
+    images = relation.range()
+    last = images.dim(isl.dim_type.set)
+    for k in range(last):
+        values = images.project_out(isl.dim_type.set, k + 1, last - k - 1).project_out(isl.dim_type.set, 0, k)
+        values = values.project_out(_PARAM, 0, values.dim(_PARAM))
+        low, high = values.dim_min_val(0), values.dim_max_val(0)
+        if not low.is_int() or not high.is_int() or low == high:
+            continue
+        least, most = low.to_python(), high.to_python()
+        if most - least < MOST_SLICES and (most - least + 1) * len(parts) <= MOST_SLICES_OF_ALL:
+            cut = (part.fix_val(_OUT, k, isl.Val(v)) for part in parts for v in range(least, most + 1))
+            parts = [part for part in cut if not part.is_empty()]
+    return parts

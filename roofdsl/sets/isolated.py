@@ -1,0 +1,139 @@
+"""Native code in forked children: apart, where it may run for hours or crash, and on all cores, where it is much.
+
+Where the system cannot fork, everything runs in this process, in turn and without a limit.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import struct
+from collections.abc import Callable, Sequence
+from math import inf
+
+from roofdsl import budget
+from roofdsl.store import reproducibility
+
+CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
+
+MOST_TASKS = 10_000
+"""Numbers of tasks that a pipe surely holds at once."""
+
+_NUMBER = struct.Struct("<I")
+
+
+_RAISED = 3
+"""Exit status of a child whose task raised an exception."""
+
+_NOT_REPRODUCIBLE = {4: reproducibility.decided_by_clock, 5: reproducibility.decided_by_chance}
+"""Exit statuses of a child whose answer is another one under other circumstances, and how that is told here."""
+
+
+class Stopped(Exception):
+    """A child ran past its limit or crashed."""
+
+
+class Raised(Exception):
+    """The task raised an exception in the child; run it here to have it."""
+
+
+def in_child(task: Callable[[], str], seconds: float) -> str:
+    """The text that `task` returns, computed in a forked copy of this process within `seconds` of processor time.
+
+    Raises Stopped where the copy takes longer or crashes, Raised where the task raises an exception.
+    """
+    if not CAN_FORK:
+        return task()
+    return _in_copies([lambda: task().encode()], seconds)[0].decode()
+
+
+def in_children(tasks: Sequence[Callable[[], str]], seconds: float, together_s: float = inf) -> list[str]:
+    """The texts that the tasks return, computed by as many forked copies as there are cores, the next free one
+    taking the next task, each within `seconds` of processor time, and all of them within `together_s`. Raises as
+    `in_child` does.
+    """
+    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(tasks))
+    if not CAN_FORK or workers < 2 or len(tasks) > MOST_TASKS:
+        return [task() for task in tasks]
+    queue, waiting = os.pipe()
+    os.write(waiting, b"".join(_NUMBER.pack(k) for k in range(len(tasks))))
+    os.close(waiting)
+
+    def work() -> bytes:
+        done = []
+        while number := os.read(queue, _NUMBER.size):
+            text = tasks[_NUMBER.unpack(number)[0]]().encode()
+            done += [number, _NUMBER.pack(len(text)), text]
+        return b"".join(done)
+
+    try:
+        answers = _in_copies([work] * workers, min(seconds, together_s / workers))
+    finally:
+        os.close(queue)
+    found: dict[int, str] = {}
+    for answer in answers:
+        at = 0
+        while at < len(answer):
+            (k,), (length,) = _NUMBER.unpack_from(answer, at), _NUMBER.unpack_from(answer, at + _NUMBER.size)
+            at += 2 * _NUMBER.size
+            found[k] = answer[at : at + length].decode()
+            at += length
+    return [found[k] for k in range(len(tasks))]
+
+
+def _in_copies(tasks: Sequence[Callable[[], bytes]], seconds: float) -> list[bytes]:
+    """What the tasks return, each computed in a forked copy of its own, all at once."""
+    running: list[tuple[int, int]] = []
+    answers: list[bytes] = []
+    ends: set[int] = set()
+    try:
+        for task in tasks:
+            reading, writing = os.pipe()
+            child = os.fork()
+            if child == 0:
+                _answer(task, seconds, writing)
+            os.close(writing)
+            running.append((child, reading))
+        while running:
+            child, reading = running[0]
+            with os.fdopen(reading, "rb", closefd=False) as pipe:
+                answers.append(pipe.read())
+            del running[0]
+            os.close(reading)
+            ends.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    finally:  # an interrupt from the keyboard must not leave children behind
+        for child, reading in running:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(reading)
+    for status, tell in _NOT_REPRODUCIBLE.items():
+        if status in ends:
+            tell()
+    if ends - {0, _RAISED, *_NOT_REPRODUCIBLE}:
+        if ends <= {0, _RAISED, *_NOT_REPRODUCIBLE, -signal.SIGVTALRM}:
+            reproducibility.decided_by_clock()
+        else:
+            reproducibility.decided_by_chance()
+        raise Stopped
+    if _RAISED in ends:
+        raise Raised
+    return answers
+
+
+def _answer(task: Callable[[], bytes], seconds: float, writing: int) -> None:
+    """In the child: write the answer and end at once, without the parent's exit handlers and buffers."""
+    code = _RAISED
+    try:
+        faulthandler.disable()  # a crash here is the parent's to report
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # ends native code too, which a Python handler would not
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        budget.forked(seconds)
+        before = reproducibility.seen()
+        answer = task()
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(answer)
+        more = reproducibility.since(before)
+        code = 5 if more.chance else 4 if more.clock else 0
+    finally:
+        os._exit(code)

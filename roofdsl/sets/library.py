@@ -1,0 +1,295 @@
+"""The one door to the integer-set library: its limit of operations, its results as our own values."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import islpy as isl
+
+from roofdsl import budget
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.sets.isolated import Raised, Stopped, in_child, in_children
+from roofdsl.sets.quasi import Monomial, Quasi, floor
+from roofdsl.store.reproducibility import decided_by_chance, decided_by_clock
+
+MAX_OPERATIONS = 30_000_000
+"""Of the integer-set library, for one quantity, where there is no budget: half a minute or so. This many or more stand
+for as many as the budget of a command has time for.
+"""
+
+
+class TooHard(CommandError):
+    """The integer-set library gave up within its limit of operations."""
+
+    def __init__(self, what: str, operations: int) -> None:
+        super().__init__(
+            f"{what} needs more than {operations:,} integer-set operations",
+            "give numbers for the parameters with --set, or split the kernel into smaller ones",
+        )
+
+
+class OverBudget(TooHard):
+    """The budget of the command is spent (`roofdsl.budget`): with a longer one there may be an answer."""
+
+    def __init__(self, what: str) -> None:
+        CommandError.__init__(self, f"{what}: {budget.leave_out(what)}", "")
+        decided_by_chance()  # what is found without it is not kept
+
+
+class LibraryFailure(Exception):
+    """The integer-set library reported an internal error; another way may still lead to the answer."""
+
+
+@contextmanager
+def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
+    """Run integer-set code under the operation limit and the command's budget; nested uses share the outermost limit.
+
+    Raises TooHard, naming `what`, beyond the limit (OverBudget beyond the budget), and LibraryFailure for any other
+    error of the library.
+    """
+    context = isl.DEFAULT_CONTEXT
+    outermost = context.get_max_operations() == 0
+    if outermost:
+        _limit.begin(operations)
+    try:
+        with budget.region(what, _limit.renew if outermost else None):
+            yield
+    except budget.Spent as error:
+        raise OverBudget(what) from error
+    except isl.Error as error:
+        if budget.left_s() <= 0:  # met in what the library called back
+            raise OverBudget(what) from error
+        if "maximal number of operations" in str(error) or _is_aborted():
+            raise _limit.error(what) from error
+        call = re.search(r"isl_\w+", str(error))  # what follows in its text are places in its source
+        raise LibraryFailure(f"the integer-set library failed on {what}{f', in {call[0]}' if call else ''}") from error
+    finally:
+        if outermost:
+            context.set_max_operations(0)
+            context.reset_operations()
+
+
+MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
+"""Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
+
+SIMPLE = 3
+"""Basic sets and floors together, up to which a set is counted in this process."""
+
+OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
+"""What the integer-set library does in a second, about, and where it is slow: turns limits of operations into time."""
+
+LEAST_SECONDS, LEAST_OPERATIONS = 0.25, 100_000
+"""Of processor time that a child gets, however much others have spent; of operations that this process does."""
+
+
+class _Limit:
+    """The limit in force: a number of operations, for which the processor time of child processes counts as well, or
+    what the command's budget has time for.
+    """
+
+    def __init__(self) -> None:
+        self.operations, self.begun_s = MAX_OPERATIONS, 0.0
+
+    def begin(self, operations: int) -> None:
+        """A new limit is in force: what was spent until now does not count."""
+        self.operations = operations
+        self.begun_s = os.times().children_user
+        isl.DEFAULT_CONTEXT.reset_operations()
+        isl.DEFAULT_CONTEXT.set_max_operations(self._in_library())
+
+    @property
+    def by_budget(self) -> bool:
+        """Whether the budget alone says how long it may take."""
+        return self.operations >= MAX_OPERATIONS and budget.current() is not None
+
+    def _in_library(self) -> int:
+        """The operations of the library until the next look at the clock, at most: nothing else ends a long call."""
+        left = max(0.0, budget.left_s())
+        in_time = int(min(left, 1e9) * SLOW_OPERATIONS_PER_SECOND) + LEAST_OPERATIONS
+        return in_time if self.by_budget else min(self.operations, in_time)
+
+    def renew(self) -> None:
+        """In a budget, the operations until now count no longer: the time that they took does."""
+        context = isl.DEFAULT_CONTEXT
+        if self.by_budget and context.get_max_operations() and not _is_aborted():
+            context.reset_operations()
+            context.set_max_operations(self._in_library())
+
+    def seconds(self) -> float:
+        """What is left of it, in seconds."""
+        if self.by_budget:
+            return max(LEAST_SECONDS, budget.left_s())
+        spent = os.times().children_user - self.begun_s
+        return max(LEAST_SECONDS, min(self.operations / OPERATIONS_PER_SECOND - spent, budget.left_s()))
+
+    def require_time(self, what: str) -> None:
+        """Raises OverBudget where the budget has no time for another child process, however short: each would get
+        LEAST_SECONDS, and there may be hundreds. In a child, which has no timer of the budget, nothing else sees it.
+        """
+        if budget.left_s() <= 0:
+            raise self.error(what)
+
+    def error(self, what: str) -> TooHard:
+        """That `what`, or rather what is being done with it, needs more."""
+        own = budget.current()
+        what = own.doing[-1] if own and own.doing else what
+        if self.by_budget or budget.left_s() <= LEAST_SECONDS:
+            return OverBudget(what)
+        return TooHard(what, self.operations)
+
+
+_limit = _Limit()
+
+
+def cardinality(counted: Any) -> Any:
+    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map.
+
+    The library's counting code crashes where it meets the operation limit, and without a limit may run for hours.
+    So sets that would take long are refused, simple ones are counted without the limit, and all others in a child
+    process, within a time that stands for the limit. Raises TooHard.
+    """
+    is_map = isinstance(counted, isl.Map)
+    parts = counted.get_basic_maps() if is_map else counted.get_basic_sets()
+    floors = max((p.dim(isl.dim_type.div) for p in parts), default=0)
+    if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
+        raise TooHard("a set of accesses", MAX_OPERATIONS)
+    with unlimited():
+        if len(parts) + floors <= SIMPLE:
+            return counted.card()
+        _limit.require_time("a set of accesses")
+        try:
+            return isl.PwQPolynomial(in_child(lambda: str(counted.card()), _limit.seconds()))
+        except Stopped as error:
+            raise _limit.error("a set of accesses") from error
+        except Raised:
+            return counted.card()
+
+
+MANY = 12
+"""Counts from which several processes are worth their start."""
+
+
+def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What the tasks return, isl.PwQPolynomials or None: in this process where they are few, else on all cores.
+
+    Each is held to what is left of the limit that is in force. Raises TooHard.
+    """
+    if len(tasks) < MANY:
+        return [task() for task in tasks]
+    _limit.require_time("sets of accesses")
+    try:
+        together_s = max(LEAST_SECONDS, budget.left_s())
+        texts = in_children([partial(_text, task) for task in tasks], _limit.seconds(), together_s)
+    except Stopped as error:
+        raise _limit.error("sets of accesses") from error
+    except Raised:
+        return [task() for task in tasks]
+    if _BEYOND in texts:  # within a time of its own, or what was left of one
+        decided_by_clock()
+        raise _limit.error("sets of accesses")
+    with unlimited():
+        return [isl.PwQPolynomial(text) if text else None for text in texts]
+
+
+_BEYOND = "beyond the limit"
+
+
+def _text(task: Callable[[], Any]) -> str:
+    """What the task returns, as text; "" for None, and _BEYOND where it meets the limit of operations."""
+    try:
+        found = task()
+        return "" if found is None else str(found)
+    except TooHard:
+        return _BEYOND
+    except isl.Error:
+        if _is_aborted():
+            return _BEYOND
+        raise
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """Suspend the operation limit; what is spent meanwhile counts against it afterwards."""
+    context = isl.DEFAULT_CONTEXT
+    limit = context.get_max_operations()
+    context.set_max_operations(0)
+    try:
+        yield
+    finally:
+        context.set_max_operations(limit)
+
+
+def _is_aborted() -> bool:
+    """Whether the library refuses work because the limit was reached (it then reports all sorts of errors)."""
+    try:
+        isl.Set("{ [] }")
+    except isl.Error:
+        return True
+    return False
+
+
+def affine_value(aff: Any) -> Quasi:
+    """An isl.Aff as a quasi-polynomial in the names of its parameters and dimensions."""
+    total = Quasi.constant(_fraction(aff.get_constant_val()))
+    space = aff.get_domain_local_space()
+    for kind in (isl.dim_type.param, isl.dim_type.set):
+        for i in range(space.dim(kind)):
+            c = aff.get_coefficient_val(isl.dim_type.in_ if kind == isl.dim_type.set else kind, i)
+            if not c.is_zero():
+                total += Quasi.symbol(space.get_dim_name(kind, i)) * _fraction(c)
+    for i in range(aff.dim(isl.dim_type.div)):
+        c = aff.get_coefficient_val(isl.dim_type.div, i)
+        if not c.is_zero():
+            total += floor(affine_value(aff.get_div(i))) * _fraction(c)
+    return total
+
+
+def quasi_value(polynomial: Any, names: list[str]) -> Quasi:
+    """An isl.QPolynomial as a quasi-polynomial; `names` are those of its dimensions."""
+    terms: dict[Monomial, Fraction] = {}
+    params: list[str] | None = None
+    for term in polynomial.get_terms():
+        if params is None:
+            space = polynomial.get_domain_space()
+            params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
+        monomial: list[tuple[Any, int]] = []
+        divisions = Quasi.constant(1)
+        for i, name in enumerate(params):
+            if e := term.get_exp(isl.dim_type.param, i):
+                monomial.append((name, e))
+        for i, name in enumerate(names):
+            if e := term.get_exp(isl.dim_type.set, i):
+                monomial.append((name, e))
+        for i in range(term.dim(isl.dim_type.div)):
+            if e := term.get_exp(isl.dim_type.div, i):
+                divisions = divisions * _renamed_floor(term.get_div(i), names) ** e
+        coefficient = _fraction(term.get_coefficient_val())
+        key: Monomial = tuple(sorted(monomial, key=lambda t: str(t[0])))
+        for each, factor in (divisions * Quasi.of({key: coefficient})).terms:
+            terms[each] = terms.get(each, Fraction(0)) + factor
+    return Quasi.of(terms)
+
+
+def _renamed_floor(aff: Any, names: list[str]) -> Quasi:
+    for i, name in enumerate(names):
+        aff = aff.set_dim_name(isl.dim_type.in_, i, name)
+    return floor(affine_value(aff))
+
+
+def pieces(piecewise: Any) -> list[tuple[Any, Quasi]]:
+    """(isl.Set, value) of each piece of an isl.PwQPolynomial; dimensions are named d0, d1, ..."""
+    found = []
+    for domain, polynomial in piecewise.get_pieces():
+        names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
+        found.append((domain, quasi_value(polynomial, names)))
+    return found
+
+
+def _fraction(value: Any) -> Fraction:
+    return Fraction(str(value))

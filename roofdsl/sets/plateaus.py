@@ -1,0 +1,309 @@
+"""Plateaus of Q(Z): where the leading terms of the reuse distances lie.
+
+exact_traffic.md, section 7. Each piece of a reuse distance ranges, over its accesses, from a least to a greatest
+leading term; ranges that overlap are one step of Q(Z), which ends at its greatest. Between steps Q(Z) is flat to
+leading order. Parameters are ordered by size: tile sizes far below all others, the others of about one size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.lang.record import replace
+from roofdsl.sets.bounds import by_residues, candidate_bounds
+from roofdsl.sets.library import cardinality
+from roofdsl.sets.misses import CannotCount
+from roofdsl.sets.quasi import Monomial, Quasi
+from roofdsl.sets.residues import Class, Substitution, joined, periods, periods_of_sets
+from roofdsl.sets.reuse import ArrayReuse
+from roofdsl.sets.sizes import Sizes, quotient
+from roofdsl.sets.stream import Stream
+
+Weight = tuple[int, int]
+"""(degree in extents, degree in tile sizes): the order of growth of a monomial."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How the parameters grow: `tiles` are far below the others."""
+
+    tiles: frozenset[str]
+
+    def weight(self, monomial: Monomial) -> Weight:
+        extents = small = 0
+        for atom, power in monomial:
+            if isinstance(atom, str):
+                extents, small = (extents, small + power) if atom in self.tiles else (extents + power, small)
+            else:
+                e, s = self.leading_weight(atom.of)
+                extents, small = extents + e * power, small + s * power
+        return extents, small
+
+    def leading_weight(self, value: Quasi) -> Weight:
+        return max((self.weight(m) for m, _ in value), default=(0, 0))
+
+    def leading(self, value: Quasi) -> Quasi:
+        """The terms of greatest order, floors opened."""
+        value = self.open(value)
+        top = self.leading_weight(value)
+        return Quasi.of({m: c for m, c in value if self.weight(m) == top})
+
+    def open(self, value: Quasi) -> Quasi:
+        """`value` with floors replaced by what they round, which keeps leading terms."""
+        total = Quasi.constant(0)
+        for m, c in value:
+            part = Quasi.constant(c)
+            for atom, power in m:
+                part = part * (Quasi.symbol(atom, power) if isinstance(atom, str) else self.open(atom.of) ** power)
+            total = total + part
+        return total
+
+    def key(self, value: Quasi) -> tuple[Weight, Fraction]:
+        """Orders leading terms: by growth, then by coefficient with all sizes of one class equal."""
+        lead = self.leading(value)
+        return self.leading_weight(lead), lead.evaluate(dict.fromkeys(lead.names(), 1))
+
+
+def growth(sizes: Sizes, steps: Iterable[str]) -> Growth:
+    """Tile sizes are the parameters that others are multiples of, and those that loops step by."""
+    return Growth(frozenset(b for _, b in sizes.tiled) | (frozenset(steps) & frozenset(sizes.symbols)))
+
+
+def far_sizes(sizes: Sizes, order: Growth, residues: Class = (), *, falling: bool = False) -> dict[str, int]:
+    """All isl parameters large, tile sizes far below the others; each somewhat larger than the one before it, or,
+    `falling`, than the one after it. `residues`: the class that they lie in.
+    """
+    found: dict[str, int] = {}
+    for k, name in enumerate(reversed(sizes.symbols) if falling else sizes.symbols):
+        found[sizes.symbol_text(name)] = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + 720720 * k
+    found |= {quotient(n, b): (1 << 24) + 16 * k for k, (n, b) in enumerate(sorted(sizes.tiled))}
+    return found | {r.name: r.nearest(found[r.name]) for r in residues}
+
+
+def far_point(sizes: Sizes, order: Growth, residues: Class = (), *, falling: bool = False) -> Any:
+    """`far_sizes` as an isl parameter set of one point."""
+    return point(far_sizes(sizes, order, residues, falling=falling))
+
+
+def point(sizes: Mapping[str, int]) -> Any:
+    """An isl parameter set of one point."""
+    text = " and ".join(f"{name} = {value}" for name, value in sizes.items())
+    return isl.Set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
+
+
+def check_executed(stream: Stream, order: Growth, residues: Class = ()) -> None:
+    """Raises CannotCount where a statement is executed for large sizes in one order and not in another: a filter as
+    large as what it is laid on leaves nothing to say of large sizes.
+    """
+    for falling in (False, True):
+        at = far_point(stream.sizes, order, residues, falling=falling).intersect(stream.context)
+        if not at.is_empty() and any(d.executions.intersect_params(at).is_empty() for d in stream.domains):
+            raise CannotCount("which of its sizes is the larger decides whether a statement is executed")
+
+
+def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
+    """The reuses, pieces whose distance has floors cut to the accesses where it is not 0.
+
+    A count over parametric sets gives such pieces as hulls, with floors that are 0 where nothing is counted: on
+    accesses that have no other before them on their line, or whose distance another piece tells. What is left is
+    checked to hold each access that has one before it once. Raises CannotCount where it does not.
+    """
+
+    def cut(piece: tuple[Any, Quasi]) -> tuple[Any, Quasi]:
+        domain, value = piece
+        for part, whole in by_residues(domain, value, {}):
+            if not whole:
+                domain = domain.subtract(part)
+        return domain.coalesce(), value
+
+    def exact(reuse: ArrayReuse) -> ArrayReuse:
+        if all(isinstance(a, str) for _, value in reuse.distances for a in value.atoms()):
+            return reuse
+        pieces = tuple(map(cut, reuse.distances))
+        together = isl.Set.empty(reuse.all.get_space())
+        for domain, _ in pieces:
+            if not domain.is_disjoint(together):
+                raise CannotCount("reuse distances whose pieces cannot be told apart")
+            together = together.union(domain)
+        if not together.is_equal(reuse.previous.domain()):
+            raise CannotCount("reuse distances whose pieces cannot be told apart")
+        return replace(reuse, distances=pieces)
+
+    return tuple(map(exact, reuses))
+
+
+@dataclass(frozen=True)
+class Range:
+    """The leading terms, in bytes, between which the accesses of one piece begin to hit, for large sizes of a class.
+
+    piece: id() of the domain of the piece. domain: as it stands in the reuse. period: of the parameters by whose
+    remainders the bounds still differ within the class; empty where they are settled.
+    """
+
+    low: Quasi
+    high: Quasi
+    piece: int
+    domain: Any
+    period: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of Q(Z): `low` to `high` are the leading terms, in bytes, between which accesses begin to hit.
+
+    pieces: those of which all accesses hit from `high` on. across: those that begin to hit before the plateau after
+    this step and end beyond it, so few that what it moves is the same to leading order.
+    """
+
+    low: Quasi
+    high: Quasi
+    pieces: frozenset[int]
+    across: frozenset[int] = frozenset()
+
+
+def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues: Class = ()) -> Range | None:
+    """Where a piece (domain, distance) of a reuse distance lies, on one residue class of sizes; None where the piece is
+    empty for large ones. Raises CannotCount where the distance has no bound.
+    """
+    on = Substitution(residues)
+    at = on.set(far_point(sizes, order, residues))
+    domain, value = on.set(piece[0]), on.value(piece[1])
+    if domain.params().is_disjoint(at):
+        return None
+    if value.is_constant():
+        lead = Quasi.constant(value.constant_value())
+        return Range(lead, lead, id(piece[0]), piece[0])
+    low, high, parts = candidate_bounds(domain, value, at)
+    if not low or not high:
+        raise CannotCount("a reuse distance without a bound in closed form")
+    rest = {r.name: r.period for r in residues}
+    differ = joined(periods([*low, *high]), periods_of_sets(parts))  # which parts there are decides on the bounds
+    open_ = {n: p * rest.get(n, 1) for n, p in differ.items()}
+    meaning = on.meaning(sizes.meaning())
+    least = min((v.substitute(meaning) for v in low), key=order.key)
+    most = max((v.substitute(meaning) for v in high), key=order.key)
+    return Range(order.leading(least), order.leading(most), id(piece[0]), piece[0], open_)
+
+
+def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list[Step]:
+    """The steps of Q(Z) from the smallest cache up: ranges that overlap are one, unless `few` says that those that lie
+    across a plateau are too few to matter there.
+    """
+    rows = sorted(((order.key(r.low), order.key(r.high), r) for r in found), key=lambda row: row[:2])
+    edges = sorted({edge for low, high, _ in rows for edge in (low, high)})
+    made: list[Step] = []
+    start = edges[0] if edges else None
+    for edge in edges:
+        start = edge if start is None else start
+        across = [r for low, high, r in rows if low <= edge < high]
+        if across and (few is None or not few(across, [r for low, _, r in rows if low > edge])):
+            continue
+        inside = [(low, r) for low, high, r in rows if start <= high <= edge]
+        ids = frozenset(r.piece for r in across)
+        if inside:
+            least = min((r.low for low, r in inside if low >= start), key=order.key, default=inside[0][1].high)
+            high = max((r.high for _, r in inside), key=order.key)
+            made.append(Step(least, high, frozenset(r.piece for _, r in inside), ids))
+        elif made:  # what lies across begins on the plateau
+            made[-1] = Step(made[-1].low, made[-1].high, made[-1].pieces, made[-1].across | ids)
+        else:
+            none = Quasi.constant(0)
+            made.append(Step(none, none, frozenset(), ids))
+        start = None
+    return made
+
+
+Few = Callable[[list[Range], list[Range]], bool]
+"""(pieces that begin to hit before a cache size and end beyond it, those that all miss there) -> whether the first are
+of lower order than what misses there."""
+
+
+@dataclass(frozen=True)
+class PlateauLines:
+    """Lines of one array on a plateau, as isl.PwQPolynomials in the parameters; None for none."""
+
+    array: str
+    bytes: int
+    begun: Any
+    begun_by_read: Any
+    stored: Any
+
+
+class PlateauCounter:
+    """Counts one array on every plateau; what several plateaus share is counted once."""
+
+    def __init__(self, reuse: ArrayReuse) -> None:
+        self.reuse = reuse
+        self.reads_only = reuse.reading.is_equal(reuse.all)
+        self._cards: dict[tuple[int, str], Any] = {}
+        self._shared: dict[frozenset[int], Any] = {}
+
+    def lines(self, hits: frozenset[int]) -> PlateauLines:
+        """The counts where the distance pieces in `hits` (ids of their domains) hit, and all others miss."""
+        missing = [domain for domain, _ in self.reuse.distances if id(domain) not in hits]
+        begun = self._total("all", [self.reuse.cold, *missing])
+        by_read = begun if self.reads_only else self._total("reading", [self.reuse.cold, *missing])
+        return PlateauLines(self.reuse.name, self.reuse.bytes, begun, by_read, self._stored(missing, hits))
+
+    def _total(self, kind: str, domains: Iterable[Any]) -> Any:
+        total: Any = None
+        for domain in domains:
+            key = (id(domain), kind)
+            if key not in self._cards:
+                chosen = domain
+                if kind == "reading":
+                    chosen = domain.intersect(self.reuse.reading)
+                elif kind == "lone":
+                    chosen = domain.intersect(self.reuse.lone_writes)
+                self._cards[key] = None if chosen.is_empty() else cardinality(chosen)
+            count = self._cards[key]
+            if count is not None:
+                total = count if total is None else total.add(count)
+        return total
+
+    def _stored(self, missing: list[Any], hits: frozenset[int]) -> Any:
+        if self.reuse.writes.is_empty():
+            return None
+        parts = [self._total("lone", missing), self._shared_stores(missing), self._last_stores(missing, hits)]
+        total: Any = None
+        for part in parts:
+            if part is not None:
+                total = part if total is None else total.add(part)
+        return total
+
+    def _shared_stores(self, missing: list[Any]) -> Any:
+        windows = self.reuse.shared_windows
+        if windows.is_empty():
+            return None
+        reach = windows.range()
+        inside = [d for d in (self.reuse.cold, *missing) if not d.is_disjoint(reach)]
+        key = frozenset(id(d) for d in inside)
+        if key not in self._shared:
+            flat = isl.Set.empty(self.reuse.all.get_space())
+            for d in inside:
+                flat = flat.union(d)
+            self._shared[key] = cardinality(windows.intersect_range(flat.coalesce()).domain()) if inside else None
+        return self._shared[key]
+
+    @cached_property
+    def _written_lines(self) -> Any:
+        return self.reuse.touch.intersect_domain(self.reuse.writes).range().coalesce()
+
+    def _last_stores(self, missing: list[Any], hits: frozenset[int]) -> Any:
+        if self.reuse.end_distances is None:
+            return cardinality(self._written_lines)
+        written = self._written_lines
+        evicted = isl.Set.empty(written.get_space())
+        for d in missing:
+            evicted = evicted.union(self.reuse.after_last_write.intersect_range(d).domain())
+        for lines, _ in self.reuse.end_distances:
+            if id(lines) not in hits:
+                evicted = evicted.union(lines)
+        evicted = evicted.intersect(written).coalesce()
+        return None if evicted.is_empty() else cardinality(evicted)

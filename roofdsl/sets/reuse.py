@@ -1,0 +1,351 @@
+"""Reuse: the previous access to the same location, certified, and the reuse distance in bytes.
+
+exact_traffic.md, sections 2 and 3. The reuse distance of an access is the number of bytes of distinct lines touched
+from the previous access to its line up to just before it, its own line included: it misses in a cache of Z bytes
+exactly when the distance exceeds Z (LRU; lines of several sizes keep this property, see docs/model.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.lang.record import Record, field
+from roofdsl.sets.images import Images, restored
+from roofdsl.sets.library import cardinality, on_all_cores, pieces, unlimited
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.slices import sliced
+from roofdsl.sets.stream import Reference, Stream
+
+
+class NotCertified(Exception):
+    """A map claimed to give the previous access failed its certificate."""
+
+
+class ArrayReuse(Record):
+    """Reuse of one array.
+
+    all, writes, reading: isl.Sets of T, the accesses to the array, those that write, those that begin with a read.
+    previous: isl.Map from each access to the one before it on its line. cold: accesses without one.
+    distances: (isl.Set of accesses, reuse distance in bytes) of each piece of the domain of `previous`.
+    end_distances: for `temp` arrays, (isl.Set of lines, bytes of distinct lines touched from the last access of the
+    line to the end); None for other arrays.
+    """
+
+    name: str
+    bytes: int
+    touch: Any = field(compare=False)
+    all: Any = field(compare=False)
+    writes: Any = field(compare=False)
+    reading: Any = field(compare=False)
+    previous: Any = field(compare=False)
+    cold: Any = field(compare=False)
+    distances: tuple[tuple[Any, Quasi], ...] = field(compare=False)
+    end_distances: tuple[tuple[Any, Quasi], ...] | None = field(compare=False)
+
+    @cached_property
+    def write_windows(self) -> Any:
+        """Write -> the accesses to its line after the previous write, up to itself; writes without one left out."""
+        if self.writes.is_equal(self.all):
+            return isl.Map.identity(self.previous.get_space()).intersect_domain(self.previous.domain())
+        written = self.touch.intersect_domain(self.writes)
+        space = self.touch.get_space().domain()
+        previous_write = previous_access(written)
+        same_line = written.apply_range(self.touch.reverse()).intersect(isl.Map.lex_ge(space))
+        after = previous_write.apply_range(isl.Map.lex_lt(space))
+        return same_line.intersect(after).coalesce()
+
+    @cached_property
+    def shared_windows(self) -> Any:
+        """The write windows with more than the write itself in them."""
+        alone = isl.Map.identity(self.previous.get_space()).intersect_domain(self.writes)
+        several = self.write_windows.subtract(alone).domain()
+        return self.write_windows.intersect_domain(several).coalesce()
+
+    @cached_property
+    def lone_writes(self) -> Any:
+        """The writes whose window is the write itself."""
+        return self.write_windows.domain().subtract(self.shared_windows.domain()).coalesce()
+
+    @cached_property
+    def after_last_write(self) -> Any:
+        """Line -> the accesses to it after the last write to it."""
+        last = self.touch.intersect_domain(self.writes).reverse().lexmax()
+        return self.touch.reverse().intersect(last.apply_range(isl.Map.lex_lt(self.all.get_space())))
+
+
+def earlier_on_same_line(touch: Any) -> Any:
+    """isl.Map from each access to every earlier access of its location; `touch` maps T to locations."""
+    after = isl.Map.lex_gt(touch.get_space().domain())
+    return touch.apply_range(touch.reverse()).intersect(after)
+
+
+def certify_previous(previous: Any, candidates: Any) -> None:
+    """Check that `previous` is the lexicographic maximum of `candidates` (access -> earlier accesses).
+
+    Raises NotCertified where it is not: another domain, several values, a value that is no candidate, or a
+    candidate strictly between.
+    """
+    if not previous.is_subset(candidates):
+        raise NotCertified("it names an access that is no earlier one of the same line")
+    if not candidates.domain().is_subset(previous.domain()):
+        raise NotCertified("it misses accesses that have an earlier one")
+    if not previous.is_single_valued():
+        raise NotCertified("it names several accesses for one")
+    later = previous.apply_range(isl.Map.lex_lt(previous.get_space().range()))
+    if not later.is_disjoint(candidates):
+        raise NotCertified("a later candidate lies between")
+
+
+def previous_access(touch: Any) -> Any:
+    """The certified map from each access to the one before it on its line.
+
+    Tries the direct way first, then ways that avoid known errors of the library. Raises NotCertified if all fail.
+    """
+    candidates = earlier_on_same_line(touch)
+    failure = NotCertified("no way tried")
+    for way in (_direct, _coalesced, _reparsed, _by_parts):
+        previous = way(candidates)
+        try:
+            certify_previous(previous, candidates)
+        except NotCertified as error:
+            failure = error
+            continue
+        return previous.coalesce()
+    raise failure
+
+
+def _direct(candidates: Any) -> Any:
+    return candidates.lexmax()
+
+
+def _coalesced(candidates: Any) -> Any:
+    return candidates.coalesce().lexmax()
+
+
+def _reparsed(candidates: Any) -> Any:
+    return isl.Map(str(candidates.coalesce())).lexmax()
+
+
+def _by_parts(candidates: Any) -> Any:
+    """Lexmax of each basic map, then of the union of the results."""
+    best: Any = isl.Map.empty(candidates.get_space())
+    for part in candidates.get_basic_maps():
+        one = isl.Map.from_basic_map(part).lexmax()
+        both = best.domain().intersect(one.domain())
+        best = (
+            best.union(one)
+            .subtract(best.intersect_domain(both))
+            .subtract(one.intersect_domain(both))
+            .union(best.intersect_domain(both).union(one.intersect_domain(both)).lexmax())
+        )
+    return best
+
+
+def touches(references: Sequence[Reference]) -> Any:
+    """The union of the references' location maps as one isl.Map."""
+    return union(references).coalesce()
+
+
+def union(references: Sequence[Reference]) -> Any:
+    """The union of the references' location maps, each kept apart in it: merged ones are no boxes any more."""
+    total = references[0].location
+    for r in references[1:]:
+        total = total.union(r.location)
+    return total
+
+
+def by_array(stream: Stream) -> dict[str, list[Reference]]:
+    """References grouped by array, in textual order."""
+    groups: dict[str, list[Reference]] = {}
+    for r in stream.references:
+        groups.setdefault(r.array.name, []).append(r)
+    return groups
+
+
+MANY_REFERENCES = 16
+"""References of a kernel from which what they touch is cut before it is counted."""
+
+
+class Touched:
+    """What windows of instances touch: bytes of distinct lines, by array.
+
+    Where the accesses of every whole iteration of the innermost loops make one box, whole iterations are counted
+    as boxes, and only the partial ones at both ends of a window access by access. What many references touch is
+    counted by `Images`, and once for all windows that touch the same; what few do, directly, which leaves fewer pieces.
+    """
+
+    def __init__(self, groups: Mapping[str, Sequence[Reference]], line_bytes: Mapping[str, int]) -> None:
+        """groups: array -> the references to it."""
+        self.line_bytes = line_bytes
+        self._many = sum(map(len, groups.values())) >= MANY_REFERENCES
+        together = union if self._many else touches
+        self.touch = {name: together(refs) for name, refs in groups.items()}
+        self._images = {name: Images(location) for name, location in self.touch.items()}
+        self._known: dict[tuple[str, str], Any] = {}
+        self._boxes = self._whole_iterations()
+
+    def _whole_iterations(self) -> Mapping[str, Any] | None:
+        """array -> isl.Map from an iteration, at place 0, to its lines; None where these are not boxes."""
+        boxes = {}
+        for name, location in self.touch.items():
+            last = location.dim(isl.dim_type.in_) - 1
+            if last < 0:  # one statement, in no loop
+                return None
+            spread = location.project_out(isl.dim_type.in_, last, 1).insert_dims(isl.dim_type.in_, last, 1)
+            spread = spread.fix_val(isl.dim_type.in_, last, isl.Val(0))
+            spread = spread.set_tuple_name(isl.dim_type.in_, location.get_tuple_name(isl.dim_type.in_))
+            hull = isl.Map.from_basic_map(spread.simple_hull())
+            if not hull.is_subset(spread):
+                return None
+            boxes[name] = hull
+        return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
+
+    def since(self, previous: Any) -> dict[str, Any]:
+        """array -> isl.Map from an access to what is touched from the previous access (included) up to it (not
+        included). previous: an isl.Map of one basic map.
+        """
+        space = previous.get_space().range()
+        windows = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
+        if self._boxes is None:
+            return self.within(windows)
+        outer = space.dim(isl.dim_type.set) - 1
+        same = isl.Map.from_basic_map(isl.BasicMap.equal(previous.get_space(), outer))
+        ends = windows.intersect(previous.apply_range(same).union(same)).coalesce()
+        pairs = previous.get_space()
+        whole = previous.apply_range(isl.Map.lex_lt_first(pairs, outer)).intersect(isl.Map.lex_gt_first(pairs, outer))
+        return {
+            name: ends.apply_range(self.touch[name]).union(whole.apply_range(box)) for name, box in self._boxes.items()
+        }
+
+    def within(self, windows: Any) -> dict[str, Any]:
+        """array -> isl.Map from an access, or a line, to what is touched in its window.
+
+        windows: isl.Map from it to the instances of its window.
+        """
+        return {name: windows.apply_range(location) for name, location in self.touch.items()}
+
+    def bytes_since(self, parts: Sequence[Any]) -> list[Any]:
+        """Bytes touched since the previous access: an isl.PwQPolynomial for each of `parts`, which are as for `since`;
+        None for one that is empty. On all cores where they are many. Raises TooHard.
+        """
+        if self._many:
+            return self._together([self.since(part) for part in parts])
+        return on_all_cores([partial(self._each, part) for part in parts])
+
+    def bytes_within(self, windows: Any) -> Any:
+        """Bytes touched in `windows`, as for `within`: isl.PwQPolynomial, None where they are empty. Raises TooHard."""
+        lines = self.within(windows)
+        return self._together([lines])[0] if self._many else self._directly(lines)
+
+    def _each(self, part: Any) -> Any:
+        return self._directly(self.since(part))
+
+    def _directly(self, lines: Mapping[str, Any]) -> Any:
+        total: Any = None
+        for name, own in lines.items():
+            merged = own.coalesce()
+            if not merged.is_empty():
+                count = cardinality(merged).scale_val(isl.Val(self.line_bytes[name]))
+                total = count if total is None else total.add(count)
+        return total
+
+    def _together(self, windows: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The same for each of `windows`; those between other accesses of the same iterations are counted once where
+        they touch the same.
+        """
+        wanted: dict[tuple[str, str], Any] = {}
+        rows = []
+        for lines in windows:
+            row = []
+            for name, relation in lines.items():
+                domain = relation.domain().coalesce()
+                place = _fixed_place(domain)
+                inner = relation if place is None else relation.project_out(isl.dim_type.in_, place, 1)
+                inner = inner.set_tuple_name(isl.dim_type.in_, domain.get_tuple_name())
+                with unlimited():  # the library crashes where it meets the limit as it writes
+                    key = name, str(inner)
+                if key not in self._known:
+                    wanted[key] = inner
+                row.append((key, place, domain))
+            rows.append(row)
+        tasks = [partial(self._images[name].count, inner) for (name, _), inner in wanted.items()]
+        self._known.update(zip(wanted, on_all_cores(tasks), strict=True))
+        return [self._added(row) for row in rows]
+
+    def _added(self, row: Iterable[tuple[tuple[str, str], int | None, Any]]) -> Any:
+        total: Any = None
+        for key, place, domain in row:
+            count = self._known[key]
+            if count is not None:
+                count = restored(count, [] if place is None else [place], domain)
+                count = count.scale_val(isl.Val(self.line_bytes[key[0]]))
+                total = count if total is None else total.add(count).coalesce()
+        return total
+
+
+def _fixed_place(domain: Any) -> int | None:
+    """The last dimension of `domain`, a place in the text, where it has one value there."""
+    last = domain.dim(isl.dim_type.set) - 1
+    return last if last >= 0 and domain.plain_get_val_if_fixed(isl.dim_type.set, last).is_int() else None
+
+
+def reuse_distance(previous: Any, touched: Touched) -> Any:
+    """Bytes of distinct lines touched since the previous access: isl.PwQPolynomial, or None for an empty map.
+
+    One basic map of `previous` at a time, which keeps the sets that are counted small. Raises TooHard.
+    """
+    parts = [isl.Map.from_basic_map(b) for b in previous.make_disjoint().get_basic_maps()]
+    total: Any = None
+    for part in touched.bytes_since(parts):
+        if part is not None:
+            total = part if total is None else total.add_disjoint(part)
+    return total
+
+
+def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
+    """The reuse of every array of the stream. Raises NotCertified, TooHard (through the library's limit)."""
+    groups = by_array(stream)
+    touch = {name: touches(refs) for name, refs in groups.items()}
+    touched = Touched(groups, stream.line_bytes)
+    found = []
+    for name, refs in groups.items():
+        previous = previous_access(touch[name])
+        everything = touch[name].domain()
+        found.append(
+            ArrayReuse(
+                name,
+                stream.line_bytes[name],
+                touch[name],
+                everything,
+                _union([r.domain for r in refs if r.writes], everything),
+                _union([r.domain for r in refs if r.reads_first], everything),
+                previous,
+                everything.subtract(previous.domain()),
+                _pieces(reuse_distance(previous, touched)),
+                _end_distances(touch[name], touched) if refs[0].array.intent == "temp" else None,
+            )
+        )
+    return tuple(found)
+
+
+def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
+    if piecewise is None:
+        return ()
+    return tuple(part for domain, value in pieces(piecewise) for part in sliced(domain, value))
+
+
+def _end_distances(own: Any, touched: Touched) -> tuple[tuple[Any, Quasi], ...]:
+    last = own.reverse().lexmax()
+    after = last.apply_range(isl.Map.lex_le(own.get_space().domain()))
+    return _pieces(touched.bytes_within(after))
+
+
+def _union(sets: list[Any], like: Any) -> Any:
+    total = isl.Set.empty(like.get_space())
+    for s in sets:
+        total = total.union(s)
+    return total.coalesce()

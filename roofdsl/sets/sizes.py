@@ -1,0 +1,282 @@
+"""How the parameters of a kernel appear in integer sets: as numbers, symbols, or digits of a tile size.
+
+Under `n % b == 0` a symbolic tile size b is made affine by writing n = b*N and every loop variable that runs in
+tiles as b*K + k (0 <= k < b). Expressions of such variables are pairs (H, L) that stand for b*H + L, and the
+dimensions of arrays that they subscript become two, H and L (exact_traffic.md, section 6). With a number in
+place of b, n = b*N alone makes everything affine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import lcm
+
+from roofdsl.lang.record import Record
+from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Max, Min, Mod, Product, Sum, Sym
+from roofdsl.sets.quasi import Quasi
+
+
+class NotAffine(Exception):
+    """An expression is not affine with these sizes; the message says which and why (closed forms are refused)."""
+
+
+class Linear(Record):
+    """An affine form over names of dimensions, parameters and floors written out as text."""
+
+    terms: tuple[tuple[str, int], ...]
+    constant: int = 0
+
+    @staticmethod
+    def of(terms: Mapping[str, int], constant: int = 0) -> Linear:
+        return Linear(tuple(sorted((k, c) for k, c in terms.items() if c)), constant)
+
+    def __add__(self, other: Linear) -> Linear:
+        out = dict(self.terms)
+        for k, c in other.terms:
+            out[k] = out.get(k, 0) + c
+        return Linear.of(out, self.constant + other.constant)
+
+    def scaled(self, factor: int) -> Linear:
+        return Linear.of({k: c * factor for k, c in self.terms}, self.constant * factor)
+
+    def __str__(self) -> str:
+        parts = [f"{c}*{k}" if c != 1 else k for k, c in self.terms]
+        if self.constant or not parts:
+            parts.append(str(self.constant))
+        return "(" + " + ".join(parts) + ")"
+
+
+class Pair(Record):
+    """tile*high + low; `tile` is None and `high` zero for an ordinary affine value."""
+
+    low: Linear
+    high: Linear = Linear(())
+    tile: str | None = None
+
+    def __add__(self, other: Pair) -> Pair:
+        tile = _one_tile(self, other)
+        return Pair(self.low + other.low, self.high + other.high, tile)
+
+    def scaled(self, factor: int) -> Pair:
+        return Pair(self.low.scaled(factor), self.high.scaled(factor), self.tile)
+
+
+def _one_tile(a: Pair, b: Pair) -> str | None:
+    if a.tile and b.tile and a.tile != b.tile:
+        raise NotAffine(f"it mixes the tile sizes {a.tile} and {b.tile}")
+    return a.tile or b.tile
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The parameters of one kernel, for one analysis.
+
+    numbers: parameters with a value. symbols: the others. divided: n -> c where n % c == 0 is assumed for a
+    number c. tiles: (n, b) -> True where n % b == 0 is assumed for a symbol b.
+    """
+
+    numbers: Mapping[str, int]
+    symbols: tuple[str, ...]
+    divided: Mapping[str, int]
+    tiled: frozenset[tuple[str, str]]
+    least_tile: dict[str, int] = field(default_factory=dict, compare=False)
+    """The tile sizes from which on the texts made so far hold: constants beside digits must be small against them."""
+
+    def reach(self, low: Linear, tile: str) -> tuple[int, int]:
+        """(m, M) such that -m*b <= low < M*b for tile size b, from `least_tile` on. Raises NotAffine."""
+        require_digits(low, tile)
+        down = sum(-c for _, c in low.terms if c < 0)
+        up = sum(c for _, c in low.terms if c > 0)
+        least = 1
+        if low.constant < -down:
+            down, least = down + 1, -low.constant - down
+        if low.constant >= up:
+            up, least = up + 1, max(least, low.constant - up + 1)
+        self.least_tile[tile] = max(self.least_tile.get(tile, 1), least)
+        return down, up
+
+    def parameter_names(self) -> list[str]:
+        """The names of all isl parameters that may occur."""
+        names = [self.symbol_text(n) for n in self.symbols]
+        return names + [quotient(n, b) for n, b in sorted(self.tiled)]
+
+    def quotients(self) -> list[tuple[str, str, str]]:
+        """(isl parameter, n, b) for each n that is cut into tiles of b: the parameter stands for n / b."""
+        return [(quotient(n, b), n, b) for n, b in sorted(self.tiled)]
+
+    def known(self, given: Mapping[str, int]) -> dict[str, int]:
+        """The isl parameters that the sizes `given` decide."""
+        found = {self.symbol_text(n): given[n] // self.divided.get(n, 1) for n in self.symbols if n in given}
+        return found | {q: given[n] // given[b] for q, n, b in self.quotients() if n in given and b in given}
+
+    def symbol_text(self, name: str) -> str:
+        return f"Q_{name}" if name in self.divided else f"P_{name}"
+
+    def meaning(self) -> dict[str, Quasi]:
+        """What each isl parameter stands for in the kernel's own parameters."""
+        out: dict[str, Quasi] = {}
+        for n in self.symbols:
+            symbol = Quasi.symbol(n)
+            out[self.symbol_text(n)] = symbol * Quasi.constant(self.divided[n]) ** -1 if n in self.divided else symbol
+        for n, b in self.tiled:
+            out[quotient(n, b)] = Quasi.symbol(n) * Quasi.symbol(b, -1)
+        return out
+
+    def parameter(self, name: str, world: str | None) -> Pair:
+        """Parameter `name` as an affine value, in the digits of tile size `world` where that is one."""
+        if name in self.numbers:
+            return Pair(Linear.of({}, self.numbers[name]))
+        if world is not None:
+            if name == world:
+                return Pair(Linear(()), Linear.of({}, 1), world)
+            if (name, world) in self.tiled:
+                return Pair(Linear(()), Linear.of({quotient(name, world): 1}), world)
+        if name in self.divided:
+            return Pair(Linear.of({self.symbol_text(name): self.divided[name]}))
+        return Pair(Linear.of({self.symbol_text(name): 1}))
+
+    def value(self, e: IntExpr, variables: Mapping[str, Pair], world: str | None) -> Pair:
+        """`e` as an affine value. Raises NotAffine."""
+        match e:
+            case Const(value):
+                return Pair(Linear.of({}, value))
+            case Sym(name):
+                return variables[name] if name in variables else self.parameter(name, world)
+            case Sum(terms):
+                total = Pair(Linear(()))
+                for t in terms:
+                    total = total + self.value(t, variables, world)
+                return total
+            case Product(factors):
+                return self._product([self.value(f, variables, world) for f in factors], e)
+            case FloorDiv(numerator, divisor) | Mod(numerator, divisor):
+                return self._division(e, self.value(numerator, variables, world), self.value(divisor, variables, world))
+            case Min() | Max():
+                raise NotAffine(f"`{e}` may stand in a loop's bounds only")
+        raise NotAffine(f"`{e}`")
+
+    def _product(self, factors: list[Pair], e: IntExpr) -> Pair:
+        scale = 1
+        rest: list[Pair] = []
+        for f in factors:
+            if f.tile is None and not f.low.terms:
+                scale *= f.low.constant
+            else:
+                rest.append(f)
+        if not rest:
+            return Pair(Linear.of({}, scale))
+        if len(rest) == 2:
+            tiles = [f for f in rest if f.tile and f.high == Linear.of({}, 1) and f.low == Linear(())]
+            others = [f for f in rest if f.tile is None]
+            if len(tiles) == 1 and len(others) == 1:  # b * k
+                return Pair(Linear(()), others[0].low, tiles[0].tile).scaled(scale)
+        if len(rest) > 1:
+            raise NotAffine(f"`{e}` is a product of unknown sizes")
+        return rest[0].scaled(scale)
+
+    @staticmethod
+    def _division(e: IntExpr, numerator: Pair, divisor: Pair) -> Pair:
+        if divisor.tile is not None or divisor.low.terms or divisor.low.constant <= 0:
+            raise NotAffine(f"`{e}` does not divide by a positive number")
+        if numerator.tile is not None:
+            raise NotAffine(f"`{e}` divides a value that runs in tiles of unknown size")
+        c = divisor.low.constant
+        if not numerator.low.terms:
+            k = numerator.low.constant
+            return Pair(Linear.of({}, k // c if isinstance(e, FloorDiv) else k % c))
+        quotient_text = f"floor({numerator.low}/{c})"
+        if isinstance(e, FloorDiv):
+            return Pair(Linear.of({quotient_text: 1}))
+        return Pair(numerator.low + Linear.of({quotient_text: -c}))
+
+    # ---- conditions, as isl text ----
+
+    def nonnegative(self, value: Pair) -> str:
+        """Text of `value >= 0`."""
+        if value.tile is None:
+            return f"{value.low} >= 0"
+        below, above = self.reach(value.low, value.tile)
+        cases = [f"{value.high} >= {below}"]
+        for h in range(1 - above, below):
+            cases.append(f"({value.high} = {h} and {value.low} + {h}*P_{value.tile} >= 0)")
+        return "(" + " or ".join(cases) + ")" if len(cases) > 1 else cases[0]
+
+    def condition(self, c: Condition, variables: Mapping[str, Pair], world: str | None) -> str:
+        """Text of an affine condition. Raises NotAffine."""
+        from roofdsl.loops.integers import Not, Or
+
+        match c:
+            case Compare(op, left, right):
+                return self._compare(op, self.value(left, variables, world), self.value(right, variables, world))
+            case And(parts):
+                return "(" + " and ".join(self.condition(p, variables, world) for p in parts) + ")"
+            case Or(parts):
+                return "(" + " or ".join(self.condition(p, variables, world) for p in parts) + ")"
+            case Not(part):
+                return f"(not {self.condition(part, variables, world)})"
+        raise NotAffine(f"`{c}`")
+
+    def _compare(self, op: str, left: Pair, right: Pair) -> str:
+        difference = left + right.scaled(-1)
+        if difference.tile is None:
+            return f"({difference.low} {'=' if op == '==' else op} 0)"
+        minus_one = Pair(Linear.of({}, -1))
+        at_least = self.nonnegative(difference)
+        at_most = self.nonnegative(difference.scaled(-1))
+        above = self.nonnegative(difference + minus_one)
+        below = self.nonnegative(difference.scaled(-1) + minus_one)
+        return {
+            ">=": at_least,
+            "<=": at_most,
+            ">": above,
+            "<": below,
+            "==": f"({at_least} and {at_most})",
+            "!=": f"({above} or {below})",
+        }[op]
+
+
+DIGIT = "_digit"
+"""How the names of dimensions end that run from 0 to the tile size less 1."""
+
+
+def require_digits(low: Linear, tile: str) -> None:
+    """Raises NotAffine unless `low` sums digits of `tile` and a constant."""
+    for name, _ in low.terms:
+        if not name.endswith(DIGIT):
+            what = name.removeprefix("P_").removeprefix("Q_")
+            advice = f"`assume {what} % {tile} == 0` would say so"
+            raise NotAffine(f"{what} is not known to be a multiple of {tile} ({advice})")
+
+
+def quotient(name: str, tile: str) -> str:
+    """The isl parameter that stands for name / tile."""
+    return f"N_{len(name)}_{name}_{tile}"  # the length keeps (n_a, b) and (n, a_b) apart
+
+
+def sizes(
+    parameters: Iterable[str], assumptions: Iterable[Condition], numbers: Mapping[str, int], tile_steps: frozenset[str]
+) -> Sizes:
+    """The sizes of a kernel with `numbers` given; `tile_steps` are the parameters used as steps."""
+    symbols = tuple(p for p in parameters if p not in numbers)
+    divided: dict[str, int] = {}
+    tiled: set[tuple[str, str]] = set()
+    for condition in conjuncts(assumptions):
+        match condition:
+            case Compare("==", Mod(Sym(n), divisor), Const(0)) if n in symbols:
+                match divisor:
+                    case Sym(b) if b in symbols:
+                        tiled.add((n, b))
+                    case Sym(b) if b in numbers:
+                        divided[n] = lcm(divided.get(n, 1), numbers[b])
+                    case Const(c) if c > 1:
+                        divided[n] = lcm(divided.get(n, 1), c)
+    return Sizes(dict(numbers), symbols, {n: c for n, c in divided.items() if c > 1}, frozenset(tiled))
+
+
+def conjuncts(conditions: Iterable[Condition]) -> list[Condition]:
+    """The conditions with every top-level `and` taken apart."""
+    out: list[Condition] = []
+    for c in conditions:
+        out.extend(conjuncts(c.parts) if isinstance(c, And) else [c])
+    return out

@@ -1,0 +1,92 @@
+"""Pieces that are thin in some dimension, cut into slices on which their polynomial is simpler.
+
+Counting leaves pieces such as n-5 <= d <= n-4 with polynomials of high degree in d; on each of the two slices d is
+n - 5 or n - 4, and the polynomial one in n alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.sets.library import affine_value
+from roofdsl.sets.quasi import Quasi
+
+MAX_WIDTH = 8
+"""Slices a dimension is cut into, at most."""
+
+
+def sliced(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]]:
+    """The piece as disjoint pieces whose polynomials are of degree 1 in the dimensions, as far as slices allow."""
+    names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
+    out: list[tuple[Any, Quasi]] = []
+    work = [(domain, value)]
+    while work:
+        here, polynomial = work.pop()
+        bent = _bent(polynomial, frozenset(names))
+        if not bent:
+            out.append((here, polynomial))
+            continue
+        disjoint = here.make_disjoint().get_basic_sets()
+        if len(disjoint) > 1:
+            work += [(isl.Set.from_basic_set(b), polynomial) for b in disjoint]
+            continue
+        cut = next((c for name in sorted(bent) if (c := _thin(disjoint[0], name, names)) is not None), None)
+        if cut is None:
+            out.append((here, polynomial))
+            continue
+        name, low, width = cut
+        for k in range(width + 1):
+            at = low + k
+            part = here.intersect(_equals(here, names, name, at))
+            if not part.is_empty():
+                work.append((part, polynomial.substitute({name: at})))
+    return out
+
+
+def _bent(value: Quasi, names: frozenset[str]) -> set[str]:
+    """The dimensions with terms of degree 2 and more, or beside another symbol."""
+    found: set[str] = set()
+    for monomial, _ in value:
+        if sum(power for _, power in monomial) > 1:
+            for atom, _ in monomial:
+                found |= {atom} if isinstance(atom, str) else set(atom.of.names())
+    return found & names
+
+
+def _thin(basic: Any, name: str, names: list[str]) -> tuple[str, Quasi, int] | None:
+    """(name, its least value, how many more it takes) where constraints bound it so with a constant width."""
+    named = basic
+    for i, n in enumerate(names):
+        named = named.set_dim_name(isl.dim_type.set, i, n)
+    low: list[Quasi] = []
+    high: list[Quasi] = []
+    for constraint in named.get_constraints():
+        value = affine_value(constraint.get_aff())
+        c = dict(value.terms).get(((name, 1),))
+        if c is None or abs(c) != 1 or any(not isinstance(a, str) for a in value.atoms()):
+            continue
+        rest = Quasi.symbol(name) - value * (1 / c)  # name = rest on the boundary
+        if rest.names() & set(names[names.index(name) :]):
+            continue  # only ever towards outer dimensions, so that the cutting ends
+        if constraint.is_equality():
+            return name, rest, 0
+        (low if c > 0 else high).append(rest)
+    for a in low:
+        for b in high:
+            width = b - a
+            if width.is_constant() and 0 <= width.constant_value() < MAX_WIDTH:
+                return name, a, int(width.constant_value())
+    return None
+
+
+def _equals(domain: Any, names: list[str], name: str, value: Quasi) -> Any:
+    from roofdsl.sets.bounds import polynomial_text
+
+    space = domain.get_space()
+    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
+    tuple_name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
+    return isl.Set(
+        f"[{', '.join(params)}] -> {{ {tuple_name}[{', '.join(names)}] : {name} = {polynomial_text(value)} }}"
+    )

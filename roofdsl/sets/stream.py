@@ -1,0 +1,374 @@
+"""From the checked kernel to integer sets: iteration domains, schedule, and the location of every access.
+
+An access instance is a point of the time space T: textual places and loop counters in turn (exact_traffic.md,
+section 1). A statement takes as many places in its body as it makes accesses, so that these need no dimension of
+their own. Loops with steps run over counters; see `sizes` for
+symbolic tile sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.loops.accesses import PlacedStatement, accesses, statements
+from roofdsl.loops.integers import Const, IntExpr, Max, Min, Sym
+from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let
+from roofdsl.loops.used import used_parameters
+from roofdsl.sets.sizes import DIGIT, Linear, NotAffine, Pair, Sizes, conjuncts, sizes
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One place in the text that touches an array: instances, and where each lands.
+
+    domain: isl.Set of T; location: isl.Map from T to the lines (or elements) of `array`.
+    An update counts as one reference that reads first and writes (its write always hits).
+    `count` raw accesses of `array.type.bytes` each happen per instance.
+    """
+
+    array: Array
+    element: Element
+    reads_first: bool
+    writes: bool
+    count: int
+    domain: Any = field(compare=False)
+    location: Any = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The executions of one statement: an isl.Set of T, at the statement's first place."""
+
+    placed: PlacedStatement
+    executions: Any
+
+
+@dataclass(frozen=True)
+class Stream:
+    """All accesses of a kernel as integer sets.
+
+    context: isl parameter set on which the sets are stated. line_bytes: array name -> bytes of one location.
+    rows_aligned: arrays whose rows are assumed to start on line boundaries (symbolic sizes only).
+    """
+
+    kernel: Kernel
+    sizes: Sizes
+    domains: tuple[Domain, ...]
+    references: tuple[Reference, ...]
+    context: Any
+    line_bytes: Mapping[str, int]
+    rows_aligned: tuple[str, ...]
+
+
+def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> Stream:
+    """The access stream of `kernel` (directives applied) with some parameters as `numbers`.
+
+    line_bytes: the line size, or None for lines of one element. least: every symbolic parameter, and every number
+    of tiles, is at least this in the context. Raises NotAffine where a subscript or bound has no affine form.
+    """
+    steps = frozenset(
+        loop.step.name
+        for placed in statements(kernel.body)
+        for loop in placed.loops
+        if isinstance(loop.step, Sym) and loop.step.name not in numbers
+    )
+    known = sizes(used_parameters(kernel), kernel.assumptions, numbers, steps)
+    return _Builder(kernel, known, line_bytes, least).stream()
+
+
+class _Builder:
+    def __init__(self, kernel: Kernel, known: Sizes, line_bytes: int | None, least: int) -> None:
+        self.kernel, self.sizes, self.line, self.least = kernel, known, line_bytes, least
+        self.placed = tuple(statements(kernel.body))
+        self.loop_dims: dict[tuple[int, ...], tuple[list[str], Pair, list[str]]] = {}
+        self.rows_aligned: list[str] = []
+        self.worlds, self.dim_worlds = self._worlds()
+
+    # ---- which loops and array dimensions run in digits of a symbolic tile size ----
+
+    def _worlds(self) -> tuple[dict[str, str], dict[tuple[str, int], str]]:
+        worlds: dict[str, str] = {}
+        dims: dict[tuple[str, int], str] = {}
+
+        def join(old: str | None, new: str | None, what: str) -> str | None:
+            if old and new and old != new:
+                raise NotAffine(f"{what} runs in tiles of both {old} and {new}")
+            return old or new
+
+        changed = True
+        symbolic_tiles = {b for _, b in self.sizes.tiled}
+        while changed:
+            changed = False
+            for placed in self.placed:
+                for loop in placed.loops:
+                    world = worlds.get(loop.var)
+                    if isinstance(loop.step, Sym) and loop.step.name not in self.sizes.numbers:
+                        world = join(world, loop.step.name, f"loop {loop.var}")
+                    for name in sorted((loop.start.symbols() | loop.stop.symbols()) & (worlds.keys() | symbolic_tiles)):
+                        world = join(world, worlds.get(name, name if name in symbolic_tiles else None), loop.var)
+                    if world and worlds.get(loop.var) != world:
+                        worlds[loop.var], changed = world, True
+                for access in _touches(placed):
+                    for d, subscript in enumerate(access.subscripts):
+                        key = (access.array.name, d)
+                        world = dims.get(key)
+                        for name in sorted(subscript.symbols()):
+                            world = join(world, worlds.get(name), f"{access.array.name}'s dimension {d + 1}")
+                        if world is None:
+                            continue
+                        if dims.get(key) != world:
+                            dims[key], changed = world, True
+                        loop_vars = {loop.var for loop in placed.loops}
+                        for name in subscript.symbols() & loop_vars:
+                            if join(worlds.get(name), world, f"loop {name}") != worlds.get(name):
+                                worlds[name], changed = world, True
+        return worlds, dims
+
+    # ---- loops ----
+
+    def _make_dims(self, loop: For, variables: dict[str, Pair], name: str) -> tuple[list[str], Pair, list[str]]:
+        """(names of the loop's dimensions, the value of its variable, constraints)."""
+        world = self.worlds.get(loop.var)
+        start_parts = loop.start.terms if isinstance(loop.start, Max) else (loop.start,)
+        stop_parts = loop.stop.terms if isinstance(loop.stop, Min) else (loop.stop,)
+        starts = [self.sizes.value(e, variables, world) for e in start_parts]
+        stops = [self.sizes.value(e, variables, world) for e in stop_parts]
+        step = self.sizes.value(loop.step, variables, world)
+        minus_one = Pair(Linear.of({}, -1))
+        if world is None:
+            if step.low.terms:
+                needed = f"`assume ... % {loop.step} == 0`"
+                raise NotAffine(f"the step {loop.step} of loop {loop.var} has no number and no {needed}")
+            stride = step.low.constant
+            constraints = []
+            if stride == 1:
+                value = Pair(Linear.of({name: 1}))
+                constraints += [self.sizes.nonnegative(value + s.scaled(-1)) for s in starts]
+            else:
+                if len(starts) != 1:
+                    raise NotAffine(f"loop {loop.var} starts at a max(...) and has a step")
+                value = starts[0] + Pair(Linear.of({name: stride}))
+                constraints.append(f"{name} >= 0")
+            constraints += [self.sizes.nonnegative(s + value.scaled(-1) + minus_one) for s in stops]
+            return [name], value, constraints
+        bound = f"P_{world}"
+        if step.tile is None:
+            if step.low != Linear.of({}, 1):
+                raise NotAffine(f"loop {loop.var} runs in tiles of unknown size with the step {loop.step}")
+            low = f"{name}{DIGIT}"
+            constraints = [f"0 <= {low} < {bound}"]
+            inner = [s for s in starts if s.low == Linear(()) and self._is_next_tile(s, stops)]
+            if inner:  # exactly one tile: the high digit is the start's
+                value = Pair(Linear.of({low: 1}), inner[0].high, world)
+                names = [low]
+                starts = [s for s in starts if s is not inner[0]]
+                stops = [s for s in stops if not self._is_next_tile(inner[0], [s])]
+            else:
+                value = Pair(Linear.of({low: 1}), Linear.of({name: 1}), world)
+                names = [name, low]
+        else:
+            if len(starts) != 1 or starts[0].low != Linear(()) or step.low.terms or step.high != Linear.of({}, 1):
+                raise NotAffine(f"loop {loop.var} does not start at a multiple of its step {loop.step}")
+            value = Pair(Linear(()), Linear.of({name: 1}), world)
+            names, constraints = [name], []
+        constraints += [self.sizes.nonnegative(value + s.scaled(-1)) for s in starts]
+        constraints += [self.sizes.nonnegative(s + value.scaled(-1) + minus_one) for s in stops]
+        return names, value, constraints
+
+    @staticmethod
+    def _is_next_tile(start: Pair, stops: list[Pair]) -> bool:
+        return any(
+            s.tile is not None and s.low == Linear(()) and s.high + start.high.scaled(-1) == Linear.of({}, 1)
+            for s in stops
+        )
+
+    # ---- statements ----
+
+    def stream(self) -> Stream:
+        rows: list[tuple[PlacedStatement, list[str], dict[str, Pair], list[str]]] = []
+        places = _places(self.placed)
+        for placed in self.placed:
+            variables: dict[str, Pair] = {}
+            time: list[str] = [str(places[placed.position[:1]])]
+            constraints: list[str] = []
+            for depth, loop in enumerate(placed.loops):
+                place = placed.position[: depth + 1]
+                if place not in self.loop_dims:
+                    self.loop_dims[place] = self._make_dims(loop, variables, f"t{len(self.loop_dims)}")
+                names, value, own = self.loop_dims[place]
+                variables[loop.var] = value
+                constraints += own
+                time += [*names, str(places[placed.position[: depth + 2]])]
+            for _, guard in placed.guards:
+                world = next((self.worlds[v] for v in sorted(guard.symbols()) if v in self.worlds), None)
+                constraints.append(self.sizes.condition(guard, variables, world))
+            rows.append((placed, time, variables, constraints))
+        width = max((len(time) for _, time, _, _ in rows), default=1)
+        points = [_instances(placed, time, width) for placed, time, _, _ in rows]
+        texts = [t for each in points for t in each]
+        keep = [c for c in range(width) if len({t[c] for t in texts}) > 1 or any(not _is_number(t[c]) for t in texts)]
+        head = f"[{', '.join(self.sizes.parameter_names())}] -> "
+        domains: list[Domain] = []
+        references: list[Reference] = []
+        for (placed, _, variables, constraints), instances in zip(rows, points, strict=True):
+            times = [f"T[{', '.join(t[c] for c in keep)}]" for t in instances]
+            where = " and ".join(constraints) or "true"
+            domains.append(Domain(placed, isl.Set(f"{head}{{ {times[0]} : {where} }}")))
+            if isinstance(placed.statement, Count):
+                continue
+            for point, (element, reads_first, writes, count) in zip(times, _merged(placed), strict=False):
+                target, more = self._location(element, variables)
+                where_all = " and ".join([where, *more])
+                location = isl.Map(f"{head}{{ {point} -> {target} : {where_all} }}")
+                references.append(
+                    Reference(element.array, element, reads_first, writes, count, location.domain(), location)
+                )
+        context = self._context(head)
+        return Stream(
+            self.kernel,
+            self.sizes,
+            tuple(Domain(d.placed, d.executions.intersect_params(context)) for d in domains),
+            tuple(_in_context(r, context) for r in references),
+            context,
+            {a.name: self.line or a.type.bytes for a in self.kernel.arrays},
+            tuple(dict.fromkeys(self.rows_aligned)),
+        )
+
+    def _context(self, head: str) -> Any:
+        conditions = [f"{p} >= {self.least}" for p in self.sizes.parameter_names()]
+        conditions += [f"P_{b} >= {least}" for b, least in self.sizes.least_tile.items()]
+        context = isl.Set(f"{head}{{ : {' and '.join(conditions) or 'true'} }}")
+        for assumption in conjuncts(self.kernel.assumptions):
+            for world in [None, *sorted({b for _, b in self.sizes.tiled})]:
+                try:
+                    text = self.sizes.condition(assumption, {}, world)
+                except NotAffine:
+                    continue  # an assumption that is not affine narrows nothing here
+                context = context.intersect(isl.Set(f"{head}{{ : {text} }}"))
+        return context
+
+    # ---- locations ----
+
+    def _location(self, element: Element, variables: dict[str, Pair]) -> tuple[str, list[str]]:
+        array = element.array
+        subscripts: list[Pair] = [
+            self.sizes.value(s, variables, self.dim_worlds.get((array.name, d)))
+            for d, s in enumerate(element.subscripts)
+        ]
+        extents = list(array.dims)
+        if array.column_major:
+            subscripts.reverse()
+            extents.reverse()
+        per_line = (self.line or array.type.bytes) // array.type.bytes
+        if per_line > 1:
+            subscripts = self._in_lines(array, subscripts, extents, per_line)
+        out: list[str] = []
+        more: list[str] = []
+        for d, s in enumerate(subscripts):
+            if s.tile is None:
+                out.append(str(s.low))
+            elif _is_digit(s.low):
+                out += [str(s.high), str(s.low)]
+            else:
+                out += [f"h{d}", f"l{d}"]
+                below, above = self.sizes.reach(s.low, s.tile)
+                b = f"P_{s.tile}"
+                cases = [
+                    f"(h{d} = {s.high} + {q} and l{d} = {s.low} - {q}*{b} and 0 <= l{d} < {b})"
+                    for q in range(-below, above)
+                ]
+                more.append("(" + " or ".join(cases) + ")")
+        return f"A_{array.name}[{', '.join(out)}]", more
+
+    def _in_lines(self, array: Array, subscripts: list[Pair], extents: list[IntExpr], per_line: int) -> list[Pair]:
+        """The subscripts with the last one counted in lines; rows are folded where their length is a number."""
+        while len(subscripts) > 1:
+            length = self.sizes.value(extents[-1], {}, None)
+            if length.low.terms or subscripts[-1].tile or subscripts[-2].tile:
+                if not all(c % per_line == 0 for _, c in length.low.terms) or length.low.constant % per_line:
+                    self.rows_aligned.append(array.name)
+                break
+            if length.low.constant % per_line == 0:
+                break
+            extents = [*extents[:-2], Const(0)] if len(extents) < 3 else [*extents[:-2], _fold(extents[-2], length)]
+            folded = subscripts[-2].scaled(length.low.constant) + subscripts[-1]
+            subscripts = [*subscripts[:-2], folded]
+        last = subscripts[-1]
+        if last.tile is not None:
+            raise NotAffine(f"the lines of {array.name} are cut by tiles of unknown size")
+        if not last.low.terms:
+            return [*subscripts[:-1], Pair(Linear.of({}, last.low.constant // per_line))]
+        return [*subscripts[:-1], Pair(Linear.of({f"floor({last.low}/{per_line})": 1}))]
+
+
+def _fold(extent: IntExpr, length: Pair) -> IntExpr:
+    from roofdsl.loops.integers import mul
+
+    return mul(extent, Const(length.low.constant))
+
+
+def _is_digit(low: Linear) -> bool:
+    """Whether the low part is one digit as it stands, so that it lies in 0..b-1."""
+    if low == Linear(()):
+        return True
+    return low.constant == 0 and len(low.terms) == 1 and low.terms[0][1] == 1 and low.terms[0][0].endswith(DIGIT)
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def _touches(placed: PlacedStatement) -> list[Element]:
+    statement = placed.statement
+    if not isinstance(statement, (Assign, Let)):
+        return []
+    return [a.element for a in accesses(statement)]
+
+
+def _places(placed: tuple[PlacedStatement, ...]) -> dict[tuple[int, ...], int]:
+    """The place of every loop and statement in its body, with as many places for a statement as it makes accesses."""
+    room: dict[tuple[int, ...], int] = {}
+    for each in placed:
+        for depth in range(len(each.loops)):
+            room[each.position[: depth + 1]] = 1
+        room[each.position] = max(1, len(_merged(each)))
+    found: dict[tuple[int, ...], int] = {}
+    following: dict[tuple[int, ...], int] = {}
+    for position in sorted(room):
+        body = position[:-1]
+        found[position] = following.get(body, 0)
+        following[body] = found[position] + room[position]
+    return found
+
+
+def _instances(placed: PlacedStatement, time: list[str], width: int) -> list[list[str]]:
+    """The point of each access of a statement, at least one, all of the same width."""
+    tail = ["0"] * (width - len(time))
+    first = int(time[-1])
+    return [[*time[:-1], str(first + k), *tail] for k in range(max(1, len(_merged(placed))))]
+
+
+def _merged(placed: PlacedStatement) -> list[tuple[Element, bool, bool, int]]:
+    """(element, begins with a read, writes, raw accesses): neighbours on one element are one reference.
+
+    An access right after another to the same element always hits, whatever the cache.
+    """
+    if isinstance(placed.statement, Count):
+        return []
+    out: list[tuple[Element, bool, bool, int]] = []
+    for a in accesses(placed.statement):
+        if out and out[-1][0] == a.element:
+            element, reads_first, writes, count = out[-1]
+            out[-1] = (element, reads_first, writes or a.is_write, count + 1)
+        else:
+            out.append((a.element, not a.is_write, a.is_write, 1))
+    return out
+
+
+def _in_context(r: Reference, context: Any) -> Reference:
+    location = r.location.intersect_params(context).coalesce()
+    return Reference(r.array, r.element, r.reads_first, r.writes, r.count, location.domain().coalesce(), location)

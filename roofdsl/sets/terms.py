@@ -1,0 +1,193 @@
+"""Sums of terms, each where its condition holds: how Q(Z) is written where no partition of all sizes would be read.
+
+What misses in a cache of Z bytes is a sum over classes of accesses of one reuse distance each, counted where that is
+greater than Z. A distance that grows along a loop is passed at one iteration of it, an integer root, which is given a
+name. Plain Python, exact at any sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import cached_property
+
+from roofdsl.lang.record import Record, replace
+from roofdsl.sets.cases import Case, Constraint
+from roofdsl.sets.quasi import Quasi, Rational
+
+Alternatives = tuple[tuple[Constraint, ...], ...]
+
+
+class Root(Record):
+    """`name`: the last integer, coming from where `of` is small, at which it is at most `limit`.
+
+    Where `of` rises, that is the greatest one from `low` to `high`, and low - 1 where there is none; where it falls,
+    the least one, and high + 1 where there is none. of: a polynomial in `name` and the sizes, monotone from `low` to
+    `high`.
+    """
+
+    name: str
+    of: Quasi
+    limit: Quasi
+    low: Quasi
+    high: Quasi
+    rises: bool = True
+
+    def value(self, env: Mapping[str, Rational]) -> int:
+        """Exact, by bisection where `of` is not linear in `name`. Raises KeyError where a size is missing."""
+        low, high = _whole(self.low, env), _whole(self.high, env)
+        sign = 1 if self.rises else -1
+        first, last = (low, high) if self.rises else (-high, -low)  # of sign * name
+        known = {name: Fraction(env[name]) for name in (self.of.names() | self.limit.names()) - {self.name}}
+        limit = self.limit.evaluate(known)
+        below, above = first - 1, max(last, first - 1) + 1
+        if above > first and self.linear is not None:
+            constant, slope = (part.evaluate(known) for part in self.linear)
+            if slope * sign > 0:
+                below = max(below, min(last, (limit - constant) // (slope * sign)))
+                above = below + 1
+        while above - below > 1:
+            middle = (below + above) // 2
+            if self.of.evaluate({**known, self.name: sign * middle}) <= limit:
+                below = middle
+            else:
+                above = middle
+        return sign * below
+
+    @property
+    def linear(self) -> tuple[Quasi, Quasi] | None:
+        """(constant, slope) in `name`, where `of` is linear in it."""
+        constant, slope = {}, {}
+        for monomial, c in self.of:
+            powers = dict(monomial)
+            if self.name not in powers:
+                constant[monomial] = c
+            elif powers[self.name] == 1:
+                slope[tuple((a, e) for a, e in monomial if a != self.name)] = c
+            else:
+                return None
+        if any(self.name in part.names() for part in map(Quasi.of, (constant, slope))):
+            return None  # within a floor
+        return Quasi.of(constant), Quasi.of(slope)
+
+
+class Rest(Record):
+    """`name`: `of`, but no less than low - 1 and no more than `high`."""
+
+    name: str
+    of: Quasi
+    low: Quasi
+    high: Quasi
+
+    def value(self, env: Mapping[str, Rational]) -> int:
+        """Exact. Raises KeyError where a size is missing."""
+        low, high = _whole(self.low, env) - 1, _whole(self.high, env)
+        return max(low, min(high, self.of.evaluate(env) // 1))
+
+
+Definition = Root | Rest
+
+
+class Span(Record):
+    """A variable that a term is summed over: all integers from `low` to `high`."""
+
+    name: str
+    low: Quasi
+    high: Quasi
+
+
+class Term(Record):
+    """`value` where one of `where` holds (none: everywhere), summed over `over` where there is one."""
+
+    value: Quasi
+    where: Alternatives = ()
+    over: Span | None = None
+
+
+class Terms(Record):
+    """The sum of the terms whose conditions hold.
+
+    definitions: names that stand in terms and in later definitions, which come after what they use. assumes: for which
+    sizes beyond the kernel's own.
+    """
+
+    terms: tuple[Term, ...]
+    definitions: tuple[Definition, ...] = ()
+    assumes: tuple[str, ...] = ()
+
+    def evaluate(self, env: Mapping[str, Rational]) -> Fraction:
+        """The exact value. Raises KeyError for a missing parameter."""
+        outer = self._defined(env, frozenset())
+        total = Fraction(0)
+        for span, terms in self._by_span():
+            if span is None:
+                total += _sum(terms, outer)
+                continue
+            for at in range(_whole(span.low, outer), _whole(span.high, outer) + 1):
+                total += _sum(terms, self._defined({**outer, span.name: at}, frozenset((span.name,))))
+        return total
+
+    def _by_span(self) -> Iterator[tuple[Span | None, list[Term]]]:
+        groups: dict[Span | None, list[Term]] = {}
+        for term in self.terms:
+            groups.setdefault(term.over, []).append(term)
+        yield from groups.items()
+
+    def _defined(self, env: Mapping[str, Rational], inner: frozenset[str]) -> dict[str, Rational]:
+        """`env` with the definitions that use one of `inner`; those that use no such variable where it is empty."""
+        found = dict(env)
+        for definition in self.definitions:
+            names = self._variables[definition.name]
+            if names == inner:
+                found[definition.name] = definition.value(found)
+        return found
+
+    @cached_property
+    def _variables(self) -> Mapping[str, frozenset[str]]:
+        """The variables of summation that each definition depends on, through others too."""
+        spans = {t.over.name for t in self.terms if t.over is not None}
+        known: dict[str, frozenset[str]] = {}
+        for d in self.definitions:
+            names = d.of.names() | d.low.names() | d.high.names()
+            known[d.name] = (names & spans).union(*(known[n] for n in names if n in known))
+        return known
+
+    def substitute(self, put: Mapping[str, Quasi]) -> Terms:
+        """Every symbol in `put` replaced; names of definitions and variables of summation only by other names."""
+
+        def name(old: str) -> str:
+            return _only_name(put[old]) if old in put else old
+
+        def definition(d: Definition) -> Definition:
+            low, high, of = (v.substitute(put) for v in (d.low, d.high, d.of))
+            if isinstance(d, Rest):
+                return Rest(name(d.name), of, low, high)
+            return Root(name(d.name), of, d.limit.substitute(put), low, high, d.rises)
+
+        def term(t: Term) -> Term:
+            over = t.over
+            if over is not None:
+                over = Span(name(over.name), over.low.substitute(put), over.high.substitute(put))
+            where = tuple(tuple((v.substitute(put), zero) for v, zero in a) for a in t.where)
+            return Term(t.value.substitute(put), where, over)
+
+        return Terms(tuple(map(term, self.terms)), tuple(map(definition, self.definitions)), self.assumes)
+
+    def assuming(self, assumes: tuple[str, ...]) -> Terms:
+        return replace(self, assumes=assumes)
+
+
+def _only_name(value: Quasi) -> str:
+    (name,) = value.names()
+    return name
+
+
+def _whole(value: Quasi, env: Mapping[str, Rational]) -> int:
+    found = value.evaluate(env)
+    if found.denominator != 1:
+        raise ArithmeticError(f"a bound came out as {found}")
+    return int(found)
+
+
+def _sum(terms: list[Term], env: Mapping[str, Rational]) -> Fraction:
+    return sum((t.value.evaluate(env) for t in terms if Case(t.where, t.value).holds(env)), Fraction(0))

@@ -1,0 +1,168 @@
+"""The longest reuse distance in a window of accesses: what decides whether a line written is stored before the end.
+
+exact_traffic.md, section 5: a write is the last of its residency exactly when an access to its line after it, up to and
+including the next write, misses; in a cache of Z bytes that is when the longest of their distances exceeds Z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.sets.bounds import where
+from roofdsl.sets.crossings import Longest
+from roofdsl.sets.isl_text import sign_text
+from roofdsl.sets.library import affine_value
+from roofdsl.sets.misses import CannotCount
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.reuse import ArrayReuse
+from roofdsl.sets.signs import nowhere_negative
+
+Piece = tuple[Any, Longest]
+"""(isl.Set, distances in bytes on it, of which the longest counts)."""
+
+Found = tuple[Any, Quasi | None]
+"""(isl.Set, a distance on it); None: infinite."""
+
+
+def stored(reuse: ArrayReuse) -> list[Piece]:
+    """One point for every store there may be, with the distances that a cache must not exceed to have it.
+
+    Raises CannotCount where it is not known which access of a window has the longest distance.
+    """
+    if reuse.writes.is_empty():
+        return []
+    missing: list[Found] = [(reuse.cold, None), *reuse.distances]
+    parts: list[Piece] = [(domain.intersect(reuse.lone_writes), _one(distance)) for domain, distance in missing]
+    if not reuse.shared_windows.is_empty():
+        parts += _greatest(_images(reuse.shared_windows, missing))
+    written = reuse.touch.intersect_domain(reuse.writes).range()
+    if reuse.end_distances is None:
+        parts.append((written, ()))
+    else:
+        ends = [(domain.intersect(written), distance) for domain, distance in reuse.end_distances]
+        parts += _greatest([*_images(reuse.after_last_write, missing), *ends])
+    return [(domain, distances) for domain, distances in parts if not domain.is_empty()]
+
+
+def _one(distance: Quasi | None) -> Longest:
+    return () if distance is None else (distance,)
+
+
+def _images(windows: Any, distances: list[Found]) -> Iterator[Found]:
+    """For each piece of `distances` the windows that meet it, with the longest distance of their accesses in it."""
+    for domain, distance in distances:
+        here = windows.intersect_range(domain)
+        if here.is_empty():
+            continue
+        if distance is None or not distance.names() & set(_names(domain)):
+            yield here.domain().coalesce(), distance
+            continue
+        for part in here.coalesce().make_disjoint().get_basic_maps():
+            yield from _longest_in(isl.Map.from_basic_map(part), distance)
+
+
+def _longest_in(here: Any, distance: Quasi) -> Iterator[Found]:
+    """The greatest value of `distance` over the image of each point of the domain of `here`."""
+    names = _names(here.range())
+    used = sorted(distance.names() & set(names))
+    several = [name for name in used if not _of_one(here, names.index(name)).is_single_valued()]
+    chosen = here
+    for name in several:
+        growth = distance.substitute({name: Quasi.symbol(name) + 1}) - distance
+        reached = chosen.range().remove_divs()  # what lies between is reached too
+        if not (rises := nowhere_negative(reached, growth)) and not nowhere_negative(reached, -growth):
+            raise CannotCount("it is not known which access of a window has the longest reuse distance")
+        chosen = _extreme(chosen, names.index(name), greatest=rises)
+    work: list[tuple[Any, dict[str, Quasi]]] = [(chosen.domain(), {})]
+    for name in used:
+        values = _functions(_of_one(chosen, names.index(name)))
+        work = [(domain.intersect(part), {**put, name: value}) for domain, put in work for part, value in values]
+    for domain, put in work:
+        if domain.is_empty():
+            continue
+        longest = distance.substitute(put)
+        if len(several) > 1 and not _is_greatest(here.intersect_domain(domain), longest, distance):
+            raise CannotCount("it is not known which access of a window has the longest reuse distance")
+        yield domain.coalesce(), longest
+
+
+def _functions(relation: Any) -> list[tuple[Any, Quasi]]:
+    """(domain, value in its dimensions) of the pieces of a single-valued isl.Map to one dimension."""
+    found = []
+    for domain, piece in relation.lexmax_pw_multi_aff().get_pw_aff(0).get_pieces():
+        aff = piece
+        for i, name in enumerate(_names(domain)):
+            aff = aff.set_dim_name(isl.dim_type.in_, i, name)
+        found.append((domain, affine_value(aff)))
+    return found
+
+
+def _is_greatest(here: Any, longest: Quasi, distance: Quasi) -> bool:
+    """Whether `longest`, of points of the domain, is shown to be at least `distance` of all their images."""
+    first = here.dim(isl.dim_type.in_)
+    of_image = {n: Quasi.symbol(f"d{first + i}") for i, n in enumerate(_names(here.range()))}
+    return nowhere_negative(here.wrap().flatten(), longest - distance.substitute(of_image))
+
+
+def _of_one(relation: Any, at: int) -> Any:
+    """`relation` to dimension `at` of its range alone."""
+    last = relation.dim(isl.dim_type.out)
+    found = relation.project_out(isl.dim_type.out, at + 1, last - at - 1)
+    return found.project_out(isl.dim_type.out, 0, at)
+
+
+def _extreme(relation: Any, at: int, *, greatest: bool) -> Any:
+    """The pairs of `relation` with the greatest or least value of dimension `at` of the range."""
+    one = _of_one(relation, at)
+    best = one.lexmax() if greatest else one.lexmin()
+    last = relation.dim(isl.dim_type.out)
+    wide = best.insert_dims(isl.dim_type.out, 0, at).insert_dims(isl.dim_type.out, at + 1, last - at - 1)
+    if relation.has_tuple_name(isl.dim_type.out):
+        wide = wide.set_tuple_name(isl.dim_type.out, relation.get_tuple_name(isl.dim_type.out))
+    return relation.intersect(wide)
+
+
+def _greatest(pieces: Iterable[Found]) -> list[Piece]:
+    """Disjoint pieces with the longest of the distances that are given for each point, or several where none is."""
+    found: list[Piece] = []
+    for domain, distance in pieces:
+        left, kept = domain, list[Piece]()
+        for other, known in found:
+            common = left.intersect(other)
+            if common.is_empty():
+                kept.append((other, known))
+                continue
+            if not (rest := other.subtract(common)).is_empty():
+                kept.append((rest.coalesce(), known))
+            for part, longest in _longer(common.coalesce(), distance, known):
+                if longest != _one(distance):
+                    kept.append((part, longest))
+                    left = left.subtract(part)
+        found = kept
+        if not left.is_empty():
+            found.append((left.coalesce(), _one(distance)))
+    return found
+
+
+def _longer(common: Any, distance: Quasi | None, known: Longest) -> list[Piece]:
+    """The longest of `distance` and `known`, on parts of `common`."""
+    if distance is None or not known:
+        return [(common, ())]
+    others = []
+    for other in known:
+        if nowhere_negative(common, other - distance):
+            return [(common, known)]
+        if not nowhere_negative(common, distance - other):
+            others.append(other)
+    text = sign_text(distance - others[0]) if len(others) == 1 else None
+    if text is None:
+        return [(common, (*others, distance))]
+    longer = common.intersect(where(common, f"{text} > 0"))
+    return [(longer, (distance,)), (common.subtract(longer), (others[0],))]
+
+
+def _names(domain: Any) -> list[str]:
+    return [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]

@@ -1,0 +1,27 @@
+"""A derivation as HTML for notebooks: tables with formulas that MathJax sets."""
+
+from __future__ import annotations
+
+import html
+
+from roofdsl.counts.derived import Derivation, Quantity, Ratio
+from roofdsl.tell.blocks import mathjax
+from roofdsl.tell.blocks import to_html as render
+from roofdsl.tell.derive_latex import formula
+from roofdsl.tell.derive_steps import step_blocks
+from roofdsl.tell.summary import summary_blocks
+from roofdsl.tell.words import heading
+
+
+def to_html(d: Derivation) -> str:
+    """The kernel's name, W, Q, I and the plateaus, or the argument where the steps were asked for."""
+    blocks = summary_blocks(d) if d.steps is None else step_blocks(d)
+    return "\n".join(['<div class="roofdsl">', f"<h3>{html.escape(heading(d))}</h3>", *render(blocks), "</div>"])
+
+
+def inline(q: Quantity | Ratio) -> str:
+    """What a notebook shows of one quantity: its closed form, else why there is none."""
+    found = formula(q)
+    if found is not None:
+        return mathjax(found)
+    return html.escape(q.note or ("undefined" if isinstance(q, Ratio) else "no closed form"))

@@ -1,0 +1,40 @@
+"""A derivation as a LaTeX fragment, for slides and papers: needs the package amsmath."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofdsl.counts.derived import Derivation, Quantity, Ratio
+from roofdsl.counts.forms import of_quantity, of_ratio
+from roofdsl.sets.plateaus import Growth
+from roofdsl.tell.blocks import Heading, escape_latex
+from roofdsl.tell.blocks import to_latex as render
+from roofdsl.tell.derive_steps import step_blocks
+from roofdsl.tell.summary import cases_math, summary_blocks
+from roofdsl.tell.words import heading
+
+HEAD = "% roofdsl derive; \\usepackage{amsmath}"
+
+
+def to_latex(derivations: Sequence[Derivation]) -> str:
+    """The fragment of all of them: with the steps where they were asked for, else the results."""
+    lines = [HEAD]
+    for d in derivations:
+        blocks = summary_blocks(d) if d.steps is None else step_blocks(d)
+        lines += ["", f"% {heading(d)}", *render([Heading(heading(d)), *blocks])]
+    return "\n".join(lines) + "\n"
+
+
+def formula(q: Quantity | Ratio) -> str | None:
+    """The closed form for math mode; None where there is none."""
+    order = Growth(frozenset())
+    form = of_quantity(q, order) if isinstance(q, Quantity) else of_ratio(q, order)
+    return None if form is None else cases_math(form, "0" if isinstance(q, Quantity) else "-").latex
+
+
+def inline(q: Quantity | Ratio) -> str:
+    """What a notebook shows: the closed form as display math, else why there is none."""
+    found = formula(q)
+    if found is not None:
+        return f"$\\displaystyle {found}$"
+    return escape_latex(q.note or ("undefined" if isinstance(q, Ratio) else "no closed form"))

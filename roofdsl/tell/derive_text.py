@@ -1,0 +1,274 @@
+"""A derivation as a report for people, in the order of a textbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from roofdsl.counts.closed import CACHE
+from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
+from roofdsl.counts.forms import (
+    condition_text,
+    limit_of,
+    names_of_derivation,
+    of_quantity,
+    of_ratio,
+    range_text,
+)
+from roofdsl.counts.growth import growth_of, smallest
+from roofdsl.formulas.quotients import Alternatives
+from roofdsl.formulas.writing import neat_text
+from roofdsl.machine.quantities import show_bytes, show_number, show_size
+from roofdsl.sets.plateaus import Growth
+from roofdsl.sets.terms import Terms
+from roofdsl.tell.layout import Row, render
+from roofdsl.tell.lines import WIDTH, aligned, fitted
+from roofdsl.tell.rows import Rows
+from roofdsl.tell.terms import terms_lines
+from roofdsl.tell.words import (
+    CONVENTIONS,
+    cache_title,
+    ceiling,
+    exact_number,
+    has_work,
+    heading,
+    is_zero,
+    once_differs,
+    plateaus_by_sizes,
+    size_order,
+)
+
+
+def to_text(d: Derivation, width: int = WIDTH) -> str:
+    """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument where the steps were asked for.
+
+    width: of a line, in columns; what is longer goes on in the next line.
+    """
+    return "\n".join(fitted(_lines(d, width), width)) + "\n"
+
+
+def _lines(d: Derivation, width: int) -> Iterator[str]:
+    if d.steps is not None:
+        from roofdsl.tell.blocks import to_text as render
+        from roofdsl.tell.derive_steps import step_blocks
+
+        yield from (heading(d), *(f"note: {n}" for n in d.notes), "")
+        yield from render(step_blocks(d), width)
+    else:
+        yield from _Report(d, width).lines()
+
+
+class _Report:
+    def __init__(self, d: Derivation, width: int) -> None:
+        self.d = d
+        self.width = width
+        self.order: Growth = growth_of(d.kernel)
+        self.names = names_of_derivation(d)
+        self.said: set[str] = set()
+        self.common = common_condition(d)
+        self.rows = Rows(d.work, self.order, d.values, self.names, [p.name for p in d.kernel.parameters])
+
+    def lines(self) -> Iterator[str]:
+        d = self.d
+        yield heading(d)
+        yield f"{d.convention}: {CONVENTIONS[d.convention]}"
+        if self.common:
+            yield f"all for {condition_text(self.common)}; for other sizes nothing is done"
+        if self.names:
+            yield f"with {', '.join(f'{short.name} = {short.meaning}' for short in self.names.values())}"
+        yield from (f"note: {n}" for n in d.notes)
+        yield from self._section("Work", list(self._work()))
+        yield from (f"  {text}" for text in fused_text(d, self.order))
+        arrays = [self.rows.quantity(name, q, "B") for name, q in d.by_array.items()]
+        traffic = list(self.rows.traffic(d.compulsory))
+        yield from self._section("Compulsory traffic", traffic, "distinct bytes touched", arrays)
+        if d.cache_bytes is not None:
+            title = cache_title(d.cache_bytes, d.line_bytes)
+            if d.at_cache.bytes.terms is None:
+                yield from self._section(title, list(self.rows.traffic(d.at_cache)))
+            else:
+                yield from sum_lines(title, d.at_cache.bytes, d.at_cache.bytes.terms)
+        if d.any_cache is not None:
+            yield from any_cache_lines(d.any_cache.bytes, self.order, self.width)
+        yield from self._section("Intensity", list(self._intensity()))
+        if not has_work(d):
+            yield "  none: W = 0, so that only bytes per second can be compared"
+        yield from self._plateaus()
+
+    # ---- sections ----
+
+    def _work(self) -> Iterator[Row]:
+        yield from self.rows.work()
+        for name, q in self.d.counters.items():
+            yield self.rows.quantity(name, q, remark="(counted by the kernel)")
+
+    def _intensity(self) -> Iterator[Row]:
+        d = self.d
+        if not has_work(d):
+            return
+        beside = once_differs(d)
+        yield self.rows.ratio("I = W/Q", d.intensity, f"({d.convention})" if beside else "")
+        if beside:
+            what = "(each datum once)" if d.cache_bytes is None else "(each stay in the cache once)"
+            yield self.rows.ratio("", Ratio(d.work.total, d.once, of_work=True), what)
+        if d.cache_bytes is not None:
+            yield self.rows.ratio("compulsory", Ratio(d.work.total, d.compulsory.bytes, of_work=True))
+
+    def _plateaus(self) -> Iterator[str]:
+        d = self.d
+        yield ""
+        if not d.plateaus:
+            yield "Plateaus of Q(Z)"
+            yield from self._missing([d.plateaus_note])
+            return
+        yield f"Plateaus of Q(Z), by cache size ({', '.join(['leading terms', *size_order(d, self.order)])})"
+        for where, rows in plateaus_by_sizes(d):
+            if where is not None:
+                yield f"  for {where}"
+            indent = "  " if where is None else "    "
+            table = plateau_rows(d, rows, self.order, self.rows.operation)
+            yield from (indent + line for line in aligned(table, width=self.width - len(indent)))
+
+    # ---- rows ----
+
+    def _section(
+        self, title: str, rows: Sequence[Row], more_title: str = "", more: Sequence[Row] = ()
+    ) -> Iterator[str]:
+        yield ""
+        every = [r for r in (*rows, *more) if r.form is not None]
+        assumes = list(dict.fromkeys(a for r in every for a in r.assumes if all(other.equal for other in every)))
+        wheres = {r.form.main.where for r in every if r.form is not None} - {(), self.common}
+        cases = max((len(r.form.others) for r in every if r.form is not None), default=0)
+        known = {self.common}
+        if len(wheres) == 1 and cases != 1:
+            (where,) = wheres
+            known.add(where)
+            text = condition_text(where)
+            assumes = [text, *(a for a in assumes if not _within(text, a))]
+        yield f"{title}, for {', '.join(assumes)}" if assumes else title
+        yield from (f"  {line}" for line in render(rows, known))
+        if any(r.form is not None for r in more):
+            yield f"  {more_title}"
+            yield from (f"    {line}" for line in render(more, known))
+        if len(known) > 1 and cases:
+            yield f"  other sizes: up to {cases} more cases (see --json)"
+        yield from self._missing([r.note for r in (*rows, *more)])
+
+    def _missing(self, reasons: Sequence[str]) -> Iterator[str]:
+        for reason in dict.fromkeys(r for r in reasons if r):
+            yield "  no closed form, as above" if reason in self.said else f"  no closed form: {reason}"
+            self.said.add(reason)
+
+
+# ---- pieces that other reports use too ----
+
+
+def _within(condition: str, assumed: str) -> bool:
+    """Whether `n >= 9` or `9 <= n <= 40` says all that `n >= 4` does."""
+    match condition.split(), assumed.split():
+        case (([name, ">=", least] | [least, "<=", name, "<=", _]), [other, ">=", bound]):
+            return name == other and least.isdigit() and bound.isdigit() and int(least) >= int(bound)
+    return False
+
+
+def common_condition(d: Derivation) -> Alternatives:
+    """The condition under which anything is done at all, where all that is derived has it as its only case."""
+    work = [d.work.total, *d.work.by_class.values(), d.work.fused_pairs]
+    traffic = [q for t in (d.compulsory, d.at_cache) for q in (t.loads, t.stores, t.bytes) if q is not None]
+    forms = [q.form for q in (*work, *traffic, *d.by_array.values()) if q.form is not None and q.form.cases]
+    found = {c.alternatives for f in forms for c in f.cases}
+    return next(iter(found)) if len(found) == 1 and all(len(f.cases) == 1 for f in forms) else ()
+
+
+def any_cache_lines(q: Quantity, order: Growth, width: int = WIDTH) -> Iterator[str]:
+    """Q(Z) with Z a symbol, case by case from the smallest cache up."""
+    if q.terms is not None:
+        yield from sum_lines("Q(Z) with Z a symbol", q, q.terms)
+        return
+    yield ""
+    if q.form is None:
+        yield "Q(Z) with Z a symbol"
+        yield f"  no closed form: {q.note}"
+        return
+    yield f"Q(Z) with Z a symbol, for {', '.join(q.assumes)}" if q.assumes else "Q(Z) with Z a symbol"
+    cases = sorted(q.form.cases, key=lambda case: smallest(case, CACHE, order))
+    conditions = [f"if {range_text(c.alternatives, CACHE)}" if c.alternatives else "" for c in cases]
+    rows = [(f"Q = {neat_text(c.value)} B", where) for c, where in zip(cases, conditions, strict=True)]
+    yield from (f"  {line}" for line in aligned(rows, width=width - 2))
+
+
+def sum_lines(title: str, q: Quantity, form: Terms) -> Iterator[str]:
+    """A traffic that is a sum of terms, and its number where sizes are set."""
+    assumed = f", for {', '.join(form.assumes)}" if form.assumes else ""
+    yield ""
+    yield f"{title}{assumed}: the sum of"
+    yield from (f"  {line}" for line in terms_lines(form))
+    if q.value is not None:
+        yield f"  in all {exact_number(q.value)} B"
+
+
+def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
+    """What share of the fused peak the mixture of operations can reach (rule 5)."""
+    work = d.work
+    if not has_work(d):
+        yield "nothing is computed"
+        return
+    if is_zero(work.fused_pairs):
+        if work.total.form is not None:
+            yield "no fused pair: at most half the fused peak"
+        return
+    alpha = of_ratio(work.fma_fraction, order)
+    if alpha is None:
+        return
+    limit = limit_of(work.fma_fraction, order, d.values)
+    known = work.fma_fraction.value
+    share = ceiling(known if known is not None else (limit.constant() if limit is not None else None))
+    text = f"alpha = {neat_text(alpha.main.expr)}"
+    if known is not None and neat_text(alpha.main.expr) != show_number(known):
+        text += f" = {show_number(known)}"
+    elif limit is not None and limit != alpha.main.expr:
+        text += f" -> {neat_text(limit)}"
+    yield text + (f": at most {share} of the fused peak" if share else "")
+
+
+def plateau_rows(d: Derivation, plateaus: Sequence[Plateau], order: Growth, operation: str) -> list[tuple[str, ...]]:
+    """A table of plateaus with its head: cache size, traffic, intensity, and their numbers where sizes are set."""
+    valued = any(p.from_bytes.value is not None and not _plain(p.from_bytes) for p in plateaus)
+    valued = valued or any(p.bytes.value is not None and not _plain(p.bytes) for p in plateaus)
+    head = ("from Z (B)", "", "Q (B)", "", f"I ({operation}/B)", "", "")
+    rows = [head]
+    for p in plateaus:
+        intensity = of_ratio(p.intensity, order)
+        at, moved, ratio = p.from_bytes.value, p.bytes.value, p.intensity.value
+        rows.append(
+            (
+                _main(p.from_bytes, order),
+                show_size(at) if valued and at is not None else "",
+                _main(p.bytes, order),
+                show_bytes(moved) if valued and moved is not None else "",
+                "-" if intensity is None else neat_text(intensity.main.expr),
+                show_number(ratio) if valued and ratio is not None else "",
+                "exact, compulsory" if p.exact else _end(p, order),
+            )
+        )
+    if not has_work(d):
+        rows = [(*row[:4], "", "", row[6]) for row in rows]
+    keep = [k for k in range(len(head)) if any(row[k] for row in rows)]
+    return [tuple(row[k] for k in keep) for row in rows]
+
+
+def _end(p: Plateau, order: Growth) -> str:
+    """Where Q(Z) begins to fall, if that is before the next plateau."""
+    if p.until_bytes is None:
+        return ""
+    end = _main(p.until_bytes, order)
+    return "falls from there on" if end == _main(p.from_bytes, order) else f"until Z = {end}, then falls"
+
+
+def _main(q: Quantity, order: Growth) -> str:
+    form = of_quantity(q, order)
+    return "" if form is None else neat_text(form.main.expr)
+
+
+def _plain(q: Quantity) -> bool:
+    single = None if q.form is None else q.form.single
+    return single is not None and single.is_constant()

@@ -1,0 +1,116 @@
+"""Equations of derived quantities: how a sum comes about, its closed form, its number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
+from roofdsl.counts.forms import condition_latex, condition_text, gives, limit_of, names_of_derivation
+from roofdsl.counts.forms import of_quantity as form_of
+from roofdsl.counts.forms import of_ratio as ratio_form
+from roofdsl.counts.growth import growth_of
+from roofdsl.formulas.writing import latex_name
+from roofdsl.machine.quantities import show_number
+from roofdsl.tell.blocks import Equation, Inline, Math, Sentence, math, total
+from roofdsl.tell.blocks import ratio as fraction
+from roofdsl.tell.words import exact_number, operation_name
+
+
+class Writer:
+    """Writes the quantities of one derivation, floors by name; of cases that at the sizes given, else at large."""
+
+    def __init__(self, d: Derivation) -> None:
+        self.d = d
+        self.order = growth_of(d.kernel)
+        self.names = names_of_derivation(d)
+        self.operation = operation_name(d.work)
+
+    def main(self, q: Quantity) -> Math:
+        """The case shown."""
+        form = form_of(q, self.order, self.names, self.d.values)
+        return Math("?", "?") if form is None else math(form.main.expr)
+
+    def where(self, q: Quantity) -> Sentence:
+        """The condition of the case shown."""
+        form = form_of(q, self.order, self.names, self.d.values)
+        if form is None or not form.main.where:
+            return ()
+        return (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
+
+    def end(self, p: Plateau) -> Sentence:
+        """Where Q(Z) begins to fall, if that is before the next plateau."""
+        if p.until_bytes is None:
+            return ()
+        end = self.main(p.until_bytes)
+        if end == self.main(p.from_bytes):
+            return ("falls from there on",)
+        return ("until ", Math("Z", "Z"), " = ", end, ", then falls")
+
+    def number(self, q: Quantity, shown: Math | None) -> str:
+        """The number of a quantity, where it says more than its form."""
+        text = "" if q.value is None else exact_number(q.value)
+        return text if shown is None or text.replace(",", "") != shown.text else ""
+
+    def equation(self, left: Math, parts: Sequence[Math], q: Quantity, unit: str, remark: Sentence = ()) -> Equation:
+        """left = the sum of `parts` = the closed form = the number."""
+        sides = [total(parts)] if parts else []
+        form = form_of(q, self.order, self.names, self.d.values)
+        if form is not None:
+            sides.append(math(form.main.expr))
+        shown = self.number(q, sides[-1] if sides else None)
+        here: Sentence = ()
+        if shown:
+            number = Math(shown, shown.replace(",", "{,}"))
+            if gives(q, self.d.values):
+                sides.append(number)
+            else:
+                sides, here = [number], (" for other sizes ", *sides)
+        return Equation(left, tuple(sides), unit, (*self.where(q), *remark, *here))
+
+    def ratio(self, left: Math, of: Math, r: Ratio, unit: str, remark: Sentence = ()) -> Equation:
+        """left = `of` (what it is a ratio of) = the forms divided = lowest terms = the number, and its limit."""
+        sides = [of]
+        form = ratio_form(r, self.order, self.names, self.d.values)
+        where: Sentence = ()
+        if form is not None:
+            top, bottom = self.main(r.numerator), self.main(r.denominator)
+            if of.text.startswith("W/"):
+                sides.append(fraction(top, bottom))
+            sides.append(math(form.main.expr))
+            if form.main.where:
+                where = (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
+        if r.value is not None and (form is None or show_number(r.value) != sides[-1].text):
+            number = Math(show_number(r.value), show_number(r.value))
+            if form is None or gives(r, self.d.values):
+                sides.append(number)
+            else:
+                sides, where = [of, number], ("for other sizes ", sides[-1], *where)
+        limit = limit_of(r, self.order, self.d.values)
+        tends: Sentence = ()
+        if form is not None and limit is not None and limit != form.main.expr:
+            shown = math(limit)
+            tends = (Math(f"-> {shown.text}", f"\\to {shown.latex}"), " for large sizes")
+        words = [w for w in ((where, tends, remark) if "for other sizes " in where else (tends, where, remark)) if w]
+        joined: list[Inline] = []
+        for k, w in enumerate(words):
+            joined += ["  "] * bool(k) + list(w)
+        return Equation(left, tuple(sides), unit, tuple(joined))
+
+
+def word(label: str) -> Math:
+    """Words in a formula."""
+    return Math(label, f"\\text{{{label.replace('_', chr(92) + '_')}}}")
+
+
+def assumptions(conditions: Sequence[str]) -> Sentence:
+    """`for n >= 4, rows aligned`: under what a form holds, beyond the kernel's own assumptions."""
+    out: list[Inline] = ["for "] if conditions else []
+    for k, condition in enumerate(conditions):
+        out += [", "] * bool(k)
+        if any(op in condition for op in (">", " = ")):
+            names = re.sub(r"[A-Za-z_]\w*", lambda m: latex_name(m.group()), condition)
+            out.append(Math(condition, names.replace(">=", "\\geq").replace("**", "^").replace("*", " ")))
+        else:
+            out.append(condition)
+    return tuple(out)

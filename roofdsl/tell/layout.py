@@ -1,0 +1,86 @@
+"""Equations and tables as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from roofdsl.counts.forms import Branch, Form, condition_text
+from roofdsl.formulas.quotients import Alternatives
+from roofdsl.formulas.writing import neat_text
+from roofdsl.lang.record import Record, replace
+from roofdsl.tell.lines import LONG
+
+
+class Row(Record):
+    """`label = expression = value unit`, what it tends to, and a remark; `note` says why there is no expression."""
+
+    label: str
+    form: Form | None
+    value: str = ""
+    unit: str = ""
+    tends: str = ""
+    remark: str = ""
+    assumes: tuple[str, ...] = ()
+    note: str = ""
+    equal: bool = True
+    """Whether the expression gives the value; at sizes for which it does not hold, they are lines apart."""
+    at: str = ""
+    """The sizes of a value that the expression does not give."""
+
+
+def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterator[str]:
+    """Rows as lines with their equality signs below each other; conditions in `known` are not said again."""
+    shown = [part for r in rows if r.form is not None or r.value for part in _apart(r)]
+    label = max((len(r.label) for r in shown), default=0)
+    texts = [_expression(r) for r in shown]
+    width = max((len(t) for t in texts if len(t) <= LONG), default=0)
+    starts = [_equation(r, t, label, width) for r, t in zip(shown, texts, strict=True)]
+    tails = [_tail(r, known) for r in shown]
+    reached = [len(s) for s, tail in zip(starts, tails, strict=True) if any(tail)]
+    reach = max((n for n in reached if n <= label + LONG), default=0)
+    tend = max((len(tail[0]) for tail in tails if len(tail[0]) <= LONG), default=0)
+    for row, start, tail in zip(shown, starts, tails, strict=True):
+        yield "   ".join([start.ljust(reach), *([tail[0].ljust(tend)] if tend or tail[0] else []), tail[1]]).rstrip()
+        if row.form is not None:
+            yield from _others(row.form.others, " " * label, row.form.main.where in known)
+
+
+def _apart(row: Row) -> tuple[Row, ...]:
+    """A row; the value first and apart where the expression holds for other sizes only."""
+    if row.equal or not row.value or row.form is None:
+        return (row,)
+    label = " " * len(row.label)
+    return (
+        replace(
+            row, form=None, tends="", remark=" ".join(t for t in (f"at {row.at}" if row.at else "", row.remark) if t)
+        ),
+        replace(row, label=label, value="", remark=f"for {', '.join(row.assumes)}" if row.assumes else "other sizes"),
+    )
+
+
+def _expression(row: Row) -> str:
+    return "" if row.form is None else neat_text(row.form.main.expr)
+
+
+def _equation(row: Row, text: str, label: int, width: int) -> str:
+    unit = f" {row.unit}" if row.unit else ""
+    if not text or row.value.replace(",", "") == text:
+        return f"{row.label.ljust(label)} = {row.value or text}{unit}"
+    if not row.value:
+        return f"{row.label.ljust(label)} = {text}{unit}"
+    return f"{row.label.ljust(label)} = {text.ljust(width)} = {row.value}{unit}"
+
+
+def _tail(row: Row, known: Collection[Alternatives]) -> tuple[str, str]:
+    where = () if row.form is None else row.form.main.where
+    condition = f"if {condition_text(where)}" if where and where not in known else ""
+    return row.tends, "  ".join(t for t in (condition, row.remark) if t)
+
+
+def _others(others: Sequence[Branch], margin: str, hoisted: bool) -> Iterator[str]:
+    if hoisted or not others:
+        return
+    if len(others) == 1 and len(condition_text(others[0].where)) <= LONG:
+        yield f"{margin} = {neat_text(others[0].expr)}   if {condition_text(others[0].where)}"
+    else:
+        yield f"{margin}   and {len(others)} {'case' if len(others) == 1 else 'cases'} for other sizes (see --json)"

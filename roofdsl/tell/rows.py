@@ -1,0 +1,85 @@
+"""Rows of quantities as the reports of kernels and of programs have them: W with its parts, Q with its directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from roofdsl.counts.derived import Quantity, Ratio, Traffics, Work
+from roofdsl.counts.forms import Names, gives, limit_of, of_quantity, of_ratio
+from roofdsl.formulas.writing import neat_text
+from roofdsl.machine.quantities import show_number
+from roofdsl.sets.plateaus import Growth
+from roofdsl.tell.layout import Row
+from roofdsl.tell.words import class_name, exact_number, is_zero, operation_name
+
+
+class Rows:
+    """Makes rows. `at`: the sizes given; `names`: of floors; `large`: parameters in which ratios may have a limit."""
+
+    def __init__(
+        self,
+        work: Work,
+        order: Growth,
+        at: Mapping[str, int],
+        names: Names | None = None,
+        large: Sequence[str] = (),
+    ) -> None:
+        self.counted, self.order, self.at, self.names, self.large = work, order, at, names, large
+        self.operation = operation_name(work)
+        self.sizes = ", ".join(f"{n} = {v}" for n, v in at.items())
+
+    def quantity(self, label: str, q: Quantity, unit: str = "", remark: str = "") -> Row:
+        """A quantity's form, its value, and whether the two are equal at the sizes given."""
+        value = "" if q.value is None else exact_number(q.value)
+        form = of_quantity(q, self.order, self.names, self.at)
+        here = q.value is None or gives(q, self.at)
+        return Row(label, form, value, unit, "", remark, q.assumes, q.note, equal=here, at=self.sizes)
+
+    def ratio(self, label: str, r: Ratio, remark: str = "") -> Row:
+        """An intensity, with its limit for large parameters."""
+        value = "" if r.value is None else show_number(r.value)
+        form = of_ratio(r, self.order, self.names, self.at)
+        tends = ""
+        if form is not None and self.large:
+            limit = limit_of(r, self.order, self.at)
+            if limit is not None and limit != form.main.expr:
+                names = form.main.expr.names() | limit.names()
+                tends = f"-> {neat_text(limit)} for large {', '.join(n for n in self.large if n in names)}"
+        note = r.note if form is None else ""
+        here = form is None or r.value is None or gives(r, self.at)
+        return Row(label, form, value, f"{self.operation}/B", tends, remark, r.assumes, note, equal=here, at=self.sizes)
+
+    def work(self) -> Iterator[Row]:
+        """W, by class and by type where there are several, and what is counted beside it."""
+        work, types = self.counted, list(self.counted.by_type)
+        yield self.quantity("W", work.total, f"{self.operation}{f' ({types[0]})' if len(types) == 1 else ''}")
+        if len(work.by_class) > 1:
+            for name, q in work.by_class.items():
+                yield self.quantity(f"  {class_name(name)}", q)
+                if name == "special":
+                    yield from self._functions()
+        elif work.by_class:
+            (name,) = work.by_class
+            yield self.quantity(f"  all {class_name(name)}", work.total)
+            yield from self._functions()
+        if len(types) > 1:
+            for name, q in work.by_type.items():
+                yield self.quantity(f"  in {name}", q)
+        if not is_zero(work.fused_pairs):
+            yield self.quantity("fused pairs", work.fused_pairs)
+        for name, q in (("comparisons", work.cmp), ("casts", work.casts)):
+            if not is_zero(q):
+                yield self.quantity(name, q, remark="(beside W)")
+
+    def _functions(self) -> Iterator[Row]:
+        """The special functions, where there are several."""
+        functions = self.counted.by_function
+        for name, q in functions.items() if len(functions) > 1 else ():
+            yield self.quantity(f"    {name}", q)
+
+    def traffic(self, t: Traffics) -> Iterator[Row]:
+        """Q in bytes, and its loads and stores where they are told apart."""
+        yield self.quantity("Q", t.bytes, "B")
+        if t.loads is not None and t.stores is not None:
+            yield self.quantity("  loads", t.loads, "B")
+            yield self.quantity("  stores", t.stores, "B")

@@ -1,0 +1,69 @@
+"""W, footprint, loads and stores of random kernels equal brute force to the last unit, by every way to them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.traffic_at import footprint_at
+from tests.counts.exact import (
+    CONVENTIONS,
+    OPERATIONS,
+    cache_choices,
+    check_form,
+    check_numbers,
+    check_work,
+    counted_once,
+)
+from tests.oracle import lru
+from tests.oracle.families import Family, families
+from tests.oracle.loading import kernel_of
+from tests.oracle.random_kernels import random_kernel
+
+BY_SETS: dict[str, int] = {"asked": 0, "answered": 0}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        kernels = metafunc.config.getoption("--kernels")
+        metafunc.parametrize("seed", range(kernels))
+
+
+def test_random_kernel(seed: int) -> None:
+    case = random_kernel(seed)
+    kernel = kernel_of(case.text)
+    rng = Random(seed)
+    size = rng.choice(case.sizes)
+    check_work(kernel, size)
+    touched = sum(lru.footprint(kernel, size).values())
+    scalars = sum(a.type.bytes for a in kernel.arrays if a.is_scalar and a.intent in ("out", "inout"))
+    with counted_once():
+        assert footprint_at(kernel, size) == touched + scalars
+        for cache, line in cache_choices(kernel, size, rng):
+            BY_SETS["asked"] += 1
+            BY_SETS["answered"] += check_numbers(kernel, size, cache, line)
+    forms = ClosedForms(kernel, {}, operations=OPERATIONS)
+    for convention in CONVENTIONS:
+        try:
+            form = forms.compulsory(convention)
+        except NoClosedForm:
+            return
+        for at in case.sizes:
+            check_form(form, kernel, at, lru.residencies(kernel, at, None, None), convention)
+
+
+def test_integer_sets_answered_most() -> None:
+    """The comparison above must not have rested on simulation alone."""
+    if BY_SETS["asked"]:
+        assert BY_SETS["answered"] > 0.2 * BY_SETS["asked"], BY_SETS
+
+
+@pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
+def test_family(family: Family) -> None:
+    kernel = kernel_of(family.text)
+    for size in family.sizes:
+        check_work(kernel, size)
+        for cache, line in cache_choices(kernel, size, Random(1)):
+            check_numbers(kernel, size, cache, line)
