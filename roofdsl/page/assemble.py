@@ -1,4 +1,4 @@
-"""The page itself: template, style and scripts of `page/` with the document and the functions put in, one HTML file.
+"""The page itself: template, style and scripts of `assets/` with the document and the functions put in, one HTML file.
 
 Nothing in it comes from elsewhere, and its content security policy allows no request: only this script and this style,
 by their hashes. What comes from users (names, comments, titles, device names) is escaped or is JSON, never markup.
@@ -17,6 +17,7 @@ from typing import Any
 
 from roofdsl import __version__
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.visible import visible
 from roofdsl.page.content import Content
 
 LARGEST_BYTES = 500_000
@@ -30,7 +31,7 @@ SCRIPTS = (*NUMERIC, "state.js", "draw.js", "roofline.js", "bars.js", "curve.js"
 
 @cache
 def asset(name: str) -> str:
-    """The text of a file of `page/`."""
+    """The text of a file of `assets/`."""
     return files("roofdsl.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -49,7 +50,7 @@ def script(functions: tuple[str, ...]) -> str:
 
 def to_page(content: Content) -> str:
     """The HTML. Raises CommandError for a page larger than LARGEST_BYTES."""
-    document = dict(content.document)
+    document = _visible(content.document)
     kernels = document["kernels"]
     document["kernels"] = [{k: v for k, v in each.items() if k not in ("source", "article")} for each in kernels]
     style, program = asset("style.css"), script(content.functions)
@@ -71,6 +72,15 @@ def to_page(content: Content) -> str:
             "give fewer kernels, machines or --type",
         )
     return page
+
+
+def _visible(value: Any) -> Any:
+    """The document with every text `visible`: a page shows other people's titles and names."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {visible(key): _visible(each) for key, each in value.items()}
+    return [_visible(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _hash(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.cli.main import run
-from roofdsl.cli.visible import visible
+from roofdsl.lang.visible import visible
 
 ESCAPES = "\x1b]0;PWNED\x07\x1b[31mred\x9b31m\u202ertl\u2066\u200f\x7f\x00\u2028"
 UNSAFE = set("\x1b\x07\x9b\u202e\u2066\u200f\x7f\x00\u2028\x90\x85\r\b")
@@ -65,3 +65,14 @@ def test_what_is_laid_out_stays_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
     assert run(["fmt", "-"]) == 0
     assert capsys.readouterr().out == text
+
+
+def test_a_page_holds_none(tmp_path: Path) -> None:
+    """Neither in its markup nor in its data, where `JSON.parse` would make them whole again."""
+    path, out = tmp_path / "m.roof", tmp_path / "page.html"
+    path.write_text(MACHINE.format("T\x9b31mRED\x1b]0;PWN\x07", "\x9b32m\u202esrc\u2069"))
+    assert run(["explore", "gemv", "--machine", str(path), "-o", str(out)]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert not UNSAFE & set(page)
+    data = page.split('id="data">')[1].split("</script>")[0]
+    assert "T\\u009b31mRED" in json.loads(data)["machines"][0]["title"]

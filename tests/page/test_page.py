@@ -19,6 +19,7 @@ from roofdsl.cli.main import run
 from roofdsl.counts.derive import derive
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
+from roofdsl.lang.visible import visible
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.machine.lower import lower
 from roofdsl.measure.results import Measurement
@@ -113,9 +114,9 @@ def test_users_texts_are_never_markup() -> None:
     assert [t for t, _ in tags.found].count("script") == 2
     assert "img" not in [t for t, _ in tags.found]
     data = json.loads(tags.texts["script"][0])
-    assert data["title"] == HOSTILE
+    assert data["title"] == visible(HOSTILE)
     assert data["machines"][0]["title"] == said
-    assert [row["device"] for row in data["measured"]] == [HOSTILE]
+    assert [row["device"] for row in data["measured"]] == [visible(HOSTILE)]
 
 
 COPY = """\
