@@ -14,23 +14,61 @@ os.environ["ROOFDSL_CACHE"] = "off"
 os.environ.pop("COLUMNS", None)
 
 
+COUNTS = {
+    "--kernels": (30, 300, "how many random kernels are compared with brute force"),
+    "--sweep-points": (1, 1, "points of each shipped kernel compared with predict"),
+    "--long-points": (400_000, 4_000_000, "points of the sweep whose memory is measured"),
+    "--residue-kernels": (5, 40, "random kernels whose plateaus are simulated"),
+    "--fuzz": (200, 2000, "how many inputs the fuzz test tries"),
+    "--bound-sizes": (1, 2, "sizes at which I/O bounds meet optimal replacement"),
+    "--words": (30, 250, "words of the headers that kernels are named after"),
+    "--submissions": (8, 40, "how many damaged submissions are graded"),
+}
+"""Option: how much without --thorough, how much with it, and what of."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--thorough", action="store_true", help="all tests: long random searches, tutorials and every shipped kernel too"
+    )
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
-    parser.addoption("--kernels", type=int, default=300, help="how many random kernels are compared with brute force")
-    parser.addoption("--sweep-points", type=int, default=1, help="points of each shipped kernel compared with predict")
-    parser.addoption("--long-points", type=int, default=4_000_000, help="points of the sweep whose memory is measured")
-    parser.addoption("--residue-kernels", type=int, default=40, help="random kernels whose plateaus are simulated")
-    parser.addoption("--residue-seed", type=int, default=100, help="of the first of them")
-    parser.addoption("--fuzz", type=int, default=3000, help="how many inputs the fuzz test tries")
-    parser.addoption("--bound-sizes", type=int, default=2, help="sizes at which I/O bounds meet optimal replacement")
-    parser.addoption("--words", type=int, default=250, help="words of the headers that kernels are named after")
-    parser.addoption("--submissions", type=int, default=40, help="how many damaged submissions are graded")
+    for option, (quick, thorough, what) in COUNTS.items():
+        parser.addoption(option, type=int, default=None, help=f"{what}: {quick}, or {thorough} with --thorough")
+    parser.addoption("--residue-seed", type=int, default=100, help="of the first of the kernels with remainders")
     parser.addoption(
         "--guided", type=int, default=0, help="seconds of coverage-guided fuzzing of each reader (atheris)"
     )
     parser.addoption("--all-budgets", action="store_true", help="every command on every hard kernel ends within 20 s")
     parser.addoption("--kept", action="store_true", help="all shipped kernels: from the cache as derived anew")
     parser.addoption("--fuzz-seed", default="2026", help="other inputs for the fuzz test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "thorough: takes long, and is run with --thorough only")
+    config.addinivalue_line("markers", "spread(n): of its cases, n spread evenly are run; all of them with --thorough")
+    for option, (quick, thorough, _) in COUNTS.items():
+        name = option.removeprefix("--").replace("-", "_")
+        if getattr(config.option, name) is None:
+            setattr(config.option, name, thorough if config.option.thorough else quick)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what takes long, and most cases of what is run on all of something, unless all is asked for."""
+    named = any("::" in argument for argument in config.args)
+    if config.option.thorough or config.option.update_golden or named:
+        return
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("spread"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    out = {item for item in items if item.get_closest_marker("thorough")}
+    for of_one in cases.values():
+        (most,) = of_one[0].get_closest_marker("spread").args  # type: ignore[union-attr]
+        kept = {round(k * (len(of_one) - 1) / max(1, most - 1)) for k in range(most)}
+        out |= {item for k, item in enumerate(of_one) if k not in kept}
+    if out:
+        config.hook.pytest_deselected(items=[item for item in items if item in out])
+        items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture
