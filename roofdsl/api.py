@@ -210,7 +210,7 @@ def measure(
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
     if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
-        from roofdsl.measure.program import measure_program_cpu
+        from roofdsl.measure.program_cpu import measure_program_cpu
 
         at = _program_of(source).at({**(sizes or {}), **more})
         return measure_program_cpu(at, CpuOptions(variant, cold=cold))

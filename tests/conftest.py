@@ -29,7 +29,7 @@ COUNTS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--thorough", action="store_true", help="all tests: long random searches, tutorials and every shipped kernel too"
+        "--thorough", action="store_true", help="all tests: long random searches, tutorials, every shipped kernel too"
     )
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
     for option, (quick, thorough, what) in COUNTS.items():

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.results import Measurement, now, source_hash, text_hash
+from roofdsl.measure.record import Ran, Setup, recorded
+from roofdsl.measure.results import Measurement
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
 
@@ -41,9 +41,7 @@ def measure_cpu(
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.codegen.inputs import random_inputs
-    from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.setting import numbers
-    from roofdsl.counts.traffic_at import work_at
     from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
     from roofdsl.measure.device import describe_cpu, software
     from roofdsl.measure.verify import verify
@@ -56,7 +54,6 @@ def measure_cpu(
     runner = build(kernel, options)
     say("verifying")
     verified = verify(kernel, runner.run, values, f"the variant `{options.variant}`")
-    work = work_at(kernel, values)
     say("preparing")
     arrays = aligned(random_inputs(kernel, values, options.seed))
     restore = Restorer(kernel, arrays)
@@ -73,32 +70,12 @@ def measure_cpu(
     alone = runner.threads == 1
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
         times = time_calls([runner.bind(arrays, values)], plan, prepare)
-    noise = times.warning()
-    return Measurement(
-        kernel=kernel.name,
-        parameters=(*kernel.constants, *values.items()),
-        backend="cpu",
-        variant=runner.variant,
-        device=cpu.to_json(),
-        software=software(),
-        when=now(),
-        times_s=times.seconds,
-        calls_per_repeat=times.calls,
-        state="cold" if options.cold else "warm",
-        threads=runner.threads,
-        pinned=is_pinned,
-        compiler=runner.compiler,
-        work=work.total,
-        operation="OP" if _all_integer(work.by_type) else "FLOP",
-        footprint_bytes=total_bytes(arrays),
-        verified=verified,
-        source=kernel.source.name,
-        source_sha256=source_hash(kernel),
-        generated_sha256=text_hash(runner.text),
-        counters=tuple(counters_at(kernel, values).items()) if has_counters(kernel.body) else (),
-        warnings=(*verified.warnings(), *((noise,) if noise else ())),
-        details={**runner.details, "disturbed_s": list(times.disturbed)},
-    )
+    ran = Ran(
+        kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
+        {**runner.details, "disturbed_s": list(times.disturbed)},
+    )  # fmt: skip
+    setup = Setup("cpu", cpu.to_json(), software(), "cold" if options.cold else "warm", is_pinned)
+    return recorded(ran, setup, times)
 
 
 def build(kernel: Kernel, options: CpuOptions) -> Runner:
@@ -118,7 +95,3 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
     from roofdsl.measure.by_numba import numba_runner
 
     return numba_runner(kernel, options.variant)
-
-
-def _all_integer(by_type: Mapping[str, Any]) -> bool:
-    return bool(by_type) and all(name.startswith("i") for name in by_type)

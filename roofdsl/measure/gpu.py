@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
-from roofdsl.measure.results import Measurement, now, source_hash, text_hash
+from roofdsl.measure.record import Ran, Setup, recorded
+from roofdsl.measure.results import Measurement
 from roofdsl.measure.timing import DEFAULT, LEAST_REPEATS, MOST, ClockFault, Plan, Times, is_time
 
 VARIANTS = ("naive", "tiled", "library")
@@ -56,11 +57,7 @@ def measure_gpu(
     InputError for an illegal kernel, CommandError where there is no GPU or no such code, WrongResult for wrong results.
     """
     from roofdsl.checks.deep import require_legal
-    from roofdsl.codegen.inputs import random_inputs
-    from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.setting import numbers
-    from roofdsl.counts.traffic_at import work_at
-    from roofdsl.measure.buffers import total_bytes
     from roofdsl.measure.device import software
     from roofdsl.measure.verify import verify
 
@@ -78,48 +75,46 @@ def measure_gpu(
     what = f"the variant `{options.variant}` on the GPU"
     verified = verify(kernel, device_runner(device, code), values, what, compute)
     say("preparing")
+    sets = copies_on(device, kernel, values, options, int(about["l2_bytes"]))
+    say("timing")
+    times = time_launches(device, [code.bind(arrays, values) for arrays in sets.arrays], options.plan, sets.restore)
+    copies = len(sets.arrays)
+    ran = Ran(
+        kernel, values, options.variant, code.compiler, code.text, 1, verified, sets.footprint_bytes,
+        {**code.details(values), "copies": copies},
+    )  # fmt: skip
+    setup = Setup("gpu", about, {**software(), **device.software()}, "rotated" if copies > 1 else "warm")
+    return recorded(ran, setup, times)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The arrays of a kernel on the device, several times; restore: puts back what executions update."""
+
+    arrays: tuple[Mapping[str, Any], ...]
+    restore: Call
+    footprint_bytes: int
+
+
+def copies_on(
+    device: Driver, kernel: Kernel, values: Mapping[str, int], options: GpuOptions, l2_bytes: int
+) -> Copies:
+    """Random inputs on the device, in as many copies as are used in turn."""
+    from roofdsl.codegen.inputs import random_inputs
+    from roofdsl.measure.buffers import total_bytes
+
     host = random_inputs(kernel, values, options.seed)
     size = total_bytes(host)
-    copies = copies_of(size, int(about["l2_bytes"])) if options.rotate else 1
-    sets = [{name: device.put(array) for name, array in host.items()} for _ in range(copies)]
-    updated = [a.name for a in kernel.arrays if a.intent == "inout"]
-    before = {name: device.put(host[name]) for name in updated}
+    count = copies_of(size, l2_bytes) if options.rotate else 1
+    sets = tuple({name: device.put(array) for name, array in host.items()} for _ in range(count))
+    before = {a.name: device.put(host[a.name]) for a in kernel.arrays if a.intent == "inout"}
 
     def restore() -> None:
         for arrays in sets:
-            for name in updated:
-                device.copy(arrays[name], before[name])
+            for name, array in before.items():
+                device.copy(arrays[name], array)
 
-    say("timing")
-    times = time_launches(device, [code.bind(arrays, values) for arrays in sets], options.plan, restore)
-    work = work_at(kernel, values)
-    noise = times.warning()
-    by_type = work.by_type
-    return Measurement(
-        kernel=kernel.name,
-        parameters=(*kernel.constants, *values.items()),
-        backend="gpu",
-        variant=options.variant,
-        device=about,
-        software={**software(), **device.software()},
-        when=now(),
-        times_s=times.seconds,
-        calls_per_repeat=times.calls,
-        state="rotated" if copies > 1 else "warm",
-        threads=1,
-        pinned=False,
-        compiler=code.compiler,
-        work=work.total,
-        operation="OP" if by_type and all(t.startswith("i") for t in by_type) else "FLOP",
-        footprint_bytes=size,
-        verified=verified,
-        source=kernel.source.name,
-        source_sha256=source_hash(kernel),
-        generated_sha256=text_hash(code.text),
-        counters=tuple(counters_at(kernel, values).items()) if has_counters(kernel.body) else (),
-        warnings=(*verified.warnings(), *((noise,) if noise else ())),
-        details={**code.details(values), "copies": copies},
-    )
+    return Copies(sets, restore, size)
 
 
 def device_runner(driver: Driver, code: GpuCode) -> Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]:

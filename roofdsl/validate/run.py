@@ -120,7 +120,7 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
         on_gpu = GpuOptions(run.variant, plan, math_mode=how.math_mode)
         if isinstance(run.kernel, Kernel):
             return measure_gpu(run.kernel, run.sizes, on_gpu, say)
-        from roofdsl.measure.program import measure_program_gpu
+        from roofdsl.measure.program_gpu import measure_program_gpu
 
         return measure_program_gpu(run.kernel.at(run.sizes), on_gpu, say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
@@ -128,7 +128,7 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
     on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold)
     if isinstance(run.kernel, Kernel):
         return measure_cpu(run.kernel, run.sizes, on_cpu, say)
-    from roofdsl.measure.program import measure_program_cpu
+    from roofdsl.measure.program_cpu import measure_program_cpu
 
     return measure_program_cpu(run.kernel.at(run.sizes), on_cpu, say)
 

@@ -16,10 +16,12 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.launched import ProgramAt, program_at
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
-from roofdsl.measure import program
+from roofdsl.measure import program_cpu
 from roofdsl.measure.cpu import CpuOptions, build
 from roofdsl.measure.gpu import GpuOptions
-from roofdsl.measure.program import measure_program_cpu, measure_program_gpu, program_hash
+from roofdsl.measure.program import program_hash
+from roofdsl.measure.program_cpu import measure_program_cpu
+from roofdsl.measure.program_gpu import measure_program_gpu
 from roofdsl.measure.results import load, parse, save
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import Plan
@@ -90,7 +92,7 @@ def test_launches_run_in_their_order_on_arrays_of_their_own(monkeypatch: pytest.
 
         return Runner(right.variant, right.compiler, right.threads, right.text, bind)
 
-    monkeypatch.setattr(program, "build", recording)
+    monkeypatch.setattr(program_cpu, "build", recording)
     measured = measure_program_cpu(steps(), CpuOptions(plan=BRIEF))
     names = [("shift", 18), ("product", 9), ("shift", 9)]
     last = ran[-len(ORDER) :]
@@ -124,7 +126,7 @@ def test_cold_launches_add_up() -> None:
 
 def test_a_wrong_kernel_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     idle = Runner("loops", "idle", 1, "", lambda arrays, params: lambda: None)
-    monkeypatch.setattr(program, "build", lambda kernel, options: idle)
+    monkeypatch.setattr(program_cpu, "build", lambda kernel, options: idle)
     with pytest.raises(WrongResult, match="of kernel shift"):
         measure_program_cpu(steps(), CpuOptions(plan=BRIEF))
 

@@ -1,0 +1,84 @@
+"""Measuring a program on the processor."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+
+from roofdsl.loops.launched import Launched, ProgramAt
+from roofdsl.loops.model import Kernel
+from roofdsl.measure.cpu import VARIANTS, CpuOptions, build
+from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
+from roofdsl.measure.record import Ran, Setup
+from roofdsl.measure.results import Measurement
+from roofdsl.measure.runner import Runner
+from roofdsl.measure.timing import Clock, Times, pinned, time_calls, time_laps, usable_cores
+
+
+def measure_program_cpu(
+    program: ProgramAt,
+    options: CpuOptions | None = None,
+    tell: Tell | None = None,
+    clock: Clock = time.perf_counter,
+) -> Measurement:
+    """Times executions of `program` on the processor, after the results of each of its kernels were compared.
+
+    A kernel that the variant does not have (`library` of what is no product, `parallel` of what has no parallel loop)
+    runs as `loops`, which the record says. Warm by default: every launch finds in the caches what those before it left.
+    With `options.cold` they are emptied before every launch; the time of the program is then the sum of its launches'.
+    Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches.
+    """
+    from roofdsl.measure.buffers import Flusher
+    from roofdsl.measure.device import describe_cpu, software
+
+    options, say = options or CpuOptions(), tell or (lambda what: None)
+    check_variant(options.variant, VARIANTS, "CPU")
+    order = order_of(program)
+    cpu = describe_cpu()
+    built: dict[Kernel, tuple[Runner, str]] = {}
+    parts = prepare(program, say, lambda part: _ready(part, options, built), cpu.memory_bytes)
+    calls = [part.calls[0] for part in parts]
+    sequence = [calls[k] for k in order]
+
+    def restore() -> None:
+        for part in parts:
+            part.restore()
+
+    def execute() -> None:
+        for call in sequence:
+            call()
+
+    flush = Flusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
+    say("timing")
+    alone = all(part.ran.threads == 1 for part in parts)
+    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
+        whole = None if flush else time_calls([execute], options.plan, restore, clock=clock)
+        if flush is not None:
+            execute()  # whatever is loaded or compiled at the first call
+        say("timing launch by launch")
+        each = time_laps(
+            calls, order, whole.calls if whole else 1, options.plan, restore=restore, flush=flush, clock=clock
+        )
+    summed = Times(tuple(sum(sample) for sample in each), 1)
+    setup = Setup("cpu", cpu.to_json(), software(), "cold" if options.cold else "warm", is_pinned)
+    return program_record(program, parts, whole or summed, each, setup, variant=options.variant)
+
+
+def _ready(part: Launched, options: CpuOptions, built: dict[Kernel, tuple[Runner, str]]) -> Ready:
+    """One kernel, compiled once for all its sizes, verified at this one, bound to arrays of its own."""
+    from roofdsl.codegen.inputs import random_inputs
+    from roofdsl.measure.buffers import Restorer, aligned, total_bytes
+    from roofdsl.measure.verify import verify
+
+    kernel, values = part.kernel, dict(part.arguments)
+    if kernel not in built:
+        built[kernel] = fallback(options.variant, "loops", lambda v: build(kernel, replace(options, variant=v)))
+    runner, note = built[kernel]
+    verified = verify(kernel, runner.run, values, f"the variant `{runner.variant}`")
+    arrays = aligned(random_inputs(kernel, values, options.seed))
+    ran = Ran(
+        kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
+        runner.details,
+    )  # fmt: skip
+    return Ready(part, ran, (runner.bind(arrays, values),), (arrays,), Restorer(kernel, arrays), note)
