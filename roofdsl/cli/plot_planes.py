@@ -19,8 +19,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.plot.board import check_format
 from roofdsl.plot.levels_content import common_sizes
 from roofdsl.plot.look import Look
-from roofdsl.plot.planes import Kind, save_plane
-from roofdsl.plot.planes_content import Series, compared_series, plane_of, points_series, predicted_series
+from roofdsl.plot.planes import save_plane
+from roofdsl.plot.planes_content import Kind, Series, compared_series, plane_of, points_series, predicted_series
 from roofdsl.predict.kernel import Options
 from roofdsl.profiler.cited import points_named
 from roofdsl.validate.compare import Comparison

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil, floor, log10
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from roofdsl.machine.quantities import show_number, show_time
 from roofdsl.plot.board import Board, check_format, plane, roomy, save_figure
 from roofdsl.plot.labels import Box as Rectangle
 from roofdsl.plot.look import SIGNS, USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import name_line, name_points
-from roofdsl.plot.planes_content import Plane, Series, Spot, boxes_of, complexity_window, peak_name, time_window
+from roofdsl.plot.overhead_boxes import corner, diagonal, draw_boxes, name_regions
+from roofdsl.plot.planes_content import Kind, Plane, Series, Spot, complexity_window, peak_name, time_window
 from roofdsl.plot.ticks import log_ticks, power, prefixed, set_ticks
 
-Kind = Literal["complexity", "time", "complexity-time"]
 SHAPES = {"predicted": "o", "measured": "s", "cited": "D"}
 KIND_SHAPES = ("s", "D")
 
@@ -57,9 +57,9 @@ def _drawn(kind: Kind, plane: Plane, series: Sequence[Series], title: str, *, lo
     outside(sum(not board.shows(*p) for p in every))
     board.crowded = len(names) > MOST_LISTED
     board.legend(_legend(board, kind, series, colors))
-    _boxes(board, kind, plane, series)
+    draw_boxes(board, kind, plane, series)
     _diagonals(board, kind, plane, [s for one in series for s in one.spots])
-    _regions(board, kind, plane, series)
+    name_regions(board, kind, plane, series)
     if kind != "complexity":
         _equal_times(board, kind, plane)
     for (s, found), color in zip(places, colors, strict=True):
@@ -140,62 +140,6 @@ def _second_axes(board: Board, shown: Plane) -> None:
     axes.patch.set_visible(False)
 
 
-def _corner(board: Board, kind: Kind, plane: Plane, seconds: float) -> tuple[float, float]:
-    """The point at which both times are `seconds`."""
-    if kind == "time":
-        return seconds, seconds
-    return seconds * plane.bytes_per_s, seconds * plane.peak.rate_per_s
-
-
-def _boxes(board: Board, kind: Kind, plane: Plane, series: Sequence[Series]) -> None:
-    """The overhead boxes, each named below or above its upper edge."""
-    left, bottom = board.window.x[0], board.window.y[0]
-    grey, small = board.look.grey("#666666"), board.look.small
-    boxes = boxes_of(series)
-    for box in boxes:
-        x, y = _corner(board, kind, plane, box.launch_s)
-        board.axes.fill_between([left, x], [bottom, bottom], [y, y], color="#999999", alpha=0.12, linewidth=0, zorder=1)
-        style = {"color": grey, "linewidth": 1.0, "linestyle": (0, (2, 2)), "zorder": 2}
-        board.line((left, x), (y, y), **style)
-        board.line((x, x), (bottom, y), **style)
-    tops = [board.pixel(left, _corner(board, kind, plane, box.launch_s)[1])[1] for box in boxes]
-    for box, top in zip(boxes, tops, strict=True):
-        text = named(box.label)
-        width, height = board.size(text, small)
-        x0 = board.frame.x0 + 5
-        room = [Rectangle(x0, top + lift, x0 + width, top + lift + height) for lift in (-height - 2, 3)]
-        spot = min(room, key=lambda r: _crowded(board, r, [t for t in tops if t != top]))
-        if spot.within(board.frame):
-            board.text(spot.x0, spot.y0 + 1, text, small, color=grey, ha="left", va="bottom")
-            board.taken.append(spot)
-
-
-def _crowded(board: Board, spot: Rectangle, lines: Sequence[float]) -> float:
-    """How bad a place for a text is: over other texts, over level lines at these heights, out of the frame."""
-    covered = sum(spot.overlap(t) for t in board.taken)
-    return covered + 500 * sum(spot.y0 < y < spot.y1 for y in lines) + 1000 * (not spot.within(board.frame))
-
-
-def _regions(board: Board, kind: Kind, plane: Plane, series: Sequence[Series]) -> None:
-    """What is above and below the balance, in the two corners, outside the overhead boxes."""
-    inside = [
-        Rectangle(board.frame.x0, board.frame.y0, *board.pixel(*_corner(board, kind, plane, box.launch_s)))
-        for box in boxes_of(series)
-    ]
-    small = board.look.small
-    for text, right in (("compute-bound", False), ("bandwidth-bound", True)):
-        width, height = board.size(text, small)
-        px = board.frame.x1 - width - 6 if right else board.frame.x0 + 6
-        for step in range(40):
-            py = board.frame.y0 + 6 + 5 * step if right else board.frame.y1 - height - 4 - 5 * step
-            spot = Rectangle(px, py, px + width, py + height)
-            if board.free([spot]) and not any(spot.overlap(t) for t in inside):
-                grey = board.look.grey("#666666")
-                board.text(spot.x0, spot.y0, text, small, color=grey, ha="left", va="bottom", style="italic")
-                board.taken.append(spot)
-                break
-
-
 def _diagonals(board: Board, kind: Kind, plane: Plane, spots: Sequence[Spot]) -> None:
     """The machine balance, those of lower roofs, and in bytes and operations the lines of equal intensity."""
     per_second = plane.bytes_per_s / plane.peak.rate_per_s if kind == "time" else 1.0
@@ -215,7 +159,7 @@ def _diagonals(board: Board, kind: Kind, plane: Plane, spots: Sequence[Spot]) ->
         faint = {"color": look.grey("#9A9A9A"), "linewidth": 0.8, "linestyle": ":"}
         lines += [(i, f"I = {intensity_text(i)}", faint) for i in equal]
     for intensity, text, style in lines:
-        ends = _diagonal(board, intensity * per_second)
+        ends = diagonal(board, intensity * per_second)
         if ends is None:
             continue
         (xa, ya), (xb, yb) = ends
@@ -243,17 +187,10 @@ def intensity_text(intensity: float) -> str:
     return show_number(intensity) if 0.999e-3 < intensity < 1.001e4 else power(intensity)
 
 
-def _diagonal(board: Board, slope: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Where y = slope x enters and leaves the window."""
-    (x0, x1), (y0, y1) = board.window.x, board.window.y
-    low, high = max(x0, y0 / slope), min(x1, y1 / slope)
-    return ((low, low * slope), (high, high * slope)) if high > low * 1.05 else None
-
-
 def _equal_times(board: Board, kind: Kind, plane: Plane) -> None:
     """Lines of equal run time, max(compute, bandwidth), at powers of ten, named on the left."""
     (x0, x1), (y0, y1) = board.window.x, board.window.y
-    one = _corner(board, kind, plane, 1.0)
+    one = corner(board, kind, plane, 1.0)
     grey, small = board.look.grey("#666666"), board.look.small
     first, last = log10(min(x0 / one[0], y0 / one[1])), log10(max(x1 / one[0], y1 / one[1]))
     for e in range(floor(first), ceil(last) + 1):
@@ -268,11 +205,13 @@ def _equal_times(board: Board, kind: Kind, plane: Plane) -> None:
         if y0 < y < y1 and x > x0:
             px, py = board.frame.x1 - width - 6, board.pixel(x0, y)[1] + 2
             px = min(px, board.pixel(min(x, x1), y)[0] - width - 4)
-            if px > board.frame.x0 + 2:
+            while px > board.frame.x0 + 2:
                 spot = Rectangle(px, py, px + width, py + height)
                 if board.free([spot]):
                     board.text(spot.x0, spot.y0, text, small, color=grey, ha="left", va="bottom")
                     board.taken.append(spot)
+                    break
+                px -= width / 2
 
 
 def _crowd(board: Board, places: Sequence[tuple[float, float]]) -> bool:

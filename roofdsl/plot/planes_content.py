@@ -21,6 +21,7 @@ from roofdsl.predict.time import Prediction
 from roofdsl.profiler.points import Points
 from roofdsl.validate.compare import Comparison
 
+Kind = Literal["complexity", "time", "complexity-time"]
 Origin = Literal["predicted", "measured", "cited"]
 
 

@@ -126,7 +126,8 @@ def _name_plateaus(frame: Frame, content: TrafficContent, look: Look) -> None:
         begin, stop = log2(start / left) / width, log2(end / left) / width
         needs = text_width(re.sub(r"\\[a-z]+|[{}^$ ]", "", p.label), look.small) * 1.15 / 72 / inches[0]
         fits = needs < stop - begin
-        at = (begin + stop - needs) / 2 if fits else min(begin, 1 - needs)
+        beside = begin + 4 / 72 / inches[0]  # the step that leads down to it stays in view
+        at = (begin + stop - needs) / 2 if fits else min(beside, 1 - needs)
         (wide if fits else narrow).append((p.label, at, at + needs, log2(p.traffic_bytes / low) / height))
     taken: list[tuple[float, float, float]] = []
     for label, begin, stop, level in [*wide, *narrow]:

@@ -12,8 +12,9 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, shipped_names
 from roofdsl.plot.content import roofs_of, with_launches
-from roofdsl.plot.planes import Kind, draw_plane, save_plane
+from roofdsl.plot.planes import draw_plane, save_plane
 from roofdsl.plot.planes_content import (
+    Kind,
     Plane,
     Series,
     Spot,
