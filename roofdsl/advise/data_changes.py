@@ -24,7 +24,9 @@ def types(subject: Subject) -> Found:
     own = {a.type.name for a in subject.kernel.arrays}
     if subject.kernel.unit is not None:
         return  # its factors' type is that of the matrix unit, its sums' the one that this sums up in
-    widest = "f64" if own & {"f64", "c128"} else "f32" if "f32" in own else ""
+    widest = "f32" if "f32" in own else ""
+    if own & {"f64", "c128"}:
+        widest = "f64"
     for to in NARROWER.get(widest, ()):
         what = f"{to} in place of {widest}"
         if to not in subject.case.machine.types:

@@ -102,7 +102,8 @@ def rates(blocks: Sequence[Block], extents: Sequence[int | None]) -> list[float]
     rows, columns, steps = extents
     found = []
     for block in blocks:
-        every = _per(block.steps, steps) if block.steps else (1 / steps if steps else 0.0)
+        once = 1 / steps if steps else 0.0
+        every = _per(block.steps, steps) if block.steps else once
         found.append(every + _per(block.rows, rows) + _per(block.columns, columns))
     return found
 

@@ -113,7 +113,9 @@ def _extent(loop: For) -> Any:
     if loop.start != Const(0):
         return None
     text = str(loop.stop)
-    return sympy.Integer(int(text)) if text.isdigit() else parameter(text) if text.isidentifier() else None
+    if text.isdigit():
+        return sympy.Integer(int(text))
+    return parameter(text) if text.isidentifier() else None
 
 
 def sides(elements: int, rows: int | None = None, columns: int | None = None) -> tuple[int, int]:

@@ -39,7 +39,9 @@ class Use(Record):
     @property
     def verb(self) -> str:
         """What it does to the element."""
-        return "reads" if not self.is_write else "writes" if self.op == "=" else "updates"
+        if not self.is_write:
+            return "reads"
+        return "writes" if self.op == "=" else "updates"
 
     @property
     def place(self) -> tuple[str, tuple[IntExpr, ...]]:

@@ -78,7 +78,9 @@ def _kernel(text: str, settings: tuple[tuple[str, int], ...], name: str) -> Kern
 def size(text: str | int) -> int:
     """`24 KiB` or a plain number of bytes. Raises CommandError."""
     try:
-        return text if isinstance(text, int) else int(text) if text.isdigit() else parse_size(text)
+        if isinstance(text, int) or text.isdigit():
+            return int(text)
+        return parse_size(text)
     except UnitError as error:
         raise CommandError(f"`{text}` is no size: {error}") from None
 

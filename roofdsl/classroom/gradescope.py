@@ -73,7 +73,9 @@ def grade_one(
 ) -> Grade:
     """The grade of one submission; zero points and the reason where it, or who handed in, cannot be read."""
     try:
-        who = student if student is not None else "" if metadata is None else student_of(metadata)
+        who = student if student is not None else ""
+        if student is None and metadata is not None:
+            who = student_of(metadata)
         return grade_all([(who, submission)], exercises, jobs=1, limits=limits, judging=judging)[0]
     except CommandError as error:
         return nothing("", exercises, error.message)

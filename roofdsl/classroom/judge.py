@@ -113,7 +113,7 @@ def _judged(settled: Settled, part: SettledPart, answer: Any, known: Mapping[str
         return Verdict(False, f"The file that this answer names is not there to read: {answer}.")
     if isinstance(answer, bool) or not isinstance(answer, str | int | float):
         return Verdict(False, "An answer is a text in quotes, or a number.")
-    text = answer if isinstance(answer, str) else repr(answer) if isinstance(answer, float) else _digits(answer)
+    text = _digits(answer) if isinstance(answer, int) else str(answer)
     match part.part.kind:
         case "expression":
             return _expression(part, text)

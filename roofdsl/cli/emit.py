@@ -99,6 +99,7 @@ def document(code: Generated, sizes: dict[str, int]) -> dict[str, Any]:
 
 def _argument(a: Argument) -> dict[str, Any]:
     shape = [str(d) for d in a.dims]
-    order = {"order": "column-major" if a.column_major else "row-major"} if a.role == "array" else {}
+    layout = "column-major" if a.column_major else "row-major"
+    order = {"order": layout} if a.role == "array" else {}
     type_ = a.type.name if a.type else "i64"
     return {"name": a.name, "role": a.role, "type": type_, "shape": shape, **order, "written": a.written}

@@ -166,7 +166,8 @@ def _who(found: ShardedPrediction, *, steps: bool = True) -> list[tuple[str, str
     rows = [row for row in rows if row[1]]
     for name, c in found.communication:
         what = f"{c.kind} of {name} ({show_bytes(c.size_bytes)}), {c.way}"
-        what += f" in {c.steps} step{'s' if c.steps > 1 else ''}" if steps else ""
+        if steps:
+            what += f" in {c.steps} step{'s' if c.steps > 1 else ''}"
         rows.append(("then" if name in (*s.sums, *s.parts) else "first", what))
     return rows if found.communication else [*rows, ("then", "nothing is communicated")]
 

@@ -76,7 +76,8 @@ def _neat(value: Quasi, style: Style) -> str:
         single = len(products) > 1 and sum(power for _, power in product.factors) == 1
         signed += _terms(product.value(), style, leading=True) if single else [_product(product, style)]
     neat = _sum(signed)
-    return neat if len(neat) <= (1 if len(products) == 1 else MUCH_SHORTER) * len(plain) else plain
+    most = 1 if len(products) == 1 else MUCH_SHORTER
+    return neat if len(neat) <= most * len(plain) else plain
 
 
 MUCH_SHORTER = Fraction(4, 5)
@@ -113,7 +114,10 @@ def _product(product: Product, style: Style) -> tuple[bool, str]:
 def _sum(signed: Iterable[tuple[bool, str]]) -> str:
     parts: list[str] = []
     for negative, body in signed:
-        parts.append(f" {'-' if negative else '+'} {body}" if parts else (f"-{body}" if negative else body))
+        if parts:
+            parts.append(f" {'-' if negative else '+'} {body}")
+        else:
+            parts.append(f"-{body}" if negative else body)
     return "".join(parts) or "0"
 
 

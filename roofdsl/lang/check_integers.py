@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from roofdsl.lang import tree
 from roofdsl.lang.build import MAX_INTEGER
 from roofdsl.lang.record import Record, replace
@@ -10,6 +12,8 @@ from roofdsl.lang.scope import FUNCTIONS, Scope
 from roofdsl.lang.source import Span
 
 MAX_EXPONENT = 64
+
+_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
 
 
 class Place(Record):
@@ -201,7 +205,7 @@ class Integers:
     def _fold(self, node: tree.Binary, op: str, a: int | None, b: int | None) -> int | None:
         if a is None or b is None:
             return None
-        value = {"+": a + b, "-": a - b, "*": a * b}[op] if op in "+-*" else a // b if op == "//" else a % b
+        value = _ARITHMETIC[op](a, b)
         return self._in_range(node, value)
 
     def _in_range(self, node: tree.Binary, value: int) -> int | None:

@@ -45,7 +45,8 @@ def render(source: Source, diagnostic: Diagnostic) -> str:
     text = source.line(span.line)
     end = span.end_column if span.end_line == span.line else len(text) + 1
     first = max(0, span.column - 1 - _SHOWN // 2) if len(text) > _SHOWN else 0
-    shown = "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in text[first : first + _SHOWN])
+    part = text[first : first + _SHOWN].replace("\t", " ")
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in part)
     width = max(1, min(end - 1 - first, len(shown)) - (span.column - 1 - first))
     gutter = f"{span.line:>4} | "
     place = f"{source.name}:{span.line}:{span.column}"

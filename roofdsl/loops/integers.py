@@ -79,7 +79,8 @@ class Sum(_Nary):
         text = ""
         for term in self.terms:
             part = str(term)
-            text += part if not text else (f" - {part[1:]}" if part.startswith("-") else f" + {part}")
+            signed = f" - {part[1:]}" if part.startswith("-") else f" + {part}"
+            text += signed if text else part
         return text or "0"
 
 

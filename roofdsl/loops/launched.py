@@ -143,7 +143,8 @@ def _exchanged(name: str, e: Exchange, sizes: Mapping[str, int]) -> Exchanged:
     wrong = next((what for what, value in (("devices", devices), ("repetitions", times)) if value < 1), None)
     if wrong is None and min(dims) >= 1:
         return Exchanged(e.step, e.source, prod(dims) * e.type.bytes, devices, times)
-    what = f"{devices if wrong == 'devices' else times} {wrong}" if wrong else f"a dimension of {min(dims)}"
+    count = devices if wrong == "devices" else times
+    what = f"{count} {wrong}" if wrong else f"a dimension of {min(dims)}"
     raise CommandError(f"program {name} has a collective of {e.step.array.text} with {what} at these sizes")
 
 

@@ -74,8 +74,10 @@ class Integers:
                 message = f"an integer is a product of at most {MAX_FACTORS} factors, and this of more"
                 raise self.fail("exponent", message, span)
             result = Const(a.value**b.value) if isinstance(a, Const) else mul(*[a] * b.value)
+        elif op == "*":
+            result = mul(a, b)
         else:
-            result = add(a, b) if op == "+" else sub(a, b) if op == "-" else mul(a, b)
+            result = add(a, b) if op == "+" else sub(a, b)
         if isinstance(result, Const) and abs(result.value) > MAX_INTEGER:
             raise self.fail("number-range", "this integer is larger than 2**63 - 1", span)
         return result

@@ -46,7 +46,9 @@ def program(source: str | Path, name: str | None = None) -> Program:
     own = checked.own_programs or tuple(checked.programs)
     picked = name or found or (own[0] if len(own) == 1 else None)
     if picked is None or picked not in checked.programs:
-        what = f"no program `{picked}`" if picked else "several programs" if own else "no program"
+        what = "several programs" if own else "no program"
+        if picked:
+            what = f"no program `{picked}`"
         listed = ", ".join(own[:8])
         raise CommandError(f"`{checked.source.name}` has {what}", f"it has {listed}" if listed else "")
     return Program(picked, checked)

@@ -70,7 +70,7 @@ def arithmetic_source(wanted: Arithmetic) -> str:
     integer = t == "int"
     scale = "1000.0f * " if integer else ""
     lines = [
-        "#include <cuda_fp16.h>" if t == "__half2" else "#include <cuda_bf16.h>" if t == "__nv_bfloat162" else "",
+        {"__half2": "#include <cuda_fp16.h>", "__nv_bfloat162": "#include <cuda_bf16.h>"}.get(t, ""),
         f"__device__ static inline {t} from(float x) {{ return {start}; }}",
         f"__device__ static inline bool never({t} a, {t} b) {{ return {_never(t)}; }}",
         f'extern "C" __global__ void {wanted.function}({t} *out, float c0, float d0, float e0, long long steps)',

@@ -162,7 +162,7 @@ def explained_point(prediction: Prediction, label: str | None = None) -> Point:
 def point_of(prediction: Prediction, label: str | None = None) -> Point:
     """The predicted point of a kernel; its sizes are part of the label unless one is given."""
     sizes = sizes_text(prediction.parameters)
-    text = label if label is not None else prediction.kernel + (f" {sizes}" if sizes else "")
+    text = label if label is not None else f"{prediction.kernel} {sizes}".rstrip()
     intensity = prediction.intensity
     return Point(
         text,

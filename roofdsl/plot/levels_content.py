@@ -71,7 +71,7 @@ def kernel_of(prediction: Prediction, label: str | None = None) -> Kernel | None
     if not prediction.work:
         return None
     sizes = sizes_text(prediction.parameters)
-    text = label if label is not None else prediction.kernel + (f" {sizes}" if sizes else "")
+    text = label if label is not None else f"{prediction.kernel} {sizes}".rstrip()
     found = ((level.name, level.intensity(prediction.work)) for level in prediction.levels)
     fraction = prediction.peak_fraction
     is_mixed = fraction is not None and fraction != 1 and prediction.peak_per_s is not None

@@ -192,7 +192,7 @@ def boxes_of(series: Sequence[Series]) -> list[Box]:
     found: dict[float, tuple[int, dict[str, None]]] = {}
     for s in series:
         counts = list(dict.fromkeys(spot.launch_s for spot in s.spots if spot.launch_s))
-        kept = counts if not s.joined else [counts[0], counts[-1]] if counts else []
+        kept = [*counts[:1], *counts[-1:]] if s.joined else counts
         for spot in s.spots:
             if spot.launch_s in kept:
                 name = _box_name(s, spot, several=len(series) > 1)

@@ -133,9 +133,9 @@ def _maps(table: Table, value: str, axes: tuple[str, str], others: Sequence[str]
 
 def _cell(table: Table, name: str, place: int) -> str:
     value = table.cell(name, place)
-    return (
-        str(value) if name == "machine" else f"{_name(name)} = {show_size(value) if name == 'cache_bytes' else value}"
-    )
+    if name == "machine":
+        return str(value)
+    return f"{_name(name)} = {show_size(value) if name == 'cache_bytes' else value}"
 
 
 def _name(column: str) -> str:

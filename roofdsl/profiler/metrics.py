@@ -178,7 +178,8 @@ def _tensor(metrics: Mapping[str, float], cc: str, tensor_flop: int | None, miss
         missing.append(f"tensor: {_TENSOR}")
     if not instructions:
         return ()
-    each = tensor_flop if tensor_flop is not None else V100_TENSOR_FLOP if cc == "7.0" else None
+    known = V100_TENSOR_FLOP if cc == "7.0" else None
+    each = tensor_flop if tensor_flop is not None else known
     if each is None:
         which = f"of compute capability {cc}" if cc else "of this device"
         missing.append(f"tensor: what a tensor instruction {which} does (--tensor-flop)")

@@ -173,7 +173,8 @@ class Quasi:
                 factors.insert(0, str(abs(c)))
             text = "*".join(factors)
             sign = "-" if c < 0 else "+"
-            parts.append(f" {sign} {text}" if parts else (f"-{text}" if c < 0 else text))
+            first = f"-{text}" if c < 0 else text
+            parts.append(f" {sign} {text}" if parts else first)
         return "".join(parts)
 
 

@@ -242,7 +242,10 @@ class _Compiler:
         if key not in self.known:
             depth = deepest = 0
             for op, _, _ in rows:
-                depth += 1 if op == CONST else 0 if op in (MADD, NOT) else -1
+                if op == CONST:
+                    depth += 1
+                elif op not in (MADD, NOT):
+                    depth -= 1
                 deepest = max(deepest, depth)
             self.stack = max(self.stack, deepest)
             self.spans.append((len(self.terms), len(self.terms) + len(rows)))

@@ -94,7 +94,8 @@ def _ended(subject: Subject, told: tuple[Row, bool] | None, seconds: float) -> R
     row, done = told or (Row(subject.name, subject.sizes), False)
     if done:
         return row
-    what = "operations" if row.work is None else "the prediction" if row.prediction is None else "the lower bound"
+    missing = {"operations": row.work is None, "the prediction": row.prediction is None, "the lower bound": True}
+    what = next(name for name, is_missing in missing.items() if is_missing)
     return replace(row, notes=(*row.notes, f"{what} not found in {seconds:g} s"))
 
 
