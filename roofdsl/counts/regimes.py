@@ -112,6 +112,7 @@ class Plateaus:
         count = len(rows[members[0]])
         for k in range(count):
             each = {c: rows[c][k] for c in members}
+            # Members share starts, leading terms and ends (Row.told); their terms of lower order may differ.
             row = each[members[0]]
             blurred = any(r.blurred for r in each.values()) or any(map(self._hides, members))
             whole = None if blurred else self._form(each, None if everywhere else members)
@@ -147,6 +148,8 @@ class Plateaus:
         parameters = frozenset(self.stream.sizes.parameter_names())
         period = periods_of_sets(d.executions for d in self.stream.domains)
         at = self.stream.sizes.known(given)
+        # Which remainders matter shows only while counting: a count may have a floor that no bound of a loop has. The
+        # classes are refined until counting finds no new period.
         while True:
             for own in self._own:
                 period = joined(period, own)
@@ -208,6 +211,8 @@ class Plateaus:
         low: Quasi | None = None
         everything = self.steps(residues)
         rows: list[Row] = []
+        # Before the first step nothing hits; each step adds the pieces whose distances now fit. Steps that end where a
+        # later one does, to leading order, are one.
         for k, step in enumerate([None, *everything]):
             if step is not None:
                 hits |= step.pieces
@@ -227,6 +232,7 @@ class Plateaus:
         if (hits, residues) not in self._leads:
             self._leads[hits, residues] = self._leading(self._total(hits), residues)
         leading = self._leads[hits, residues]
+        # Pieces that straddle this plateau begin to hit somewhere on it. They are of lower order: else it were a step.
         lows = [r.low for r in self._in_class(residues) if step is not None and r.piece in step.across]
         begun = min(lows, key=self.order.key, default=None)
         blurred = begun is not None and self.order.key(begun) <= self.order.key(start)
@@ -236,6 +242,7 @@ class Plateaus:
         """Adds a plateau, or makes the last one of `rows` longer where it moves the same to leading order."""
         key = self.order.key
         last = rows[-1] if rows else None
+        # A step that changes no leading term begins no plateau: it ends, or blurs, the lower orders of the one before.
         if last is None or last.leading != row.leading:
             if last is not None and low is not None and key(low) < key(row.start):
                 rows[-1] = replace(last, until=low)

@@ -104,7 +104,7 @@ class Crossings:
             dims = frozenset(_dims(domain))
             inside = dims & frozenset[str]().union(*(d.names() for d in distances))
             bent = {n: not all(_is_straight(d.split(dims - {n})[0]) for d in distances) for n in inside}
-            # first over those that leave a distance affine with numbers as coefficients
+            # a sum over one variable; first over those that leave a distance affine with numbers as coefficients
             for name in sorted(inside, key=lambda n: (bent[n], n)):
                 try:
                     return self._summed(domain, distances, name)
@@ -160,6 +160,7 @@ class Crossings:
             return Region(domain, ())
         if excess.is_constant():
             return Region(domain, (domain,) if excess.constant_value() >= 0 else ())
+        # Alone, the condition stands beside the term; among several, it is a parameter, 0 or 1, of the set counted.
         if alone:
             intervals = _intervals(excess, self.context)
             if intervals is None:
@@ -174,6 +175,7 @@ class Crossings:
         """The parts where the distance is `inside`, affine in the dimensions with numbers, plus `outside`."""
         if not inside:
             return [self._level(domain, outside, alone=alone)]
+        # 16*i + 8*j takes multiples of 8 only. The root is one of 2*i + j, which takes every value between its ends.
         scale, sign = gcd(*(int(c) for _, c in inside)), -1 if all(c < 0 for _, c in inside) else 1
         along, of = inside * _inverse(scale * sign), Quasi.symbol(_AT) * (scale * sign) + outside
         return [
@@ -191,6 +193,7 @@ class Crossings:
         found: list[Region] = []
         variable, of = Quasi.symbol(name), bent.substitute({name: Quasi.symbol(_AT)}) + outside
         for part, sign, low, high in _monotone(domain, bent, name):
+            # Where it grows along `name` and has a straight rest, the rest may tip the balance at the root.
             if not sign:
                 found += self._straight(part, straight, outside, alone=alone)
             elif low == high:
@@ -213,6 +216,8 @@ class Crossings:
 
     def _with_rest(self, here: Any, course: Course, rest: Quasi, most: Quasi) -> Region:
         """What is beyond the root, and what is near it where the `rest`, from 0 to `most`, decides."""
+        # Past the root the limit is exceeded whatever the rest is. At the root, and at few values before it, the rest
+        # has to be larger than what is left of the limit there: a parameter of its own.
         region = self._from(here, course, alone=True)
         beyond, names, known = region.beyond, region.names, region.known
         (root,) = names
@@ -238,6 +243,7 @@ class Crossings:
         """The number of points of `counted`, a subset of the region."""
         if counted.is_empty():
             return []
+        # What holds wherever the region is not empty is said once, as `outer`, and taken for granted in the count.
         context, gate = self.context, among.here.params()
         if span is not None:
             text = f"{affine_text(span.low)} <= {span.name} <= {affine_text(span.high)}"

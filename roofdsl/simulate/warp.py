@@ -120,6 +120,7 @@ def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int,
     links, flags, stored, now = cache.links, cache.flags, cache.tallies[:, STORED], names.now
     then, then_marks, marks = names.then, names.then_marks, names.marks
     top = deepest + new
+    # The list grows by `new` lines a block until the cache is full; with the whole list as top it stays as long.
     length = held if whole else min(names.then.shape[0], held + most * new)
     for q in range(held):
         x = now[q]
@@ -128,20 +129,23 @@ def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int,
             stored[cache.owner[x]] += 1 + most if q < top else 1
     for q in range(held):
         flags[now[q]] = 0
+    # First the top, renamed `most` times ...
     size = 0
     for q in range(top):
         then[size], then_marks[size] = now[q] + most * names.moves[q], marks[q]
         size += 1
+    # ... then what each skipped block pushed out of the top, the latest block's lines first ...
     for later in range(most - 1 if new else -1, -1, -1):
         if size == length:
             break
         for q in range(deepest, min(top, deepest + length - size)):
             then[size], then_marks[size] = now[q] + later * names.moves[q], marks[q]
             size += 1
+    # ... then what lay below already, as far as there is room.
     for q in range(top, min(held, top + length - size)):
         then[size], then_marks[size] = now[q], marks[q]
         size += 1
-    newer = links.shape[0] - 1
+    newer = links.shape[0] - 1  # the head of the doubly linked list
     for q in range(length):
         x = then[q]
         flags[x] = then_marks[q] & ~TOUCHED
@@ -178,12 +182,15 @@ def _look(  # noqa: PLR0917
     capacity = names.then.shape[0]
     kept, before, epoch = own[KEPT], own[HELD], own[BEGIN_EPOCH]
     held = totals[HELD_BYTES] // cache.line_bytes[0]
+    # Each miss of the block put one line on top that was not held, and pushed the others down by one.
     new = 0
     for a in range(tallies.shape[0]):
         new += tallies[a, MISSES] - loops.counts[loop, a, MISSES]
+    # How far down the old list the block reached. What lies deeper took no part in it, whatever its names.
     deepest = kept
     while deepest > 0 and stamp[order[deepest - 1]] < epoch:
         deepest -= 1
+    # Of the present list, the old top pushed down, the new lines, and one more to see that nothing below has moved.
     listed, line = 0, links[-1, 0]
     while listed < min(held, kept + new + 1):
         now[listed] = line
@@ -204,7 +211,8 @@ def _look(  # noqa: PLR0917
             return 0
         deepest, new = held, 0
     own[DEEPEST] = deepest
-    # The top of the list is what it was but for names.
+    # The top of the list is what it was but for names: place by place of the same array, and as clean or dirty. Where
+    # all references to an array move alike, the shift is known beforehand and must be just that.
     blocks = own[BLOCK] // own[PERIOD]
     for q in range(deepest - 1, -1, -1):
         x, y = order[q], now[q]
@@ -213,7 +221,8 @@ def _look(  # noqa: PLR0917
             return 0
         if kinds[a] == ALIKE and y - x != loops.alike[loop, a] * blocks and (whole or stamp[x] >= epoch):
             return 0
-    # Every line that the block touches, or that is in the top, has one shift; a renamed line has the same one.
+    # Every line that the block touches, or that is in the top, has one shift; a renamed line has the same one. Without
+    # this, two lines could trade names on the way, and the block after the next would not be a copy.
     names.attempt[0] += 1
     attempt = names.attempt[0]
     known = 0
@@ -239,7 +248,9 @@ def _look(  # noqa: PLR0917
     for q in range(deepest):
         if names.shift[now[q]] != names.shift[order[q]]:
             return 0
-    # How long that goes on. The last block is gone through, so that none reaches outside an array unseen.
+    # How long that goes on: until the loop ends, until lines of different shifts would come to bear one name, until a
+    # name would leave its array, until a line that was evicted comes back. The last block is gone through, so that none
+    # reaches outside an array unseen.
     most = remaining // own[BLOCK] - 1
     n = families_of(known, owner, names)
     own[SPENT] += 2 * known
@@ -255,7 +266,7 @@ def _look(  # noqa: PLR0917
             most = min(most, (y - cache.bounds[owner[y], 0]) // -names.shift[y])
     if most < 1:
         return 0
-    while listed < held:
+    while listed < held:  # from here on all of the list counts, since it is made anew
         now[listed] = line
         line = links[line, 0]
         listed += 1
@@ -265,6 +276,8 @@ def _look(  # noqa: PLR0917
     if most < 1:
         return 0
     skip(most, deepest, new, held, whole, epoch, cache, names)
+    # Each of the skipped blocks counts what this one did. What was stored depends on the lines evicted, which are not
+    # the block's own; `skip` has counted these, but where the top is the whole list.
     for a in range(tallies.shape[0]):
         for c in range(3):
             if c != STORED or whole:
