@@ -23,6 +23,7 @@ def test_the_pages_have_examples() -> None:
     assert len(EXAMPLES) >= 6
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(("page", "line", "printed"), EXAMPLES, ids=[line for _, line, _ in EXAMPLES])
 def test_examples_are_what_is_printed(page: str, line: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(line)) == 0, page
@@ -48,6 +49,7 @@ def test_the_glossary_has_the_words_of_the_field() -> None:
         assert "```sh\nroofdsl " in entry or definition.startswith("See ["), entry
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("line", GLOSSARY)
 def test_commands_of_the_glossary_run(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

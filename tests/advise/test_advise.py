@@ -48,6 +48,7 @@ def assert_as_predicted(found: Advised, machine: Machine, options: Options | Non
             assert one.gain <= found.now.time_s / then.expected_s, one.what
 
 
+@pytest.mark.thorough
 def test_matmul_on_a_cpu() -> None:
     machine = load_machine("skylake_gold_6148")
     found = advised("matmul_ijk", {"n": 48}, machine, effort_s=1.0)
@@ -64,6 +65,7 @@ def test_matmul_on_a_cpu() -> None:
     assert any(r.kind == "tile" and "stays" not in r.why for r in found.refused)
 
 
+@pytest.mark.thorough
 def test_tiles_and_the_interchange() -> None:
     """Bound by what L1 misses: a tile, i k j, and B by columns, all but equal by this model, lead to the L1's bound."""
     machine = load_machine("skylake_gold_6148")
@@ -80,6 +82,7 @@ def test_tiles_and_the_interchange() -> None:
     assert chain.kind == "chain" and chain.gain > found.advice[0].gain
 
 
+@pytest.mark.thorough
 def test_matmul_on_a_gpu() -> None:
     machine = load_machine("v100")
     found = advised("matmul", {"n": 256}, machine, effort_s=1.0)

@@ -83,6 +83,7 @@ def assert_same(subject: Subject, change: Candidate) -> None:
             np.testing.assert_allclose(after.arrays[a.name], before.arrays[a.name], rtol=1e-9, err_msg=change.text)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(("name", "machine"), CASES)
 def test_changes_keep_the_results(name: str, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofdsl.advise.loop_changes.bound_behind_cache", lambda subject: True)  # tiles at any size
@@ -102,6 +103,7 @@ def test_the_check_sees_a_wrong_change() -> None:
         require_legal_change(subject.lowered(wrong.text))
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", ["kernels", "polybench"])
 def test_written_kernels_are_the_same(kind: str) -> None:
     for path in shipped(kind).values():

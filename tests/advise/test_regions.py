@@ -41,6 +41,7 @@ def ratio(k: Kernel, sizes: dict[str, int], cache: int, line: int | None) -> flo
     return found
 
 
+@pytest.mark.spread(19)
 @pytest.mark.parametrize("name", list(shipped("polybench")))
 def test_never_below_polybench(name: str) -> None:
     k = kernel(load_file(shipped("polybench")[name]), name)

@@ -159,6 +159,7 @@ def test_what_is_derived_prints_itself(capsys: pytest.CaptureFixture[str]) -> No
     assert str(d) == capsys.readouterr().out.rstrip("\n")
 
 
+@pytest.mark.thorough
 def test_traffic_at_sizes_is_derive_s_value() -> None:
     found = traffic_at("matmul", "2 KiB", line=64, traffic="load_store", n=24)
     d = derive("matmul", cache="2 KiB", line=64, traffic="load_store", n=24).at_cache

@@ -53,6 +53,7 @@ def use(monkeypatch: pytest.MonkeyPatch, device: FakeGpu) -> None:
         monkeypatch.setattr(f"roofdsl.measure.{place}.find_driver", lambda: device)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("two")
 def test_a_lost_device_is_left_with_the_reason_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -72,6 +73,7 @@ def test_a_lost_device_is_left_with_the_reason_and_the_rest_goes_on(
     assert not list(tmp_path.rglob("*.begun"))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("two")
 def test_a_kernel_that_hung_is_not_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "kernels").mkdir()
@@ -147,6 +149,7 @@ def test_the_script_goes_on_in_a_new_process(tmp_path: Path) -> None:
     assert all(call.endswith(" --again out") for call in calls)
 
 
+@pytest.mark.thorough
 def test_a_profiler_sees_one_execution(monkeypatch: pytest.MonkeyPatch) -> None:
     device = of("triad")
     use(monkeypatch, device)

@@ -40,6 +40,7 @@ def test_the_plan_names_shipped_kernels_at_legal_sizes() -> None:
     assert not other.refused
 
 
+@pytest.mark.thorough
 def test_the_report_sets_stored_measurements_beside_predictions(tmp_path: Path) -> None:
     text = shipped_names("machines")["v100_deck"].read_text(encoding="utf-8")
     body = text.split("machine v100_deck ")[1].split("\nmachine ")[0].split("\n#")[0]
@@ -63,6 +64,7 @@ def test_the_report_sets_stored_measurements_beside_predictions(tmp_path: Path) 
     assert "another now" not in result.stdout
 
 
+@pytest.mark.thorough
 def test_all_parts_on_a_made_up_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     triad = fresh(shipped()["triad"], "triad")
     device = FakeGpu(by_loops(triad))

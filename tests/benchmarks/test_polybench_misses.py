@@ -18,6 +18,7 @@ CACHES = (1 << 10, 4 << 10)
 QUICK = ("atax", "bicg", "gemm", "gesummv", "mvt", "trisolv")
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", QUICK)
 def test_by_sets_as_simulated(name: str) -> None:
     kernel, sizes = misses.load_kernel(name), standard_sizes()[name]["mini"]

@@ -18,6 +18,7 @@ def _cells(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.split("\n")]
 
 
+@pytest.mark.thorough
 def test_the_derivations_of_a_small_kernel() -> None:
     rows = derivations.measure_all(["gemv"], repeats=1)
     head, rule, *body = _cells(derivations.table(rows))
@@ -34,6 +35,7 @@ def test_the_derivations_of_a_small_kernel() -> None:
     assert derivations.refusals(rows) == ""
 
 
+@pytest.mark.thorough
 def test_a_refusal_is_told_with_its_reason() -> None:
     rows = derivations.measure_all(["minplus_blocked"], repeats=1)
     assert not rows[0].complete
@@ -87,6 +89,7 @@ def test_a_small_class_is_graded() -> None:
     assert named["mean of the others"].endswith("of 8")
 
 
+@pytest.mark.thorough
 def test_scaling_is_measured_and_drawn(tmp_path: Path) -> None:
     found = list(scaling.measure_all(1, most=2))
     assert [(g.what, g.number) for g in found] == [

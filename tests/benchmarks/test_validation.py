@@ -65,6 +65,7 @@ def report() -> Report:
     return Report(MACHINE, (triad, copy, gemv), refusals, 12.0, pairs, ((triad, 0.0), (copy, 0.02), (gemv, 0.5)))
 
 
+@pytest.mark.thorough
 def test_what_the_words_say(report: Report) -> None:
     assert ceilings_beside(MACHINE) == ("L2 beside DRAM, measured",)
     text = " ".join(in_words(report))
@@ -200,6 +201,7 @@ def interrupted(session: Session, folder: Path) -> None:
     session.measured.clear()
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_goes_on(session: Session, tmp_path: Path) -> None:
     interrupted(session, tmp_path)
     kept = load(tmp_path / "results.json")
@@ -215,6 +217,7 @@ def test_an_interrupted_run_goes_on(session: Session, tmp_path: Path) -> None:
     assert load(tmp_path / "results.json")[:-1] == kept
 
 
+@pytest.mark.thorough
 def test_without_keeping_a_run_begins_anew(session: Session, tmp_path: Path) -> None:
     interrupted(session, tmp_path)
     with pytest.raises(KeyboardInterrupt):

@@ -6,6 +6,7 @@ import random
 from fractions import Fraction
 from itertools import product
 
+import pytest
 import sympy
 
 from roofdsl.bounds.exponents import exponents, kernel
@@ -18,6 +19,7 @@ def coordinates(*kept: int, of: int = 3) -> tuple[tuple[Fraction, ...], ...]:
     return kernel([[int(c == d) for d in range(of)] for c in kept], of)
 
 
+@pytest.mark.thorough
 def test_loomis_whitney() -> None:
     assert exponents([coordinates(0, 1), coordinates(0, 2), coordinates(1, 2)], 3) == [(HALF, HALF, HALF)]
     four = [coordinates(*(c for c in range(4) if c != d), of=4) for d in range(4)]

@@ -56,6 +56,7 @@ def seidel(r: int) -> Callable[[Point], bool]:
     return inside
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "dimensions", "shape", "r", "boxes"),
     [

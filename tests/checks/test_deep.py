@@ -64,6 +64,7 @@ def test_families_are_legal(family: Family) -> None:
     require_legal(kernel_of(family.text))
 
 
+@pytest.mark.spread(14)
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
 def test_shipped_kernels_are_legal(path: Path) -> None:
     for k in kernels(load_file(path)).values():
@@ -237,6 +238,7 @@ def test_the_library_is_loaded_late() -> None:
 # ---- random kernels against the oracle ----
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("block", range(5))
 def test_bounds_agree_with_enumeration(block: int) -> None:
     for seed in range(block * 40, block * 40 + 40):
@@ -255,6 +257,7 @@ def test_bounds_agree_with_enumeration(block: int) -> None:
             assert {element(*place) for place in outside(k, chosen)} <= known, (seed, chosen)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("block", range(5))
 def test_intents_agree_with_enumeration(block: int) -> None:
     undecided = 0
@@ -292,6 +295,7 @@ def check_legality(k: Kernel, seed: int, small: Mapping[str, tuple[int, ...]]) -
     return illegal[0].code if illegal else "legal"
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("block", range(6))
 def test_legality_agrees_with_enumeration(block: int) -> None:
     outcomes = []

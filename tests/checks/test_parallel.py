@@ -56,6 +56,7 @@ def check(kernel: Kernel, sizes: tuple[dict[str, int], ...]) -> None:
             FOUND["conflicts"] += any(conflict(plain, size, loop, len(loop) - 1) for size in sizes)
 
 
+@pytest.mark.spread(23)
 def test_random_kernel(seed: int) -> None:
     case = random_kernel(seed)
     check(kernel_of(case.text), case.sizes)

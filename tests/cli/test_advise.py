@@ -18,6 +18,7 @@ PRINTED = {
 }
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, "advise " + PRINTED[name])
@@ -31,11 +32,13 @@ FAILS = {
 }
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, "advise " + FAILS[name])
 
 
+@pytest.mark.thorough
 def test_what_is_applied_is_predicted(roofdsl: Run, tmp_path: Path) -> None:
     """The printed kernel lies canonically, checks clean, and is predicted as the ranking says."""
     line = ("triad", "--machine", "skylake_gold_6148", "--set", "n=1000000")

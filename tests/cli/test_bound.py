@@ -21,6 +21,7 @@ PRINTED = {
 }
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, PRINTED[name])
@@ -50,6 +51,7 @@ def test_what_apply_writes_is_read_again(roofdsl: Run) -> None:
     assert tiled["schedule_loads"]["value"] < plain["schedule_loads"]["value"] / 10
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

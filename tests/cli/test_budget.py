@@ -137,6 +137,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("hard", "command"), cases(metafunc.config))
 
 
+@pytest.mark.thorough
 def test_every_command_ends(hard: str, command: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     text, sizes = HARD[hard]
     (tmp_path / "k.roof").write_text(text)
@@ -168,6 +169,7 @@ def test_numbers_come_first_and_the_rest_is_named(tmp_path: Path) -> None:
     assert str(total["value"]) in json.dumps(simulated)
 
 
+@pytest.mark.thorough
 def test_a_figure_of_traffic_has_the_simulated_curve_where_the_forms_take_too_long(tmp_path: Path) -> None:
     text, sizes = HARD["stencil"]
     (tmp_path / "k.roof").write_text(text)
@@ -179,6 +181,7 @@ def test_a_figure_of_traffic_has_the_simulated_curve_where_the_forms_take_too_lo
     assert BY_FORM not in drawn
 
 
+@pytest.mark.thorough
 def test_simulated_numbers_come_before_their_figure(tmp_path: Path) -> None:
     text, sizes = HARD["stencil"]
     (tmp_path / "k.roof").write_text(text)
@@ -189,6 +192,7 @@ def test_simulated_numbers_come_before_their_figure(tmp_path: Path) -> None:
     assert "misses" in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_suite_has_a_limit_for_each_kernel_and_none_for_all(tmp_path: Path) -> None:
     body = "    in A: f64[n]\n    out B: f64[n]\n    for i in range(n):\n        B[i] = A[i] * 2\n"
     (tmp_path / "many.roof").write_text("".join(f"kernel k{k}(n):\n{body}" for k in range(8)))
@@ -198,6 +202,7 @@ def test_a_suite_has_a_limit_for_each_kernel_and_none_for_all(tmp_path: Path) ->
     assert "left out" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_what_a_budget_cut_is_not_kept_on_disk(tmp_path: Path) -> None:
     (tmp_path / "k.roof").write_text(HARD["hang"][0])
     kept = tmp_path / "kept"
@@ -360,6 +365,7 @@ NO_LOOP = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NO_LOOP)
 def test_a_kernel_without_a_loop(name: str, tmp_path: Path) -> None:
     text, loads, stores = NO_LOOP[name]

@@ -61,6 +61,7 @@ def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point]) 
     assert "new=2,048" in drawn[0].label
 
 
+@pytest.mark.thorough
 def test_it_draws(roofdsl: Run, tmp_path: Path) -> None:
     out = tmp_path / "layer.svg"
     line = f"plot roofline layer_naive --machine h100_sxm --unit tensor --by-kernel -o {out}"

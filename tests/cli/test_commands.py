@@ -290,6 +290,7 @@ def test_files_take_their_own_parameters_of_those_given() -> None:
     assert each == [{"n": 64, "size": 3}]  # what none of them knows stays, to be refused
 
 
+@pytest.mark.thorough
 def test_the_list_of_models_fits_a_terminal(roofdsl: Run) -> None:
     lines = roofdsl("models").stdout.splitlines()
     assert max(map(len, lines)) <= 96

@@ -106,6 +106,7 @@ def test_a_machine_that_others_took_from_is_in_doubt_though_its_numbers_are_calm
     assert f"the machine's own rates are in doubt: {BUSY}" in computer.demo().output
 
 
+@pytest.mark.thorough
 def test_a_machine_that_stays_noisy_has_no_roof_to_be_above(computer: Computer) -> None:
     computer.machines, computer.factors = iter((BAD, BAD)), iter([(0.5, 0.0)] * 6)
     done = computer.demo()

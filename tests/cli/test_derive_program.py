@@ -27,16 +27,19 @@ FAILS = {
 PAGE = "tests/lang/good/language_page.roof"
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, PRINTED[name])
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, *FAILS[name])
 
 
+@pytest.mark.thorough
 def test_a_file_with_nothing_picked_is_all_it_defines(roofdsl: Run) -> None:
     """The language's own page: its kernels, and its program, whose W is what predictions add up."""
     document = json.loads(roofdsl("derive", PAGE, "--set", "B=16,F=32,H=16", "--json").stdout)

@@ -26,6 +26,7 @@ PRINTED = {
 }
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, PRINTED[name])
@@ -53,6 +54,7 @@ FAILS = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, *FAILS[name])

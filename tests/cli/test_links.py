@@ -23,6 +23,7 @@ PRINTED = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, PRINTED[name])
@@ -47,6 +48,7 @@ FAILS = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, FAILS[name])

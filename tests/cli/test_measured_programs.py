@@ -42,6 +42,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_measured_compared_and_drawn(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result, machine = tmp_path / "r.json", f"{file}:slow"
     assert run(["measure", str(file), "--at", "n=50", "--at", "n=60", "--repeats", "3", "--budget", "0.05",

@@ -11,6 +11,7 @@ from roofdsl.cli.main import run
 LSTM = ["lstm_forward", "lstm_backward", "--machine", "v100_time_paper", "--at", "batch=16", "--at", "batch=128"]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", ["complexity", "complexity-time"])
 def test_planes(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "plane.svg"

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.conftest import ROOT, Run
 
 
+@pytest.mark.thorough
 def test_json_of_one_cache_is_derive_s(roofdsl: Run) -> None:
     for options in (["--traffic", "load_store"], ["--traffic", "write_allocate", "--line", "64B"]):
         size = ["gemv", "--set", "n=40", "--cache", "512B", *options]
@@ -51,6 +52,7 @@ def test_lines_of_elements_of_several_sizes(roofdsl: Run) -> None:
     assert (level["load_bytes"], level["store_bytes"]) == (derived["loads"]["value"], derived["stores"]["value"])
 
 
+@pytest.mark.thorough
 def test_the_curve_of_the_histogram(roofdsl: Run) -> None:
     size = ["matmul", "--set", "n=12", "--traffic", "load_store", "--json"]
     curve = json.loads(roofdsl("simulate", *size, "--histogram").stdout)["curve"]
@@ -62,6 +64,7 @@ def test_the_curve_of_the_histogram(roofdsl: Run) -> None:
         assert curve["bytes"][at] == derived["bytes"]["value"]
 
 
+@pytest.mark.thorough
 def test_the_histogram_of_sets(roofdsl: Run) -> None:
     size = ["matmul", "--set", "n=40", "--line", "64B", "--json"]
     curve = json.loads(roofdsl("simulate", *size, "--histogram", "--sets", "8").stdout)["curve"]
@@ -76,6 +79,7 @@ def test_the_histogram_of_sets(roofdsl: Run) -> None:
     assert "of 8 sets" in shown and "ways" in shown
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -105,6 +109,7 @@ def test_what_cannot_be_simulated(args: str, message: str, roofdsl: Run) -> None
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.thorough
 def test_figures_are_the_same_every_time(roofdsl: Run, tmp_path: Path) -> None:
     first, second, beside = tmp_path / "a.svg", tmp_path / "b.svg", tmp_path / "c.svg"
     for path in (first, second):

@@ -29,6 +29,7 @@ def test_a_violation_is_told_with_its_causes(roofdsl: Run, files: Path) -> None:
     assert "is faster than the model allows" in result.stdout
 
 
+@pytest.mark.thorough
 def test_the_tolerance_decides_what_is_slow(roofdsl: Run, files: Path) -> None:
     given = ("validate", str(files / "add.roof"), "--machine", str(files / "fast.roof"), *QUICK)
     strict = roofdsl(*given)
@@ -96,6 +97,7 @@ def test_bad_input(roofdsl: Run, files: Path) -> None:
         assert "Traceback" not in result.stderr
 
 
+@pytest.mark.thorough
 def test_a_profile_is_set_beside_the_prediction(roofdsl: Run, tmp_path: Path) -> None:
     points = tmp_path / "points.json"
     assert roofdsl("import", "ncu", "tests/profiler/data/wide.csv", "-o", str(points)).returncode == 0

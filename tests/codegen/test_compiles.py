@@ -94,6 +94,7 @@ def shipped_codes() -> list[Generated]:
     return [generate(kernel, "cuda", free=free(name)) for name, kernel in shipped().items()]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(4))
 def test_shipped(part: int, compiler: Compile) -> None:
     codes = shipped_codes()[part::4]

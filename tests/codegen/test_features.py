@@ -40,11 +40,13 @@ def test_python(name: str) -> None:
     assert result.unverified == 0
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["functions", "whole", "complex", "reduced", "scalars", "names"])
 def test_numba(name: str) -> None:
     case(name).check(Interpreted(compiled=True), code(name, "python", "loops"))
 
 
+@pytest.mark.spread(1)
 @needs_gcc
 @pytest.mark.parametrize("variant", ["loops", "parallel"])
 def test_c(variant: Variant, tmp_path: Path) -> None:

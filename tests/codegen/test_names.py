@@ -184,6 +184,7 @@ TILED = """kernel product(n, {0}):
 """
 
 
+@pytest.mark.spread(2)
 @needs_gxx
 @pytest.mark.parametrize(
     "names",

@@ -36,6 +36,7 @@ def case(seed: int) -> Case:
     return Case(kernel_of(drawn.text), Random(seed).choice(drawn.sizes), seed)
 
 
+@pytest.mark.spread(2)
 def test_python(seeds: range) -> None:
     compared = 0.0
     for seed in seeds:
@@ -45,6 +46,7 @@ def test_python(seeds: range) -> None:
     assert compared > 0.8 * len(seeds)  # the rest overflowed, or its error has no bound
 
 
+@pytest.mark.spread(1)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc to compile generated C with")
 def test_c(seeds: range, tmp_path: Path) -> None:
     codes: list[Generated] = []
@@ -56,6 +58,7 @@ def test_c(seeds: range, tmp_path: Path) -> None:
         case(seed).check(library, code, told=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
 def test_cuda(seeds: range, tmp_path: Path) -> None:
     codes = [generate(case(seed).kernel, "cuda", free=parallel_loops(case(seed).kernel)) for seed in seeds]

@@ -45,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("generated")
 
 
+@pytest.mark.thorough
 @needs_gcc
 @pytest.mark.parametrize("variant", ["loops", "parallel"])
 def test_c(variant: Variant, tmp_path: Path) -> None:
@@ -55,6 +56,7 @@ def test_c(variant: Variant, tmp_path: Path) -> None:
     assert len(codes) == len(shipped()) if variant == "loops" else len(codes) > 25
 
 
+@pytest.mark.thorough
 @needs_gxx
 @pytest.mark.parametrize("variant", ["naive", "tiled"])
 def test_cuda(variant: Variant, tmp_path: Path) -> None:
@@ -65,12 +67,14 @@ def test_cuda(variant: Variant, tmp_path: Path) -> None:
     assert {c.kernel for c in codes} >= (set(shipped()) if variant == "naive" else TILED)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("variant", ["loops", "parallel"])
 def test_python(variant: Variant) -> None:
     for code in every("python", variant):
         case(code.kernel).check(Interpreted(), code)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("name", "variant"),
     [

@@ -57,6 +57,7 @@ def compare(kernel: Kernel, sizes: list[dict[str, int]], rng: Random, operations
     return made
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_known_kernels(name: str) -> None:
     kernel = kernel_of(KERNELS[name])

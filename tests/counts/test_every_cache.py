@@ -52,6 +52,7 @@ FAST = ("cholesky", "doitgen", "mm2", "mvt", "symm")
 """Distances quadratic in a variable, of two arrays in one window, bent in two variables, products of five sizes."""
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", FAST)
 def test_polybench(name: str) -> None:
     of, rng = polybench(name), Random(name)
@@ -89,6 +90,7 @@ WITHOUT_CASES = (12, 13, 23, 25, 34)
 """Seeds of random kernels whose Q(Z) has no closed form by cases, but one as a sum."""
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("seed", WITHOUT_CASES)
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)

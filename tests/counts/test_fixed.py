@@ -36,6 +36,7 @@ def base(text: str) -> ClosedForms:
     return ClosedForms(kernel_of(text), {})
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("convention", ["once", "load_store", "write_allocate"])
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_forms_equal_brute_force(case: int, convention: str) -> None:
@@ -57,6 +58,7 @@ def test_numbers_below_those_that_forms_hold_for_are_refused() -> None:
         FixedForms(base(BLOCKED), {"b": 2}).at_cache(100, "once")
 
 
+@pytest.mark.thorough
 def test_derive_puts_in_tile_sizes_only_and_says_so() -> None:
     d = derive(kernel_of(BLOCKED), {"n": 256, "b": 16}, traffic="once", cache_bytes=32768)
     total = d.at_cache.bytes

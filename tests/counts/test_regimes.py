@@ -92,6 +92,7 @@ def test_the_last_plateau_is_the_compulsory_traffic(n: int) -> None:
     assert last.all_bytes.form is not None and last.all_bytes.form.evaluate({"n": n}) == moved
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [300, 301])
 def test_figures_and_the_page_have_the_same_rows(n: int) -> None:
     kernel = kernel_of(THIRDS)
@@ -107,6 +108,7 @@ def test_figures_and_the_page_have_the_same_rows(n: int) -> None:
         assert float(p.whole.form.evaluate({"n": n})) == line.traffic_bytes  # type: ignore[call-arg]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("text", "last"), [(BACK, "16*n**2"), (PING_PONG, "24*n**2")])
 def test_few_stores_at_the_end_do_not_hide_the_layer_condition(text: str, last: str) -> None:
     """The lines of a temporary array that leave at the end are fewer by T than what every plateau moves."""
@@ -121,6 +123,7 @@ def test_few_stores_at_the_end_do_not_hide_the_layer_condition(text: str, last: 
         assert abs(curve.bytes(cache, "load_store") - told) <= 6 * told / n
 
 
+@pytest.mark.thorough
 def test_a_value_stands_beside_no_formula_that_does_not_give_it() -> None:
     d = derive(kernel_of(BACK), {"n": 1000, "T": 4}, cache_bytes=65536)
     lines = to_text(d).splitlines()

@@ -63,6 +63,7 @@ def test_a_report_that_powershell_redirected(tmp_path: Path) -> None:
 # ---- writing ----
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["models", "sweep gemv --machine v100_deck --set n=64,128"])
 def test_a_full_disk_behind_standard_output(command: str) -> None:

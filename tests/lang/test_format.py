@@ -119,6 +119,7 @@ BLOCKS = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(st.lists(BLOCKS, min_size=1, max_size=3), st.sampled_from(["", "\n", "\n\n\n", "# top\n"]))
 def test_formatting_keeps_the_tree_and_is_stable(kernels: list[list[str]], between: str) -> None:

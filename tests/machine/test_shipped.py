@@ -131,6 +131,7 @@ def test_every_number_has_a_source(machine: Any) -> None:
         assert thing.source or machine.source, thing
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", ["machines", *GROUPS])
 def test_shipped_files_are_right_and_laid_out(kind: str) -> None:
     assert shipped(kind)

@@ -192,6 +192,7 @@ def test_a_divider_beside_a_multiplier_is_stated(part: float, three: bool) -> No
 # ---- on this machine, briefly ----
 
 
+@pytest.mark.thorough
 def test_arithmetic_does_what_it_counts() -> None:
     """The loops against numpy: a step of each class on a few accumulators."""
     import numpy as np

@@ -157,6 +157,7 @@ def write_for_ever(path: Path, ready: int, write: Callable[[Path, int], None]) -
         write(path, generation)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "write", "read"), [("r.json", write_results, read_results), ("m.roof", write_machine, read_machine)]
 )

@@ -63,6 +63,7 @@ def _parameters(name: str) -> tuple[Any, ...]:
     return parameters
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(("r", "s", "d", "pad"), [*PLAIN, *PADDED])
 def test_forward(r: int, s: int, d: int, pad: int) -> None:
     taps = Taps(H, W, r, s, d=d, pad=pad)
@@ -81,6 +82,7 @@ def test_forward(r: int, s: int, d: int, pad: int) -> None:
         assert (work_at(kernel, sizes).total, compulsory(kernel, sizes)) == (2 * taps.count * N * C * F, 2 * moved)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(("r", "s", "d", "pad"), [*PLAIN, *PADDED])
 def test_backward(r: int, s: int, d: int, pad: int) -> None:
     """Gradients are written whole; of dY, filters and images only what some tap uses is read."""

@@ -105,6 +105,7 @@ def test_the_masked_smoother_does_twice_the_work_at_twice_the_intensity() -> Non
     assert intensity["fp"] / intensity["branch"] == pytest.approx(2, rel=0.05)
 
 
+@pytest.mark.thorough
 def test_ghost_zones_cost_intensity() -> None:
     """Per element of an array with its ghost zone the work goes as dim^3 / (dim + 4)^3; what is touched grows less."""
     found = []

@@ -223,6 +223,7 @@ def test_flash_attentions_simulated_traffic_is_that_of_an_lru_list(name: str, si
         assert simulated.bytes("load_store") == expected.bytes
 
 
+@pytest.mark.thorough
 def test_flash_attentions_closed_form_is_the_simulators() -> None:
     """Q(Z) by integer sets, n a symbol, at sizes it was not asked for."""
     kernel, tiles, cache_bytes = model("flash_attention"), {"dh": 4, "bq": 4, "bk": 4}, 300

@@ -53,6 +53,7 @@ def test_padding(r: int, s: int, d: int, pad: int) -> None:
     np.testing.assert_allclose(after["Y"], convolve(before["X"], before["G"], s, d, pad))
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "r", "s", "d", "pad"), [
     ("", 3, 2, 1, 0), ("", 1, 1, 1, 0), ("", 1, 3, 1, 0), ("", 2, 1, 3, 0),
     ("_padded", 3, 1, 1, 1), ("_padded", 3, 2, 1, 2), ("_padded", 1, 2, 1, 1),
@@ -68,6 +69,7 @@ def test_backward(name: str, r: int, s: int, d: int, pad: int) -> None:
     assert np.sum(dg["dG"] * g) == pytest.approx(np.sum(filters["dY"] * convolve(filters["X"], g, s, d, pad)))
 
 
+@pytest.mark.thorough
 def test_im2col_and_the_product_are_the_convolution() -> None:
     before, columns = ran("im2col")
     g = np.random.default_rng(4).normal(size=(3, 3, 2, 4))

@@ -324,6 +324,7 @@ def test_what_scrolls_is_named_and_reached_by_keyboard(page: Browser, cached: Pa
 AXE = find_spec("axe_core_python")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(AXE is None, reason="axe is not here (pip install axe-core-python)")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing(page: Browser, guide: Path, cached: Path, one: Path, dark: bool) -> None:

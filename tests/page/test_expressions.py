@@ -33,6 +33,7 @@ POINTS = 1000
 FORMS = "FORMS.map(([k, at]) => FUNCTIONS[k](sizesOf(at)).map(String))"
 
 
+@pytest.mark.thorough
 def test_expressions_are_exact_at_random_points() -> None:
     """Every W, Q, Q(Z) and plateau of some kernels, in lines of an element and of 64 B: 1,000 points, equal."""
     forms = list(every_form())
@@ -76,6 +77,7 @@ def test_a_page_is_exact_where_traffic_is_a_sum_of_terms() -> None:
         assert (exact, moved) == (True, traffic_at(own, {"n": 24}, cache, None, "load_store").bytes), (type_name, cache)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["cholesky", "lu", "mvt"])
 def test_sums_of_terms_are_exact_at_random_points(name: str) -> None:
     terms = ClosedForms(shipped(name), {}).at_every_cache("load_store").total
@@ -94,6 +96,7 @@ def test_sums_of_terms_are_exact_at_random_points(name: str) -> None:
         assert name != "cholesky"
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("convention", ["once", "load_store", "write_allocate"])
 def test_sums_that_repeat_or_only_begin_or_cease_are_not_added_one_by_one(convention: Traffic) -> None:
     """A product in lines of 64 B: equal to the sum term by term, and there at sizes far beyond MOST_SUMMED."""
@@ -145,6 +148,7 @@ def test_a_parameter_of_any_name(name: str) -> None:
 # ---- predictions ----
 
 
+@pytest.mark.thorough
 def test_predictions_are_those_of_predict() -> None:
     """W, Q, times and rate on machines of every kind, where the page says that its traffic is exact: to 1e-12."""
     machines = tuple(map(machine_of, MACHINES))

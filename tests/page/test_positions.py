@@ -147,6 +147,7 @@ SHOWN = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", PAGES, ids=" on ".join)
 def test_a_page_agrees_with_predict_at_random_positions(where: tuple[str, str]) -> None:
     name, machine_name = where
@@ -182,6 +183,7 @@ def agrees(found: Mapping[str, Any], expected: Prediction, context: object) -> N
         assert not found["isOne"], context
 
 
+@pytest.mark.thorough
 def test_changes_of_what_is_the_longest_are_those_of_predict() -> None:
     """The sentence beside the sliders: each change lies where `predict` has it, and the intervals of Q enclose it."""
     own = machine("steep")
@@ -203,6 +205,7 @@ def test_changes_of_what_is_the_longest_are_those_of_predict() -> None:
         assert change["after"] < change["from"] <= 2 * change["after"]
 
 
+@pytest.mark.thorough
 def test_products_on_a_v100_are_bound_as_predict_says() -> None:
     """Between 730 and 881 the page once stood at 300 times the bytes; exact where rows are whole lines."""
     own = load_machine("v100")

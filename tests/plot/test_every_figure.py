@@ -142,6 +142,7 @@ KINDS: dict[str, Draw] = {
 LOOKS = {"usual": USUAL, "large letters": Look(font_scale=1.3, dark=True), "wide": Look(size_in=(11, 5.5))}
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("count", [1, 5, 9, 20])
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_neither_overlap_nor_leave_the_figure(kind: str, count: int) -> None:
@@ -151,6 +152,7 @@ def test_texts_neither_overlap_nor_leave_the_figure(kind: str, count: int) -> No
     assert beyond(figure) == []
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_user_text_is_text(kind: str) -> None:
     """No `$` begins a formula, nothing breaks the figure, and a long title ends in time."""
@@ -165,6 +167,7 @@ def test_user_text_is_text(kind: str) -> None:
     assert beyond(figure) == []
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "sweep map"])
 def test_the_look_is_taken(kind: str) -> None:
     limits = {"roofline": (0.01, 50.0), "traffic": (64.0, 2.0**20), "sweep curves": (16.0, 256.0)}

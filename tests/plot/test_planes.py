@@ -229,6 +229,7 @@ def test_levels() -> None:
         draw_plane("time", paper_plane(), [Series("k", (Spot("k", 1.0, 1.0, None),))])
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_input_gives_the_same_file(kind: Kind, tmp_path: Path) -> None:
     series = predicted_series([convolution(batch=n) for n in (16, 32)], "HBM")

@@ -29,6 +29,7 @@ def shipped(name: str) -> Kernel:
     return kernel(load_file(target.path), target.name)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("name", "values"), [("lu", {"n": 23}), ("gramschmidt", {"m": 9, "n": 14}), ("matmul", {"n": 12})]
 )
@@ -49,6 +50,7 @@ def test_the_curve_of_a_closed_form_is_simulated_lru(name: str, values: dict[str
         assert drawn[caches[k]] >= true >= drawn[caches[min(k + 1, len(caches) - 1)]]
 
 
+@pytest.mark.thorough
 def test_large_sizes_are_drawn_by_the_closed_form() -> None:
     of, values = shipped("cholesky"), {"n": 3000}
     content = traffic_content(of, values, "load_store", None)
@@ -63,6 +65,7 @@ def test_large_sizes_are_drawn_by_the_closed_form() -> None:
     assert all(a - b <= 1 or p <= 1.01 * q for a, b, p, q in zip(sizes[1:], sizes, moved, moved[1:], strict=False))
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [20, 24])
 def test_a_form_in_lines_of_rows_that_are_whole_lines_or_not(n: int) -> None:
     """Where they are not, with the number in the place of the symbol."""

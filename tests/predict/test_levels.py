@@ -187,6 +187,7 @@ SIZES = {
 }
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("case", SIZES)
 def test_layer_conditions_of_the_five_point_stencil(case: str) -> None:
     name, n, dims, expected = SIZES[case]

@@ -46,6 +46,7 @@ def gpp(nw: int, stride: int) -> dict[str, float]:
     return intensities(predict(shipped, sizes, PAPER))
 
 
+@pytest.mark.thorough
 def test_strides_of_gpp_cost_sectors_and_transactions() -> None:
     """seeds.json, trait_stride: HBM intensity falls as 1/stride up to 4 (64 B), L1 and L2 up to 2 (32 B), then flat."""
     found = {s: gpp(SEEDS["GPP"]["nw"][-1], s) for s in SEEDS["GPP"]["strides"]}
@@ -55,6 +56,7 @@ def test_strides_of_gpp_cost_sectors_and_transactions() -> None:
         assert at["HBM"] == pytest.approx(found[1]["HBM"] / min(s, 4), rel=0.01)
 
 
+@pytest.mark.thorough
 def test_intensity_of_gpp_grows_linearly_with_nw() -> None:
     """seeds.json, trait_nw: of L1 and HBM."""
     found = {nw: gpp(nw, 1) for nw in (1, 3, 6)}

@@ -117,6 +117,7 @@ program outer(n, s = 2):
         program(checked, "inner")
 
 
+@pytest.mark.thorough
 def test_too_many_launches() -> None:
     doubling = "".join(f"program p{i}(n):\n    run p{i + 1}(n)\n    run p{i + 1}(n)\n" for i in range(14))
     checked = load_file(Source("p.roof", KERNELS + doubling + "program p14(n):\n    run add(n)\n"))

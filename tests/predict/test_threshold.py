@@ -46,6 +46,7 @@ def test_the_decks_product_is_compute_bound_from() -> None:
     assert found.first_without("HBM") == 94
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "over"), [
     ("lstm_forward", "batch"), ("lstm_forward", "sequence"), ("lstm_forward", "features"), ("lstm_backward", "hidden"),
 ])  # fmt: skip

@@ -39,6 +39,7 @@ def moved(point: MeasuredPoint) -> float:
 # ---- units ----
 
 
+@pytest.mark.spread(15)
 @pytest.mark.parametrize(
     ("unit", "quantity", "expected"),
     [
@@ -247,6 +248,7 @@ MALFORMED = [
 ]  # fmt: skip
 
 
+@pytest.mark.spread(15)
 @pytest.mark.parametrize(("text", "place", "message"), MALFORMED, ids=[m for _, _, m in MALFORMED])
 def test_malformed_reports(text: str, place: tuple[int, int], message: str) -> None:
     with pytest.raises(InputError, match="profile-damaged") as caught:

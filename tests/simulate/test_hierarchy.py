@@ -76,6 +76,7 @@ def random_levels(rng: Random, element: int) -> list[CacheLevel]:
     return levels
 
 
+@pytest.mark.spread(15)
 @pytest.mark.parametrize("seed", range(160))
 def test_random_kernels_and_levels(seed: int) -> None:
     case = random_kernel(seed)
@@ -96,6 +97,7 @@ def test_every_kind_was_met() -> None:
         assert all(SEEN[k] > 50 for k in (*kinds, "exclusive", "sectors", "depth 1", "depth 3")), SEEN
 
 
+@pytest.mark.spread(15)
 @pytest.mark.parametrize("policy", ["lru", "fifo", "plru"])
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_families_in_caches_of_many_ways(family: Family, policy: str) -> None:
@@ -153,6 +155,7 @@ STREAMS = """kernel streams(n, m):
 """
 
 
+@pytest.mark.spread(15)
 @pytest.mark.parametrize("seed", range(120))
 def test_plain_hierarchies(seed: int) -> None:
     """LRU rows are simulated by code of their own, a line at a time: against the oracle, to the last unit."""
@@ -168,6 +171,7 @@ def test_plain_hierarchies(seed: int) -> None:
     agree(strided, {"n": rng.randint(1, 9), "m": rng.randint(1, 30)}, plain_levels(rng, rng.choice((8, 32, 64))))
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "n"), [("triad", 90_000), ("jacobi2d", 300), ("stencil27", 40), ("matmul", 70)])
 def test_plain_hierarchies_at_size(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same counts as by the code for all hierarchies, with real caches, some of 8 ways for 28 references."""

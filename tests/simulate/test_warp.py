@@ -52,6 +52,7 @@ def test_a_hierarchy_of_one_list(write_miss: WriteMiss) -> None:
         assert simulate(kernel, size, levels) == simulate(kernel, size, levels, warp=False)
 
 
+@pytest.mark.spread(15)
 @pytest.mark.parametrize("seed", range(70))
 def test_random_kernels(seed: int) -> None:
     rng = Random(seed)

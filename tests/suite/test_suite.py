@@ -120,6 +120,7 @@ program twice(n = 4, c = 4):
 """
 
 
+@pytest.mark.thorough
 def test_cases_are_written_for_people(roofdsl: Run, tmp_path: Path) -> None:
     """In a file with a program too: a suite is of its kernels."""
     (tmp_path / "p.roof").write_text(PARTS, encoding="utf-8")

@@ -40,6 +40,7 @@ def test_golden(name: str, arguments: tuple[str, ...], roofdsl: Run, golden: Cal
     golden(GOLDEN / f"{name}.txt", done.stdout + "".join(f"! {line}\n" for line in done.stderr.splitlines()))
 
 
+@pytest.mark.thorough
 def test_files_hold_the_same(tmp_path: Path, roofdsl: Run) -> None:
     arguments = (*GEMV, "--set", "n=8..64:*2", "--json")
     done = roofdsl(*arguments, "-o", str(tmp_path / "t.csv"), "--plot", str(tmp_path / "t.svg"))
@@ -61,6 +62,7 @@ def test_files_hold_the_same(tmp_path: Path, roofdsl: Run) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
     """Ctrl-C in the middle leaves a journal and no table; the same command then counts only what is left."""
     out, journal = tmp_path / "t.csv", tmp_path / "t.csv.journal"
@@ -84,6 +86,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
     assert out.read_text() == fresh.read_text() and out.read_text().count("\n") == 27
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

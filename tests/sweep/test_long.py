@@ -47,6 +47,7 @@ def in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofdsl.sweep.run.MOST_KEPT", 0)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", CASES)
 def test_a_long_table_holds_the_same(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Rows, warnings, text and what is best: in windows as in one."""
@@ -179,6 +180,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell the peak of a process")
 @pytest.mark.parametrize(("share", "output"), [(1, ""), (8, "t.csv"), (8, "t.json")])
 def test_millions_of_points(share: int, output: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -150,6 +150,7 @@ def cluster() -> Any:
         yield found
 
 
+@pytest.mark.thorough
 def test_a_cluster_one_of_whose_workers_is_killed(cluster: Any) -> None:
     """Three worker processes, one killed once the first point is done: all rows are there, and the same."""
     tasks = tasks_at(range(100, 140))
@@ -168,6 +169,7 @@ def test_a_cluster_one_of_whose_workers_is_killed(cluster: Any) -> None:
     assert victim not in [w.pid for w in cluster.workers.values()]
 
 
+@pytest.mark.thorough
 def test_no_scheduler_answers() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(CommandError, match="no scheduler answers"):

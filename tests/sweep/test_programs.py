@@ -77,6 +77,7 @@ def rows_are_those_of_predict(checked: CheckedFile, name: str, found: Sweep, on:
 OWN = {"n": (4, 6, 8, 64, 1000, 100_000), "steps": (1, 3)}
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("source", "name", "on", "options", "ranges", "known"),
     [

@@ -72,6 +72,7 @@ def _lines(journal: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["killed", "restarted", "stopped"])
 def test_a_scheduler_that_ends(how: str, tmp_path: Path, start: Callable[[str, str], subprocess.Popen[str]]) -> None:
     """Killed, killed and started again with a worker, or stopped: in each case an error of one sentence and status 2,

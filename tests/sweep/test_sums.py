@@ -111,6 +111,7 @@ def test_rows_are_those_of_predict() -> None:
         assert_equal(k, found.table, places[place], on)
 
 
+@pytest.mark.thorough
 def test_terms_where_cases_end() -> None:
     """By cases Q(Z) of LU is known from n = 2049 on; below, its terms hold. One large point is enough."""
     target = find_model("lu")

@@ -15,6 +15,7 @@ TUTORIALS = sorted(FOLDER.glob("*.py"))
 TIMEOUT_S = 300  # against hanging
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
 def test_runs_in_an_empty_folder(tutorial: Path, tmp_path: Path) -> None:
     """As a script, with no warnings; its figures are written there and are figures."""

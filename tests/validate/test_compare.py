@@ -139,6 +139,7 @@ def test_the_points_lie_one_above_the_other() -> None:
     assert (model.kind, real.kind, real.beside) == ("predicted", "measured", "50 %")
 
 
+@pytest.mark.thorough
 def test_without_work_bandwidths_are_compared() -> None:
     model, real = overlay(comparison("transpose", 4096, 0.5))
     assert model.intensity is None
