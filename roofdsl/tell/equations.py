@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
@@ -10,8 +9,9 @@ from roofdsl.counts.forms import condition_latex, condition_text, gives, limit_o
 from roofdsl.counts.forms import of_quantity as form_of
 from roofdsl.counts.forms import of_ratio as ratio_form
 from roofdsl.counts.growth import growth_of
-from roofdsl.formulas.writing import latex_name
+from roofdsl.formulas.facts import fact_latex, fact_text
 from roofdsl.machine.quantities import show_number
+from roofdsl.sets.facts import Fact
 from roofdsl.tell.blocks import Equation, Inline, Math, Sentence, math, total
 from roofdsl.tell.blocks import ratio as fraction
 from roofdsl.tell.words import exact_number, operation_name
@@ -103,14 +103,10 @@ def word(label: str) -> Math:
     return Math(label, f"\\text{{{label.replace('_', chr(92) + '_')}}}")
 
 
-def assumptions(conditions: Sequence[str]) -> Sentence:
+def assumptions(facts: Sequence[Fact]) -> Sentence:
     """`for n >= 4, rows aligned`: under what a form holds, beyond the kernel's own assumptions."""
-    out: list[Inline] = ["for "] if conditions else []
-    for k, condition in enumerate(conditions):
-        out += [", "] * bool(k)
-        if any(op in condition for op in (">", " = ")):
-            names = re.sub(r"[A-Za-z_]\w*", lambda m: latex_name(m.group()), condition)
-            out.append(Math(condition, names.replace(">=", "\\geq").replace("**", "^").replace("*", " ")))
-        else:
-            out.append(condition)
+    out: list[Inline] = []
+    for fact in facts:
+        words, formula = fact_text(fact), fact_latex(fact)
+        out += [", " if out else "for ", words if formula is None else Math(words, formula)]
     return tuple(out)
