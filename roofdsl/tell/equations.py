@@ -73,25 +73,27 @@ class Writer:
         sides = [of]
         form = ratio_form(r, self.order, self.names, self.d.values)
         where: Sentence = ()
+        is_elsewhere = False
         if form is not None:
             top, bottom = self.main(r.numerator), self.main(r.denominator)
-            if of.text.startswith("W/"):
+            if r.of_work:
                 sides.append(fraction(top, bottom))
             sides.append(math(form.main.expr))
             if form.main.where:
                 where = (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
         if r.value is not None and (form is None or show_number(r.value) != sides[-1].text):
             number = Math(show_number(r.value), show_number(r.value))
-            if form is None or gives(r, self.d.values):
-                sides.append(number)
-            else:
+            is_elsewhere = form is not None and not gives(r, self.d.values)
+            if is_elsewhere:
                 sides, where = [of, number], ("for other sizes ", sides[-1], *where)
+            else:
+                sides.append(number)
         limit = limit_of(r, self.order, self.d.values)
         tends: Sentence = ()
         if form is not None and limit is not None and limit != form.main.expr:
             shown = math(limit)
             tends = (Math(f"-> {shown.text}", f"\\to {shown.latex}"), " for large sizes")
-        words = [w for w in ((where, tends, remark) if "for other sizes " in where else (tends, where, remark)) if w]
+        words = [w for w in ((where, tends, remark) if is_elsewhere else (tends, where, remark)) if w]
         joined: list[Inline] = []
         for k, w in enumerate(words):
             joined += ["  "] * bool(k) + list(w)
