@@ -299,8 +299,7 @@ def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advic
     kept: list[Advice] = []
     for one in advice:
         (step,) = one.steps
-        loops = frozenset(step.what.removeprefix("order ").split(", ")) if step.kind == "order" else None
-        key = (step.kind, loops) if step.kind in ("order", "parallel") else step.what
+        key = (step.kind, frozenset(step.loops)) if step.kind in ("order", "parallel") else step.what
         if key not in best:
             best[key] = one
             kept.append(one)

@@ -21,7 +21,7 @@ class Candidate(Record):
 
     text: the changed kernel as a file of its own, empty where the kernel stays as it is. because: why the results are
     the same, but for rounding where `rounding`. precision: whether it computes in another type. options: how it is to
-    be predicted, None for as before.
+    be predicted, None for as before. loops: of an `order`, from the outermost.
     """
 
     kind: str
@@ -31,6 +31,7 @@ class Candidate(Record):
     rounding: bool = False
     options: Options | None = None
     precision: bool = False
+    loops: tuple[str, ...] = ()
 
 
 class Refused(Record):

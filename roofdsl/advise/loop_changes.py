@@ -64,7 +64,7 @@ def orders(subject: Subject) -> Found:
             except InputError as error:
                 yield Refused("order", what, _reason(error), illegal=True)
             else:
-                yield Candidate("order", what, text, DEPENDENCES)
+                yield Candidate("order", what, text, DEPENDENCES, loops=wanted)
 
 
 def _ordered(kernel: tree.Kernel, loops: tuple[str, ...]) -> tree.Kernel:
@@ -193,7 +193,7 @@ def _extents(subject: Subject, nest: Nest) -> Sizes:
 
 def _described(nest: Nest, how: Blocking) -> str:
     block = " x ".join(str(f) for _, f in how.factors)
-    target = simple(edits.order([v for v, _ in how.factors])).removeprefix("order ")
+    target = ", ".join(v for v, _ in how.factors)
     around = f", {simple(edits.tile(dict(how.tiles)))}" if how.tiles else ""
     return f"{nest.update.target.name.text} in registers, {block} of {target}{around}"  # type: ignore[union-attr]
 

@@ -20,12 +20,11 @@ def threshold_rows(found: BreakEven, values: Mapping[str, int]) -> list[tuple[st
     constant = None if found.form is None else found.form.constant()
     if found.form is not None and (constant is None or constant >= 1):
         decimals = "" if constant is None or constant.denominator == 1 else f" = {show_number(constant, 6)}"
-        shown = f"{found.parameter} >= {text(found.form)}{decimals}"
         signs = {c > 0 for _, c in found.slope}
+        shown = f"{found.parameter} {'<=' if signs == {False} else '>='} {text(found.form)}{decimals}"
         others = ", ".join(sorted(found.form.names()))
         if len(shown) <= LONGEST:
-            below = signs == {False}
-            rows.append(("", shown.replace(">=", "<=") if below else shown))
+            rows.append(("", shown))
             if len(signs) == 2:
                 more, less = sides(found.slope)
                 rows.append(("", f"where {text(more)} > {text(less)}, else never"))

@@ -25,6 +25,7 @@ from roofdsl.loops.transform import apply
 from roofdsl.sets.cases import Case, Cases, closed_form
 from roofdsl.sets.compulsory import compulsory
 from roofdsl.sets.count import count_symbolic
+from roofdsl.sets.facts import CACHE, CacheMultiple, Fact, Row, RowsAligned, at_least
 from roofdsl.sets.library import MAX_OPERATIONS, cardinality
 from roofdsl.sets.misses import Fresh, Residencies, exceeding, residencies
 from roofdsl.sets.plateaus import Growth, PlateauLines, exact_domains, growth
@@ -42,10 +43,10 @@ LEAST = 4
 """Symbolic sizes from which a closed form of Q(Z) is stated, at least; larger where offsets are."""
 
 
-__all__ = ["CACHE", "Bytes", "ClosedForms", "NoClosedForm", "Regime"]
+__all__ = ["Bytes", "ClosedForms", "NoClosedForm", "Regime"]
 
-CACHE, CAPACITY = "Z", "Z_lines"
-"""The symbol of a cache's size in bytes, and of its capacity in the smallest lines while sets are counted."""
+CAPACITY = "Z_lines"
+"""The symbol of a cache's capacity in the smallest lines while sets are counted."""
 
 
 class ClosedForms:
@@ -91,7 +92,7 @@ class ClosedForms:
                     found = part if found is None else found.add(part)
             if found is None:
                 return Cases(())
-            return closed_form(found, stream.context, stream.sizes.meaning(), self._assumes(stream, 1))
+            return closed_form(found, stream.context, stream.sizes.meaning(), self._facts(stream, 1))
 
         return self._guard(total, WORK)
 
@@ -113,7 +114,7 @@ class ClosedForms:
                 if isinstance(statement, Count):
                     part = cardinality(domain.executions).scale_val(statement.amount.evaluate(self.given))
                     found[statement.name] = part.add(found[statement.name]) if statement.name in found else part
-            meaning, assumes = stream.sizes.meaning(), self._assumes(stream, 1)
+            meaning, assumes = stream.sizes.meaning(), self._facts(stream, 1)
             return {name: closed_form(part, stream.context, meaning, assumes) for name, part in found.items()}
 
         return self._guard(totals, "the closed forms of counters")
@@ -127,8 +128,8 @@ class ClosedForms:
         return self._guard(lambda: build(self.kernel, self.given, self.line_bytes), "the instances")
 
     @property
-    def rows_aligned(self) -> tuple[str, ...]:
-        """Arrays whose rows are taken to start on line boundaries."""
+    def rows_aligned(self) -> tuple[Row, ...]:
+        """The rows that are taken to start on line boundaries."""
         return self._line_stream.rows_aligned
 
     @settled
@@ -140,7 +141,7 @@ class ClosedForms:
         stream = self._line_stream
 
         def total() -> Bytes:
-            return self._bytes(stream, self._compulsory, convention, {}, self._assumes(stream, 1))
+            return self._bytes(stream, self._compulsory, convention, {}, self._facts(stream, 1))
 
         return self._guard(total, COMPULSORY)
 
@@ -150,7 +151,7 @@ class ClosedForms:
         lines = self._compulsory
 
         def forms() -> dict[str, Cases]:
-            assumes = self._assumes(stream, 1)
+            assumes = self._facts(stream, 1)
             return {
                 r.array: _form(_sum([(count_symbolic([r.begun]), r.bytes)]), 0, stream, stream.sizes.meaning(), assumes)
                 for r in lines
@@ -199,11 +200,11 @@ class ClosedForms:
         """
         largest = self._largest_line()
         unit = gcd(*(self._large.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar)) or 1
-        known = (f"{CAPACITY} >= {-(-largest // unit)}", f"{CACHE} >= {largest}")
+        known = f"{CAPACITY} >= {-(-largest // unit)}"
         meaning = {CAPACITY: Quasi.symbol(CACHE) * Fraction(1, unit)}
-        multiple = (f"{CACHE} a multiple of {unit}",) if unit > 1 else ()
-        found = self._through(Quasi.symbol(CAPACITY) * unit, meaning, convention, None, known[0])
-        return found.assuming((*multiple, known[1]))
+        multiple = (CacheMultiple(unit),) if unit > 1 else ()
+        found = self._through(Quasi.symbol(CAPACITY) * unit, meaning, convention, None, known)
+        return found.assuming((*multiple, at_least(CACHE, largest)))
 
     def at_every_cache(
         self, convention: Traffic, cache_bytes: int | None = None, operations: int | None = None
@@ -217,7 +218,7 @@ class ClosedForms:
         largest = self._largest_line() if cache_bytes is None else 0
         limit = Quasi.symbol(CACHE) if cache_bytes is None else Quasi.constant(cache_bytes)
         stream, found = self._large, self._reuse
-        assumes = (*self._assumes(stream, self._least), *([f"{CACHE} >= {largest}"] if largest else []))
+        assumes = (*self._facts(stream, self._least), *([at_least(CACHE, largest)] if largest else []))
         return self._guard(lambda: at_every_cache(stream, found, limit, convention, assumes), AT_CACHE, operations)
 
     def _largest_line(self) -> int:
@@ -247,10 +248,10 @@ class ClosedForms:
             counted = tuple(residencies(r, rule, stores=convention != "once") for r in found)
             in_sizes = stream.sizes.meaning()
             names = {k: v.substitute(in_sizes) for k, v in fresh.meaning().items()} | dict(meaning)
-            context, sizes_text = large_sizes(large or [], stream.context, stream.sizes.meaning())
+            context, far = large_sizes(large or [], stream.context, stream.sizes.meaning())
             context = context.intersect(fresh.context(self._least))
             context = context.intersect(isl.Set(f"[{', '.join(meaning)}] -> {{ : {known} }}"))
-            assumes = (*self._assumes(stream, self._least), *sizes_text)
+            assumes = (*self._facts(stream, self._least), *far)
             return self._bytes(replace(stream, context=context), counted, convention, names, assumes)
 
         return self._guard(total, AT_CACHE, operations)
@@ -287,7 +288,7 @@ class ClosedForms:
         counted: tuple[Residencies, ...],
         convention: Traffic,
         more: Mapping[str, Quasi],
-        assumes: tuple[str, ...],
+        assumes: tuple[Fact, ...],
     ) -> Bytes:
 
         lines = tuple(
@@ -308,7 +309,7 @@ class ClosedForms:
         lines: tuple[PlateauLines, ...],
         convention: Traffic,
         more: Mapping[str, Quasi],
-        assumes: tuple[str, ...],
+        assumes: tuple[Fact, ...],
     ) -> Bytes:
         meaning = {**stream.sizes.meaning(), **more}
         scalar_loads, scalar_stores = scalar_bytes(self.kernel)
@@ -324,15 +325,16 @@ class ClosedForms:
             _form(both, scalar_loads + scalar_stores, stream, meaning, assumes),
         )
 
-    def _assumes(self, stream: Stream, least: int) -> tuple[str, ...]:
-        out = []
+    def _facts(self, stream: Stream, least: int) -> tuple[Fact, ...]:
+        """What forms take for granted that hold for sizes of `least` and more."""
+        sizes, out = stream.sizes, list[Fact]()
         if least > 1:
-            tiled = {n for n, _ in stream.sizes.tiled}
-            out += [f"{n} >= {least * stream.sizes.divided.get(n, 1)}" for n in stream.sizes.symbols if n not in tiled]
-            out += [f"{n} >= {least}*{b}" for n, b in sorted(stream.sizes.tiled)]
-        out += [f"{b} >= {low}" for b, low in stream.sizes.least_tile.items() if low > least]
+            tiled = {n for n, _ in sizes.tiled}
+            out += [at_least(n, least * sizes.divided.get(n, 1)) for n in sizes.symbols if n not in tiled]
+            out += [at_least(n, Quasi.symbol(b) * least) for n, b in sorted(sizes.tiled)]
+        out += [at_least(b, low) for b, low in sizes.least_tile.items() if low > least]
         if stream.rows_aligned:
-            out.append("rows aligned")
+            out.append(RowsAligned(stream.rows_aligned).at(self.given))
         return tuple(out)
 
     def _guard(self, compute: Callable[[], T], what: str, operations: int | None = None) -> T:
@@ -348,7 +350,7 @@ def _sum(parts: Iterable[tuple[Any, int]]) -> Any:
     return total
 
 
-def _form(count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi], assumes: tuple[str, ...]) -> Cases:
+def _form(count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi], assumes: tuple[Fact, ...]) -> Cases:
     if count is None:
         return Cases((Case((), Quasi.constant(constant)),) if constant else (), assumes)
     if constant:

@@ -24,6 +24,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.facts import Remainders
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
@@ -92,7 +93,8 @@ def _derive(
         once = _traffics(forms, at, "once", cache_bytes).bytes
         at_cache = compulsory if cache_bytes is None else _traffics(forms, at, convention, cache_bytes)
     with budget.part(2 if wanted.steps or wanted.any_cache else 1):
-        rows, why = _plateaus(forms, work.total, given, convention) if wanted.plateaus else ((), "not asked for")
+        found = _plateaus(forms, work.total, given, convention) if wanted.plateaus else None
+        rows, why, fixed = found or ((), "not asked for", {})
     return Derivation(
         kernel,
         given,
@@ -106,6 +108,7 @@ def _derive(
         once,
         rows,
         why,
+        fixed,
         _counters(forms, complete=complete),
         forms.notes,
         steps_of(forms.closed, convention, rows, given) if wanted.steps else None,
@@ -324,29 +327,30 @@ def _small(forms: _Forms) -> dict[str, int]:
 
 def _plateaus(
     forms: _Forms, work: Quantity, given: Mapping[str, int], convention: Traffic
-) -> tuple[tuple[Plateau, ...], str]:
+) -> tuple[tuple[Plateau, ...], str, Mapping[str, int]]:
+    """(plateaus, why there are none, which parameters stand as numbers in them)."""
     closed = forms.closed
     try:
         regimes: tuple[Regime, ...] = closed.regimes(convention, given)
     except NoClosedForm as error:
         few = _small(forms)
         if not few:
-            return (), str(error)
+            return (), str(error), {}
         closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes)
         try:
             regimes = closed.regimes(convention, given)
         except NoClosedForm:
-            return (), str(error)
+            return (), str(error), {}
         forms.notes += (
             f"plateaus at {', '.join(f'{n} = {v}' for n, v in few.items())}, not in all parameters: {error}",
         )
         work = quantity(lambda: closed.work, given, work.value)
-    return tuple(_plateau(r, work, given, closed.order) for r in regimes), ""
+    return tuple(_plateau(r, work, given, closed.order) for r in regimes), "", dict(closed.given)
 
 
 def _plateau(r: Regime, work: Quantity, given: Mapping[str, int], order: Growth) -> Plateau:
     def told(value: Quasi) -> Quantity:
-        assumes = () if r.where is None else (str(r.where),)
+        assumes = () if r.where is None else (Remainders(r.where),)
         form = Cases((Case((), value),) if value else (), assumes)
         return Quantity(form, form.evaluate(given) if value.names() <= given.keys() else None)
 
@@ -361,7 +365,7 @@ def _plateau(r: Regime, work: Quantity, given: Mapping[str, int], order: Growth)
     note = "terms of lower order change along the plateau"
     whole = Quantity(None, None, note) if r.all_bytes is None else at_values(r.all_bytes, given)
     if r.where is not None and whole.form is not None:
-        whole = replace(whole, form=Cases(whole.form.cases, (str(r.where), *whole.form.assumes)))
+        whole = replace(whole, form=Cases(whole.form.cases, (Remainders(r.where), *whole.form.assumes)))
     return Plateau(
         told(r.from_bytes),
         moved,

@@ -14,6 +14,7 @@ from roofdsl.lang.shown import Shown
 from roofdsl.loops.integers import Condition
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases, constant
+from roofdsl.sets.facts import Fact
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
 
@@ -38,8 +39,8 @@ class Quantity(Shown):
     terms: Terms | None = None
 
     @property
-    def assumes(self) -> tuple[str, ...]:
-        """Conditions beyond the kernel's own under which the form holds."""
+    def assumes(self) -> tuple[Fact, ...]:
+        """What the form takes for granted beyond the kernel's own assumptions."""
         found = self.form or self.terms
         return found.assumes if found is not None else ()
 
@@ -75,7 +76,7 @@ class Ratio(Shown):
         return self.numerator.note or self.denominator.note
 
     @property
-    def assumes(self) -> tuple[str, ...]:
+    def assumes(self) -> tuple[Fact, ...]:
         return tuple(dict.fromkeys((*self.numerator.assumes, *self.denominator.assumes)))
 
     def cases(self) -> list[RatioCase]:
@@ -149,6 +150,7 @@ class Derivation(Shown):
     """What `derive` knows of a kernel. `values` are the parameters that were given numbers.
 
     any_cache: Q(Z) with the size of the cache, in bytes, as the symbol Z; None where it was not asked for.
+    plateaus_at: the parameters that stand as numbers in the plateaus.
     """
 
     kernel: Kernel
@@ -163,6 +165,7 @@ class Derivation(Shown):
     once: Quantity
     plateaus: tuple[Plateau, ...]
     plateaus_note: str
+    plateaus_at: Mapping[str, int]
     counters: Mapping[str, Quantity]
     notes: tuple[str, ...]
     steps: Steps | None = None

@@ -12,6 +12,7 @@ from roofdsl.counts.traffic import TermBytes
 from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.loops.model import Traffic
 from roofdsl.sets.crossings import MADE, Crossings, Longest
+from roofdsl.sets.facts import Fact
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
@@ -25,7 +26,7 @@ def at_every_cache(
     reuses: tuple[ArrayReuse, ...],
     limit: Quasi,
     convention: Traffic,
-    assumes: tuple[str, ...],
+    assumes: tuple[Fact, ...],
 ) -> TermBytes:
     """The traffic of a cache of `limit` bytes: a symbol, or a number. Raises CannotCount, TooHard."""
     if any(p.name.startswith(MADE) for p in stream.kernel.parameters):

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.setting import numbers
 from roofdsl.counts.settled import AT_CACHE
+from roofdsl.formulas.facts import facts_text
 from roofdsl.lang.record import replace as replace_record
 from roofdsl.loops.model import Traffic
+from roofdsl.sets.facts import Compared, Fact, decided, fixed
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.sizes import Sizes
@@ -57,8 +59,9 @@ class FixedForms(ClosedForms):
     def _large(self) -> Stream:
         stream = self._base._large
         context = stream.context.intersect(self._here)
-        if context.is_empty():
-            raise NoClosedForm(f"closed forms hold for {', '.join(self._base._assumes(stream, self._base._least))}")
+        facts = self._base._facts(stream, self._base._least)
+        if context.is_empty() or any(decided(fact.at(self._values)) is False for fact in facts):
+            raise NoClosedForm(f"closed forms hold for {facts_text(facts)}")
         return replace(stream, context=context, sizes=self._sizes(stream.sizes))
 
     def _sizes(self, sizes: Sizes) -> Sizes:
@@ -74,16 +77,12 @@ class FixedForms(ClosedForms):
         put = {n: Quasi.constant(v) for n, v in self._names.items()}
         return self._guard(lambda: tuple(_restricted(r, self._here, put) for r in self._base._reuse), AT_CACHE)
 
-    def _assumes(self, stream: Stream, least: int) -> tuple[str, ...]:
+    def _facts(self, stream: Stream, least: int) -> tuple[Fact, ...]:
         if least == 1:
-            return super()._assumes(stream, least)
-        out = [f"{n} = {v}" for n, v in self._values.items()]
-        for text in super()._assumes(stream, least):
-            name, _, bound = text.partition(" >= ")
-            factor, _, tile = bound.partition("*")
-            if name not in self._values:
-                out.append(f"{name} >= {int(factor) * self._values[tile]}" if tile in self._values else text)
-        return tuple(out)
+            return super()._facts(stream, least)
+        here = (fact.at(self._values) for fact in super()._facts(stream, least))
+        left = (f for f in here if not (isinstance(f, Compared) and decided(f)))
+        return (*(fixed(n, v) for n, v in self._values.items()), *left)
 
 
 @dataclass(frozen=True)

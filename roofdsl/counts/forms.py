@@ -8,7 +8,7 @@ from fractions import Fraction
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
 from roofdsl.counts.growth import classes_of, far_sizes, large_case
 from roofdsl.formulas.quotients import Alternatives, Quotient, RatioCase, Shorthand, quotient, shortened
-from roofdsl.formulas.writing import latex, neat_latex, neat_text, residue, sides, text
+from roofdsl.formulas.writing import LATEX_RELATIONS, latex, neat_latex, neat_text, residue, sides, text
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import FloorDiv, IntExpr, Sym
@@ -206,8 +206,6 @@ def covers(form: Form) -> bool:
 
 Chain = tuple[tuple[Quasi, ...], tuple[str, ...]]
 """Values with a relation between each and the next: 9 <= n <= 56."""
-
-LATEX_RELATIONS = {">=": "\\geq", "<=": "\\leq", "=": "="}
 
 
 def condition_text(where: Alternatives) -> str:

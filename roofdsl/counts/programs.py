@@ -10,7 +10,6 @@ from roofdsl.counts.derived import Derivation, Quantity, Ratio, Traffics, Work
 from roofdsl.counts.forms import quasi_of
 from roofdsl.counts.results import OPERATION_CLASSES
 from roofdsl.formulas.quotients import Alternatives
-from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -20,6 +19,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import check_names
 from roofdsl.loops.programs import Exchange, Launch, LoweredProgram, program
 from roofdsl.sets.cases import Case, Cases, Constraint, constant
+from roofdsl.sets.facts import Compared, Fact, RowsAligned, decided
 from roofdsl.sets.quasi import Quasi
 
 NOTHING = Quantity(constant(0), Fraction(0))
@@ -263,7 +263,7 @@ def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
     if lost:
         return Quantity(None, q.value, f"what it is given for `{lost[0]}` divides by a parameter, which needs a number")
     known = {n: v for n, v in meaning.items() if v is not None}
-    assumes = [_assumed(text, known) for text in q.form.assumes]
+    assumes = [_in_program(fact, known) for fact in q.form.assumes]
     cases = []
     for case in q.form.cases:
         alternatives = [_decided(a, known) for a in case.alternatives]
@@ -275,17 +275,18 @@ def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
         if always:
             break
     kept = tuple(c for c in cases if c.value or len(cases) > 1)
-    return Quantity(Cases(kept, tuple(dict.fromkeys(text for text in assumes if text))), q.value)
+    return Quantity(Cases(kept, tuple(dict.fromkeys(fact for fact in assumes if fact is not None))), q.value)
 
 
-def _assumed(text: str, known: Mapping[str, Quasi]) -> str:
-    """A condition `n >= 4` of a kernel in the program's parameters; others (`rows aligned`) as they are."""
-    match text.split():
-        case [name, ">=", least] if name in known:
-            value = known[name]
-            held = value.is_constant() and value.constant_value() >= int(least)
-            return "" if held else f"{neat_text(value)} >= {least}"
-    return text
+def _in_program(fact: Fact, known: Mapping[str, Quasi]) -> Fact | None:
+    """What a kernel's form takes for granted in the program's parameters; None where its numbers say that it holds."""
+    match fact:
+        case Compared():
+            here = fact.substitute(known)
+            return None if decided(here) else here
+        case RowsAligned():
+            return RowsAligned()  # of which arrays, in which sizes, is the kernel's own business
+    return fact
 
 
 def _decided(constraints: Sequence[Constraint], known: Mapping[str, Quasi]) -> tuple[Constraint, ...] | None:
@@ -316,7 +317,7 @@ def _added(parts: Sequence[Quantity]) -> Quantity:
     missing = next((q for q in parts if q.form is None), None)
     if missing is not None:
         return Quantity(None, value, missing.note)
-    assumes = tuple(dict.fromkeys(text for q in parts for text in q.assumes))
+    assumes = tuple(dict.fromkeys(fact for q in parts for fact in q.assumes))
     plain, several = Quasi.constant(0), dict[Cases, int]()
     for q in parts:
         assert q.form is not None

@@ -20,6 +20,7 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.model import Traffic
 from roofdsl.sets.cases import Cases, closed_form_of
 from roofdsl.sets.count import count_symbolic
+from roofdsl.sets.facts import CACHE, Compared
 from roofdsl.sets.library import cardinality, pieces
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.plateaus import (
@@ -123,7 +124,8 @@ class Plateaus:
             ends += [rows[members[0]][k + 1].start] if k + 1 < count else []
             end = min(ends, key=self.order.key, default=None)
             if whole is not None and lower:
-                whole = Cases(whole.cases, (*whole.assumes, f"Z < {min(lower, key=self.order.key)}"))
+                below = Compared(Quasi.symbol(CACHE), "<", min(lower, key=self.order.key))
+                whole = Cases(whole.cases, (*whole.assumes, below))
             moved = row.leading if single is None else single
             told.append(Regime(row.start, moved, single is not None, whole, row.until, where, end))
         return told
@@ -362,7 +364,7 @@ class Plateaus:
     def _counted_cases(self, hits: Hits, members: Sequence[Class] | None, conditional: bool) -> Cases:
         context, parts = self._context(hits), self._total(hits)
         stream = self.forms._line_stream if hits is None else self.stream
-        assumes = self.forms._assumes(stream, 1 if hits is None else self.forms._least)
+        assumes = self.forms._facts(stream, 1 if hits is None else self.forms._least)
         if members is not None:
             inside = classes_set(members)
             at = self._far(members[0])

@@ -216,7 +216,7 @@ def _compulsory_bytes(closed: ClosedForms, r: Residencies, part: str) -> Cases:
         if count is None:
             return Cases(())
         count = count.scale_val(r.bytes)
-        return closed_form(count, stream.context, stream.sizes.meaning(), closed._assumes(stream, 1))
+        return closed_form(count, stream.context, stream.sizes.meaning(), closed._facts(stream, 1))
 
     return closed._guard(form, "the steps")
 

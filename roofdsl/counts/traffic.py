@@ -7,6 +7,7 @@ from dataclasses import replace
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Condition
 from roofdsl.sets.cases import Cases
+from roofdsl.sets.facts import Fact
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
 
@@ -18,7 +19,7 @@ class Bytes(Record):
     stores: Cases | None
     total: Cases
 
-    def assuming(self, more: tuple[str, ...]) -> Bytes:
+    def assuming(self, more: tuple[Fact, ...]) -> Bytes:
         """The same under more conditions."""
 
         def add(cases: Cases) -> Cases:

@@ -222,6 +222,8 @@ def latex(value: Quasi | Quotient) -> str:
 
 # ---- conditions ----
 
+LATEX_RELATIONS = {">=": "\\geq", "<=": "\\leq", "=": "=", ">": ">", "<": "<"}
+
 
 def sympy_condition(where: Alternatives) -> str:
     """A condition in sympy's own notation: `(n >= 3) & (m >= 2)`, `Eq(n, 2)`, alternatives joined by `|`."""

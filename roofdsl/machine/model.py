@@ -126,6 +126,10 @@ class Rate(Record):
     assumptions: tuple[str, ...] = ()
 
 
+class MatrixUnitsOnly(CommandError):
+    """A type that only the matrix units of a machine compute in, and they were not asked for."""
+
+
 class Machine(Record):
     """A checked machine. `launch_s` is the time of one kernel launch; `units` counts cores or multiprocessors."""
 
@@ -225,7 +229,7 @@ class Machine(Record):
     def _missing(self, type_name: str, unit: str | None) -> CommandError:
         matrix = [p.cls for p in self.peaks if p.type == type_name and p.cls in MATRIX_CLASSES]
         if unit is None and matrix:
-            return CommandError(
+            return MatrixUnitsOnly(
                 f"machine {self.name} runs {type_name} on its matrix units only",
                 f"for a contraction, ask for them with `--unit {matrix[0]}`",
             )

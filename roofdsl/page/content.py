@@ -12,6 +12,7 @@ from roofdsl.counts.closed import NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.growth import tile_names
 from roofdsl.counts.setting import numbers
+from roofdsl.formulas.facts import facts_text
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -39,6 +40,7 @@ from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.orders import orders_of
 from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.facts import LeadingTerms, RowsAligned
 from roofdsl.sets.terms import Terms
 
 Json = dict[str, Any]
@@ -265,9 +267,13 @@ class _Collector:
         out: Json = {"f": self.number(_function(of.form))}
         if of.needs:
             out["needs"] = self.number(truth(of.needs))
-            out["for"] = ", ".join(map(str, of.needs))
-        if of.words:
-            out["words"] = ", ".join(of.words)
+            out["for"] = facts_text(of.needs)
+        if any(isinstance(fact, RowsAligned) for fact in of.others):
+            out["aligned"] = True
+        if any(isinstance(fact, LeadingTerms) for fact in of.others):
+            out["leading"] = True
+        if more := facts_text(fact for fact in of.others if not isinstance(fact, RowsAligned)):
+            out["stated"] = more
         if of.loads is not None and any(m.main_memory.duplex for m in self.asked.machines):
             out["loads"] = self.number(_function(of.loads))
         return out

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 
-from roofdsl.counts.closed import CACHE, ClosedForms, NoClosedForm
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.derived import Derivation, Quantity, Traffics
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.operations import StatementOperations
@@ -15,25 +14,23 @@ from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.loops.accesses import accesses, statements
-from roofdsl.loops.integers import Compare, Condition, Const, Product, Sym
+from roofdsl.loops.integers import Condition
 from roofdsl.loops.model import Assign, Kernel, Let, Node, Traffic
 from roofdsl.sets.cases import Case, Cases, Constraint
+from roofdsl.sets.facts import CACHE, CacheMultiple, Compared, Fact, LeadingTerms, Remainders, fixed, whole_units
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
 
-_AT_LEAST = re.compile(r"(\w+) (>=|=) (\d+)(?:\*(\w+))?")
-_MULTIPLE = re.compile(rf"{CACHE} a multiple of (\d+)")
-
 
 class Held(Record):
-    """A closed form, the conditions on sizes under which it is stated, and those that no sizes decide, in words.
+    """A closed form, the conditions on sizes under which it is stated, and what else it takes for granted.
 
     loads: of a traffic, what of it is loaded, where the convention tells and a form of it is found.
     """
 
     form: Cases | Terms
-    needs: tuple[Condition, ...] = ()
-    words: tuple[str, ...] = ()
+    needs: tuple[Compared, ...] = ()
+    others: tuple[Fact, ...] = ()
     loads: Cases | Terms | None = None
 
 
@@ -92,7 +89,7 @@ class TrafficForms(Record):
 
         def scaled(of: Held) -> Held:
             loads = None if of.loads is None else _scaled(of.loads, ratio)
-            return Held(_scaled(of.form, ratio), of.needs, of.words, loads)
+            return Held(_scaled(of.form, ratio), of.needs, of.others, loads)
 
         return TrafficForms(
             None,
@@ -137,21 +134,18 @@ def _scaled(form: Cases | Terms, ratio: Fraction) -> Cases | Terms:
 # ---- where forms come from ----
 
 
-def held(form: Cases | Terms, given: Mapping[str, int] | None = None, loads: Cases | Terms | None = None) -> Held:
-    """A form with what it assumes taken apart; `given`: sizes that stand in it as numbers."""
-    needs: list[Condition] = [Compare("==", Sym(n), Const(v)) for n, v in (given or {}).items()]
-    words = []
-    for text in form.assumes:
-        match = _AT_LEAST.fullmatch(text)
-        if match is None:
-            if not _MULTIPLE.fullmatch(text):
-                words.append(text)
-            continue
-        name, relation, number, factor = match.groups()
-        bound = Const(int(number)) if factor is None else Product((Const(int(number)), Sym(factor)))
-        if name != CACHE:
-            needs.append(Compare("==" if relation == "=" else ">=", Sym(name), bound))
-    return Held(form, tuple(needs), tuple(words), loads)
+def held(form: Cases | Terms, at: Mapping[str, int] | None = None, loads: Cases | Terms | None = None) -> Held:
+    """A form with what it takes for granted; `at`: sizes that stand in it as numbers."""
+    needs: list[Compared] = [fixed(n, v) for n, v in (at or {}).items()]
+    others: list[Fact] = []
+    for fact in form.assumes:
+        if isinstance(fact, CacheMultiple):
+            continue  # the page asks for whole units only, and for caches of `least_bytes` and more
+        if not isinstance(fact, Compared) or (CACHE in fact.symbols() and fact.relation != ">="):
+            others.append(fact)
+        elif CACHE not in fact.symbols():
+            needs.append(fact)
+    return Held(form, tuple(needs), tuple(others), loads)
 
 
 def _moved(of: Traffics | None) -> Held | None:
@@ -167,21 +161,16 @@ def of_derivation(d: Derivation) -> TrafficForms:
     total = None if d.any_cache is None else d.any_cache.bytes
     sizes = [a.type.bytes for a in d.kernel.arrays if not a.is_scalar]
     plateaus: list[PlateauForm] = []
-    symbols = {p.name for p in d.kernel.parameters}
-    stated = {
-        n: v for n, v in ((p.name, d.values.get(p.name, p.default)) for p in d.kernel.parameters) if v is not None
-    }
-    fixed = _numbers(d, symbols, stated)
     for p in d.plateaus:
         start, leading, end = (None if q is None else _single(q) for q in (p.from_bytes, p.bytes, p.end_bytes))
         if start is not None and leading is not None:
-            whole = on_plateau(p.all_bytes.form, Cases((Case((), leading),)), p.where, fixed)
+            whole = on_plateau(p.all_bytes.form, Cases((Case((), leading),)), p.where, d.plateaus_at)
             plateaus.append(PlateauForm(start, whole, leading, end, p.where))
     return TrafficForms(
         None,
         d.convention,
         _moved(d.any_cache),
-        _grain(() if total is None else total.assumes),
+        1 if total is None else whole_units(total.assumes),
         max(sizes, default=1),
         _moved(d.compulsory),
         tuple(held(q.form) for q in d.by_array.values() if q.form is not None)
@@ -199,19 +188,13 @@ def _single(q: Quantity) -> Quasi | None:
 
 
 def on_plateau(
-    whole: Cases | None, leading: Cases, where: Condition | None, given: Mapping[str, int] | None = None
+    whole: Cases | None, leading: Cases, where: Condition | None, at: Mapping[str, int] | None = None
 ) -> Held:
     """What a plateau moves on the sizes `where` it is: all of it, or, where that changes along it, leading terms."""
     if whole is None:
-        return Held(leading, words=("leading terms",))
-    kept = tuple(text for text in whole.assumes if where is None or text != str(where))
-    return held(Cases(whole.cases, kept), given)
-
-
-def _numbers(d: Derivation, symbols: set[str], stated: Mapping[str, int]) -> dict[str, int]:
-    """The sizes that stand as numbers in the plateaus: those that `derive` says it had to take."""
-    note = next((n for n in d.notes if n.startswith("plateaus at ")), "")
-    return {n: v for n, v in stated.items() if n in symbols and re.search(rf"\b{n} = {v}\b", note)}
+        return Held(leading, others=(LeadingTerms(),))
+    kept = tuple(fact for fact in whole.assumes if where is None or fact != Remainders(where))
+    return held(Cases(whole.cases, kept), at)
 
 
 def with_tiles(forms: TrafficForms, kernel: Kernel, tiles: Mapping[str, int]) -> TrafficForms:
@@ -222,16 +205,7 @@ def with_tiles(forms: TrafficForms, kernel: Kernel, tiles: Mapping[str, int]) ->
         found = FixedForms(ClosedForms(kernel, {}), tiles).at_any_cache(forms.convention)
     except NoClosedForm:
         return forms
-    return replace(forms, any_cache=held(found.total, loads=found.loads), grain=_grain(found.total.assumes))
-
-
-def _grain(assumes: Sequence[str]) -> int:
-    """The bytes of which a cache is a whole number in Q(Z)."""
-    for text in assumes:
-        match = _MULTIPLE.fullmatch(text)
-        if match is not None:
-            return int(match[1])
-    return 1
+    return replace(forms, any_cache=held(found.total, loads=found.loads), grain=whole_units(found.total.assumes))
 
 
 def every_access(forms: ClosedForms, convention: Traffic, unit_bytes: int | None) -> Held | None:

@@ -27,6 +27,7 @@ from roofdsl.loops.integers import (
     Sym,
 )
 from roofdsl.sets.cases import Cases, Constraint
+from roofdsl.sets.facts import Compared
 from roofdsl.sets.quasi import Atom, Quasi
 
 
@@ -37,18 +38,21 @@ def function(form: Cases) -> str:
     for case in reversed(form.cases):
         value = "[{}, {}]".format(*fraction(case.value, floors))
         out = f"{any_of(case.alternatives, floors)} ? {value} : {out}" if case.alternatives else value
-    head = f"{parameters(names_of(form))} =>"
-    if not floors:
-        return f"{head} {out}"
+    return f"{parameters(names_of(form))} => {_with_floors(out, floors)}"
+
+
+def _with_floors(out: str, floors: Floors) -> str:
+    """The body of a function that gives `out`, in which floors stand by name."""
     known = ", ".join(f"{symbol} = {text}" for text, symbol in floors.items())
-    return f"{head} {{ const {known}; return {out}; }}"
+    return f"{{ const {known}; return {out}; }}" if floors else out
 
 
-def truth(conditions: Iterable[Condition]) -> str:
+def truth(conditions: Iterable[Condition | Compared]) -> str:
     """Whether all conditions hold, as a function of an object of BigInts by parameter."""
-    every = list(conditions)
+    every, floors = list(conditions), Floors()
     names = frozenset[str]().union(*(c.symbols() for c in every))
-    return f"{parameters(names)} => {' && '.join(condition(c) for c in every) or 'true'}"
+    tests = [_compared(c, floors) if isinstance(c, Compared) else condition(c) for c in every]
+    return f"{parameters(names)} => {_with_floors(' && '.join(tests) or 'true', floors)}"
 
 
 def names_of(form: Cases) -> frozenset[str]:
@@ -131,6 +135,11 @@ def any_of(alternatives: Sequence[Sequence[Constraint]], floors: Floors) -> str:
 def _all_of(constraints: Sequence[Constraint], floors: Floors) -> str:
     tests = [f"{fraction(v, floors)[0]} {'===' if zero else '>='} 0n" for v, zero in constraints]
     return " && ".join(tests) or "true"
+
+
+def _compared(of: Compared, floors: Floors) -> str:
+    """A comparison of polynomials."""
+    return f"{fraction(of.left - of.right, floors)[0]} {'===' if of.relation == '=' else of.relation} 0n"
 
 
 def condition(of: Condition) -> str:

@@ -7,7 +7,6 @@ from fractions import Fraction
 from roofdsl import budget
 from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
 from roofdsl.counts.traffic_at import QUICK_OPERATIONS, scalar_bytes
-from roofdsl.loops.integers import Compare, Condition, Const, Mod, Product
 from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.page.forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
 from roofdsl.sets.cases import Case, Cases
@@ -129,20 +128,14 @@ def _whole_arrays(kernel: Kernel, convention: Traffic) -> bool:
 def _rows(forms: ClosedForms) -> Rows | None:
     """What the forms take of rows. Raises what `ClosedForms` raises, but not for a form that is not found."""
     try:
-        names = forms.rows_aligned
+        rows = forms.rows_aligned
     except NoClosedForm:
         return None
-    assert forms.line_bytes is not None
-    aligned: list[Condition] = []
     steps: dict[str, int] = {}
-    for array in forms.kernel.arrays:
-        if array.name in names:
-            row = array.dims[0] if array.column_major else array.dims[-1]
-            length = Product((Const(array.type.bytes), row))
-            aligned.append(Compare("==", Mod(length, Const(forms.line_bytes)), Const(0)))
-            for name in row.symbols():
-                steps[name] = max(steps.get(name, 1), forms.line_bytes // array.type.bytes)
-    return Rows(tuple(aligned), tuple(sorted(steps.items()))) if aligned else None
+    for row in rows:
+        for name in row.length.symbols():
+            steps[name] = max(steps.get(name, 1), row.per_line)
+    return Rows(tuple(row.whole_lines for row in rows), tuple(sorted(steps.items()))) if rows else None
 
 
 def _regimes(forms: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:

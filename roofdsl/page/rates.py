@@ -13,7 +13,7 @@ from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.scope import SPECIAL_FUNCTIONS
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.compute import PIPES, compute_time, pipe_of
 
 Key = tuple[str, str]
@@ -47,9 +47,10 @@ def rates_of(
             pipes = _pipes(keys, probe)
         else:
             pipes = [tuple(_one_pipe(keys, probe))]
+    except MatrixUnitsOnly as error:
+        return Rates((), missing=f"{error.message}; choose matrix units")
     except CommandError as error:
-        hint = "choose matrix units" if "--unit" in error.help else error.help
-        return Rates((), missing=error.message + (f"; {hint}" if hint else ""))
+        return Rates((), missing=error.message + (f"; {error.help}" if error.help else ""))
     return Rates(tuple(pipes), tuple(dict.fromkeys(probe.notes)))
 
 

@@ -41,14 +41,20 @@ class Point:
 class Roof:
     """A horizontal line: the peak of a type, or a ceiling under it; `ridge` is where the memory roof meets it.
 
-    of: the (type, class) of operations that a ceiling is of, where it is of one class alone, `exp` say.
+    name: without the rate, `f64 FMA`. operation: what is counted, "FLOP" or "OP". of: the (type, class) of operations
+    that a ceiling is of, where it is of one class alone, `exp` say.
     """
 
-    label: str
+    name: str
+    operation: str
     rate_per_s: float
     ridge: float
     is_ceiling: bool
     of: tuple[str, str] | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {show_rate(self.rate_per_s, self.operation)}"
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,11 @@ class MachineRoofs:
         """Roofs alone, for a figure with several machines."""
         roofs = tuple(r for r in self.roofs if not r.is_ceiling)
         return MachineRoofs(self.name, self.title, self.slopes[:1], roofs)
+
+
+def operation_of(roofs: Sequence[Roof]) -> str:
+    """What the axis of a figure counts: "OP" where a roof is one of integers."""
+    return "OP" if any(r.operation == "OP" for r in roofs) else "FLOP"
 
 
 Ceilings = Literal["few", "all", "none"]
@@ -134,11 +145,8 @@ def with_launches(roofs: MachineRoofs, predictions: Sequence[Prediction]) -> tup
             above.append(f"{name}: {show_rate(rate, p.operation)}, above the roof, and not drawn")
         elif name not in found.setdefault(rate, []):
             found[rate].append(name)
-    unit = "OP" if any(" OP/s" in r.label for r in roofs.roofs) else "FLOP"
-    ceilings = [
-        Roof(f"{'; '.join(names)} {show_rate(rate, unit)}", rate, rate / roofs.bandwidth, True)
-        for rate, names in found.items()
-    ]
+    unit = operation_of(roofs.roofs)
+    ceilings = [Roof("; ".join(names), unit, rate, rate / roofs.bandwidth, True) for rate, names in found.items()]
     lines = tuple(sorted((*roofs.roofs, *ceilings), key=lambda r: -r.rate_per_s))
     return replace(roofs, roofs=lines), list(dict.fromkeys(above))
 
@@ -213,7 +221,7 @@ def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] =
         for name, rate, is_ceiling, of in _rates(machine, type_name, shown_units, bool(types)):
             found.setdefault((is_ceiling, rate, operation(type_name), of), []).append(name)
     roofs = [
-        Roof(f"{', '.join(names)} {show_rate(rate, unit)}", rate, rate / beta, is_ceiling, of)
+        Roof(", ".join(names), unit, rate, rate / beta, is_ceiling, of)
         for (is_ceiling, rate, unit, of), names in found.items()
     ]
     for ceiling in machine.ceilings:

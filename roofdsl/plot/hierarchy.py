@@ -159,7 +159,7 @@ def draw_symbols(board: Board, roofs: LevelRoofs, kernel: Kernel, number: int) -
             [x], [kernel.rate_per_s], linestyle="", marker=marker, markersize=8.0 + 4.5 * over, markeredgewidth=1.1,
             zorder=5 + 0.1 * i, **style,
         )  # fmt: skip
-        if level in kernel.bound.split(" and "):
+        if level in kernel.bounds:
             board.axes.plot(
                 [x], [kernel.rate_per_s], "o", color="none", markeredgecolor=look.ink, markeredgewidth=0.9, zorder=4.5,
                 markersize=15 + 4.5 * (len(same) - 1),
@@ -181,7 +181,7 @@ def _levels_legend(board: Board, roofs: LevelRoofs, kernels: Sequence[Kernel]) -
     names = {s.level for s in roofs.slopes}
     if others := ", ".join(sorted(shown - names)):
         handles.append(Line2D([], [], linestyle="", marker="X", color=grey, markersize=7, label=others))
-    if any(set(k.bound.split(" and ")) & names for k in kernels):
+    if any(names.intersection(k.bounds) for k in kernels):
         handles.append(
             Line2D(
                 [],

@@ -7,8 +7,18 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory
-from roofdsl.machine.quantities import show_bandwidth, show_rate
-from roofdsl.plot.content import Ceilings, Roof, Slope, Window, roofs_of, sizes_text, slopes_of, told_apart
+from roofdsl.machine.quantities import show_bandwidth
+from roofdsl.plot.content import (
+    Ceilings,
+    Roof,
+    Slope,
+    Window,
+    operation_of,
+    roofs_of,
+    sizes_text,
+    slopes_of,
+    told_apart,
+)
 from roofdsl.predict.levels import is_first_level
 from roofdsl.predict.time import Prediction
 
@@ -54,7 +64,7 @@ class Kernel:
     """A kernel's performance, in operations per second, and its intensity at each level.
 
     origin: "predicted", "measured" or "cited" (a point of a document, drawn as its authors'). ceiling: the effective
-    peak of its mix of operations, None where it is not known. bound: what limits it, as the model says.
+    peak of its mix of operations, None where it is not known. bounds: what limits it, as the model says.
     """
 
     label: str
@@ -62,7 +72,7 @@ class Kernel:
     intensities: tuple[tuple[str, float], ...]
     origin: str = "predicted"
     ceiling: float | None = None
-    bound: str = ""
+    bounds: tuple[str, ...] = ()
     uses: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -80,22 +90,26 @@ def kernel_of(prediction: Prediction, label: str | None = None) -> Kernel | None
         float(prediction.rate_per_s),
         tuple((name, float(intensity)) for name, intensity in found if intensity is not None),
         ceiling=float(prediction.peak_per_s or 0) if is_mixed else None,
-        bound=prediction.bound,
+        bounds=prediction.bounds,
         uses=frozenset((part.type, part.cls) for part in prediction.parts),
     )
 
 
 def labels_of(predictions: Sequence[Prediction]) -> list[str]:
     """What tells each of them apart: of several sizes of one kernel what differs, its name where there are others."""
+    several = len({p.kernel for p in predictions}) > 1
     found = []
     for p in predictions:
-        same = [dict(o.parameters) for o in predictions if o.kernel == p.kernel]
-        differing = [sizes_text([(n, v)]) for n, v in p.parameters if any(o.get(n) != v for o in same)]
-        names = {o.kernel for o in predictions}
-        sizes = differing or ([sizes_text(p.parameters)] if p.parameters and len(same) == len(predictions) else [])
-        label = " ".join([p.kernel, *([", ".join(sizes)] if sizes else [])])
-        found.append(", ".join(differing) if differing and len(names) == 1 else label)
+        differing = differing_sizes(p, predictions)
+        sizes = differing or ("" if several else sizes_text(p.parameters))
+        found.append(differing if differing and not several else f"{p.kernel} {sizes}".rstrip())
     return found
+
+
+def differing_sizes(p: Prediction, predictions: Sequence[Prediction]) -> str:
+    """The sizes in which others of the same kernel are not equal to it: `n=8, m=4`."""
+    same = [dict(o.parameters) for o in predictions if o.kernel == p.kernel]
+    return sizes_text([(n, v) for n, v in p.parameters if any(o.get(n) != v for o in same)])
 
 
 def kernels_of(predictions: Sequence[Prediction]) -> list[Kernel]:
@@ -140,8 +154,7 @@ def level_roofs(
         slopes.append(LevelSlope(level.name, roof.bytes_per_s, roof.label, tuple(ceilings)))
     fastest = max(s.bytes_per_s for s in slopes)
     roofs = tuple(replace(r, ridge=r.rate_per_s / fastest) for r in plain.roofs)
-    operation = "OP" if any(" OP/s" in r.label for r in roofs) else "FLOP"
-    return LevelRoofs(machine.name, machine.title, tuple(slopes), roofs, operation)
+    return LevelRoofs(machine.name, machine.title, tuple(slopes), roofs, operation_of(roofs))
 
 
 def levels_with(roofs: LevelRoofs, which: Ceilings, kernels: Sequence[Kernel]) -> LevelRoofs:
@@ -170,8 +183,7 @@ def with_mixes(roofs: LevelRoofs, kernels: Sequence[Kernel]) -> LevelRoofs:
     mixes = []
     for rate, names in found.items():
         whose = ", ".join(names) if len(names) < 3 else f"{len(names)} kernels"
-        label = f"mix of {whose} {show_rate(rate, roofs.operation)}"
-        mixes.append(Roof(label, rate, rate / roofs.fastest, True))
+        mixes.append(Roof(f"mix of {whose}", roofs.operation, rate, rate / roofs.fastest, True))
     return replace(roofs, roofs=tuple(sorted((*roofs.roofs, *mixes), key=lambda r: -r.rate_per_s)))
 
 

@@ -18,7 +18,7 @@ from roofdsl.plot.labels import Box as Rectangle
 from roofdsl.plot.look import SIGNS, USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import name_line, name_points
 from roofdsl.plot.overhead_boxes import corner, diagonal, draw_boxes, name_regions
-from roofdsl.plot.planes_content import Kind, Plane, Series, Spot, complexity_window, peak_name, time_window
+from roofdsl.plot.planes_content import Kind, Plane, Series, Spot, complexity_window, time_window
 from roofdsl.plot.ticks import log_ticks, power, prefixed, set_ticks
 
 SHAPES = {"predicted": "o", "measured": "s", "cited": "D"}
@@ -146,13 +146,13 @@ def _diagonals(board: Board, kind: Kind, plane: Plane, spots: Sequence[Spot]) ->
     look = board.look
     lines: list[tuple[float, str, dict[str, Any]]] = [
         (
-            plane.balance, f"balance {show_number(plane.balance)}, {peak_name(plane.peak, plane.operation)}",
+            plane.balance, f"balance {show_number(plane.balance)}, {plane.peak.name}",
             {"color": look.ink, "linewidth": 1.8, "linestyle": "-"},
         )
     ]  # fmt: skip
     for roof in plane.others:
         balance = roof.rate_per_s / plane.bytes_per_s
-        text = f"{show_number(balance)}, {peak_name(roof, plane.operation)}"
+        text = f"{show_number(balance)}, {roof.name}"
         lines.append((balance, text, {"color": look.ink, "linewidth": 1.0, "linestyle": "--"}))
     if kind == "complexity":
         equal = equal_intensities(spots, [line[0] for line in lines])

@@ -13,9 +13,9 @@ from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Cache, Machine, Memory
-from roofdsl.machine.quantities import group, show_rate, show_time
+from roofdsl.machine.quantities import group, show_time
 from roofdsl.plot.content import MachineRoofs, Roof, Slope, Window, roofs_of, slopes_of
-from roofdsl.plot.levels_content import labels_of
+from roofdsl.plot.levels_content import differing_sizes, labels_of
 from roofdsl.predict.measured import MeasuredTimes, measured_times
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.points import Points
@@ -114,7 +114,7 @@ def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level
     name = level or machine.main_memory.name
     if name not in slopes:
         raise CommandError(f"machine {machine.name} has no level {name}", f"its levels are {', '.join(slopes)}")
-    operation = "OP" if all(" OP/s" in r.label for r in solid) else "FLOP"
+    operation = "OP" if all(r.operation == "OP" for r in solid) else "FLOP"
     return Plane(machine.title or machine.name, solid[0], tuple(solid[1:]), name, slopes[name], operation)
 
 
@@ -134,16 +134,10 @@ def spot_of(prediction: Prediction, label: str, level: str) -> Spot:
 
 def predicted_series(predictions: Sequence[Prediction], level: str) -> list[Series]:
     """One series for each kernel or program over its sizes."""
-    labels = labels_of(predictions)
     found: dict[str, list[Spot]] = {}
-    for p, label in zip(predictions, labels, strict=True):
-        found.setdefault(p.kernel, []).append(spot_of(p, label, level))
-    several = len(found) > 1
-    series = []
-    for name, spots in found.items():
-        shown = [replace(s, label=s.label.removeprefix(f"{name} ")) if several and len(spots) > 1 else s for s in spots]
-        series.append(Series(name, tuple(shown)))
-    return series
+    for p, label in zip(predictions, labels_of(predictions), strict=True):
+        found.setdefault(p.kernel, []).append(spot_of(p, differing_sizes(p, predictions) or label, level))
+    return [Series(name, tuple(spots)) for name, spots in found.items()]
 
 
 def compared_series(comparisons: Sequence[Comparison], level: str) -> list[Series]:
@@ -210,11 +204,6 @@ def _box_name(series: Series, spot: Spot, several: bool) -> str:
     if len({s.launch_s for s in series.spots}) > 1 and spot.label:
         return f"{name} {spot.label}" if several and series.joined else spot.label
     return name
-
-
-def peak_name(roof: Roof, operation: str) -> str:
-    """`f16 tensor`: the roof's name without its rate."""
-    return roof.label.removesuffix(f" {show_rate(roof.rate_per_s, operation)}")
 
 
 def complexity_window(plane: Plane, series: Sequence[Series], with_times: bool = False) -> Window:

@@ -10,7 +10,16 @@ from typing import Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_bandwidth
 from roofdsl.plot.board import Board, check_format, roofline_plane, roomy, save_figure
-from roofdsl.plot.content import Ceilings, MachineRoofs, Point, Window, ridge_label, window_of, with_ceilings
+from roofdsl.plot.content import (
+    Ceilings,
+    MachineRoofs,
+    Point,
+    Window,
+    operation_of,
+    ridge_label,
+    window_of,
+    with_ceilings,
+)
 from roofdsl.plot.labels import hidden_under
 from roofdsl.plot.look import USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import name_line, name_points, name_roofs
@@ -92,10 +101,10 @@ def _sign(point: Point, sign: str) -> str:
 
 
 def _board(shown: _Shown, key: bool) -> Board:
-    operations = any(" OP/s" in r.label for m in shown.machines for r in m.roofs)
+    integer = operation_of([r for m in shown.machines for r in m.roofs]) == "OP"
     window = window_of(shown.drawn, shown.points)
     listed = [_key_text(p, shown.points) for p in shown.points if not p.beside]
-    board = roofline_plane(shown.look, window, shown.title, operations, list(dict.fromkeys(listed)) if key else None)
+    board = roofline_plane(shown.look, window, shown.title, integer, list(dict.fromkeys(listed)) if key else None)
     places = [_place_of(p, shown.machines, board.window) for p in shown.points]
     board.points = [board.pixel(*at) for at in places if board.shows(*at)]
     for machine in shown.drawn:
@@ -196,13 +205,14 @@ def _points(board: Board, shown: _Shown) -> None:
             tints.append(color)
             letters.append(look.small if point.beside else look.normal)
     outside(sum(not board.shows(*xy) for xy in at))
+    own = len(texts)
     for roof in machines[0].roofs if not shown.several else ():
         if not roof.is_ceiling and board.shows(roof.ridge, roof.rate_per_s):
             anchors.append(board.pixel(roof.ridge, roof.rate_per_s))
             texts.append(ridge_label(roof))
             letters.append(look.small)
             tints.append(look.grey("#555555"))
-    may_go = [t.startswith("ridge ") and c == look.grey("#555555") for t, c in zip(texts, tints, strict=True)]
+    may_go = [False] * own + [True] * (len(texts) - own)
     name_points(board, anchors, texts, tints, points=letters, optional=may_go)
 
 

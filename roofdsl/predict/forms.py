@@ -13,6 +13,7 @@ from math import lcm
 from roofdsl.counts.closed import ClosedForms
 from roofdsl.counts.operations import work_at
 from roofdsl.counts.settled import NoClosedForm
+from roofdsl.formulas.facts import facts_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -132,7 +133,7 @@ def _one(form: Cases) -> Quasi:
     if found is None:
         raise NoClosedForm("its form has several cases")
     if form.assumes:
-        raise NoClosedForm(f"its form holds only where {', '.join(form.assumes)}")
+        raise NoClosedForm(f"its form holds only where {facts_text(form.assumes)}")
     return found
 
 

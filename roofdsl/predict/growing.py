@@ -96,6 +96,7 @@ def closed_terms(
 def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, Cases, Cases]:
     """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
     from roofdsl.counts.settled import NoClosedForm
+    from roofdsl.formulas.facts import facts_text
     from roofdsl.predict.forms import launch_forms
 
     given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}
@@ -107,7 +108,7 @@ def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, 
     found = (forms.compute_s, forms.work, forms.bytes)
     only = next((form.assumes for form in found if form.assumes), ())
     if only:
-        raise NotExact(f"the form of {launch.kernel.name} holds only where {', '.join(only)}")
+        raise NotExact(f"the form of {launch.kernel.name} holds only where {facts_text(only)}")
     compute, work, moved = (_in(form, growing) for form in found)
     return compute, work, moved
 

@@ -40,15 +40,15 @@ def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable
     capacity = _network(machine, start, end)
     flow = dict.fromkeys(capacity, Fraction(0))
     total = _max_flow(flow, capacity)
-    carried: dict[str, Fraction] = {}
-    for (_, _, name), value in flow.items():
-        if name:
-            carried[name] = carried.get(name, Fraction(0)) + value
+    carried: dict[Carrier, Fraction] = {}
+    for (_, _, carrier), value in flow.items():
+        if carrier is not None:
+            carried[carrier] = carried.get(carrier, Fraction(0)) + value
     names = [m.name for m in machine.memories]
     return StreamRate(
         total,
-        tuple((link.name, carried.get(f"link {link.name}", Fraction(0))) for link in machine.links),
-        tuple((name, carried.get(f"memory {name}", Fraction(0))) for name in names),
+        tuple((link.name, carried.get(("link", link.name), Fraction(0))) for link in machine.links),
+        tuple((name, carried.get(("memory", name), Fraction(0))) for name in names),
         _minimum_cut(flow, capacity),
     )
 
@@ -63,7 +63,8 @@ def check_ends(machine: Machine, names: Iterable[str]) -> None:
             )
 
 
-Edge = tuple[str, str, str]  # from, to, what it stands for (empty for the ends of the stream)
+Carrier = tuple[str, str]  # "memory" or "link", and its name
+Edge = tuple[str, str, Carrier | None]  # from, to, what it stands for (None for the ends of the stream)
 
 
 def _network(machine: Machine, start: tuple[str, ...], end: tuple[str, ...]) -> dict[Edge, Fraction]:
@@ -73,14 +74,14 @@ def _network(machine: Machine, start: tuple[str, ...], end: tuple[str, ...]) -> 
     memories = {m.name: m.bandwidth_bytes_per_s for m in machine.memories}
     nodes = dict.fromkeys([*memories, *(n for link in machine.links for n in (link.start, link.end))])
     for node in nodes:
-        edges[(f"{node}.in", f"{node}.out", f"memory {node}")] = memories.get(node, everything)
+        edges[(f"{node}.in", f"{node}.out", ("memory", node))] = memories.get(node, everything)
     for link in machine.links:
         for a, b in directions(link):
-            edges[(f"{a}.out", f"{b}.in", f"link {link.name}")] = link.bandwidth_bytes_per_s
+            edges[(f"{a}.out", f"{b}.in", ("link", link.name))] = link.bandwidth_bytes_per_s
     for node in start:
-        edges[(_SOURCE, f"{node}.in", "")] = everything
+        edges[(_SOURCE, f"{node}.in", None)] = everything
     for node in end:
-        edges[(f"{node}.out", _SINK, "")] = everything
+        edges[(f"{node}.out", _SINK, None)] = everything
     return edges
 
 
@@ -104,8 +105,8 @@ def _max_flow(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> Fra
 def _minimum_cut(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> tuple[str, ...]:
     """What leads out of the nodes that a little more could still reach: full, and together as much as the flow."""
     reached = _reached(flow, capacity)
-    cut = [name.split(" ", 1)[1] for a, b, name in capacity if a in reached and b not in reached and name]
-    return tuple(dict.fromkeys(cut))
+    cut = [carrier for a, b, carrier in capacity if a in reached and b not in reached]
+    return tuple(dict.fromkeys(carrier[1] for carrier in cut if carrier is not None))
 
 
 def _augmenting_path(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> list[tuple[Edge, bool]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.facts import Fact
 from roofdsl.sets.library import affine_value, pieces
 from roofdsl.sets.quasi import Quasi, Rational
 
@@ -36,10 +37,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Cases:
-    """A closed form: disjoint cases, and 0 where none holds. `assumes`: for which sizes beyond the kernel's own."""
+    """A closed form: disjoint cases, and 0 where none holds. `assumes`: beyond the kernel's own assumptions."""
 
     cases: tuple[Case, ...]
-    assumes: tuple[str, ...] = ()
+    assumes: tuple[Fact, ...] = ()
 
     def evaluate(self, env: Mapping[str, Rational]) -> Fraction:
         """The exact value. Raises KeyError for a missing parameter."""
@@ -60,7 +61,7 @@ def constant(value: Rational) -> Cases:
     return Cases((Case((), Quasi.constant(value)),))
 
 
-def closed_form(piecewise: Any, context: Any, meaning: Mapping[str, Quasi], assumes: tuple[str, ...] = ()) -> Cases:
+def closed_form(piecewise: Any, context: Any, meaning: Mapping[str, Quasi], assumes: tuple[Fact, ...] = ()) -> Cases:
     """The cases of an isl.PwQPolynomial over parameters, on `context` (isl parameter set), in the kernel's parameters.
 
     `meaning` says what the isl parameters stand for (`Sizes.meaning`, `Fresh.meaning`).
@@ -69,7 +70,7 @@ def closed_form(piecewise: Any, context: Any, meaning: Mapping[str, Quasi], assu
 
 
 def closed_form_of(
-    parts: list[tuple[Any, Quasi]], context: Any, meaning: Mapping[str, Quasi], assumes: tuple[str, ...] = ()
+    parts: list[tuple[Any, Quasi]], context: Any, meaning: Mapping[str, Quasi], assumes: tuple[Fact, ...] = ()
 ) -> Cases:
     """`closed_form` of what is `value` on each disjoint (isl parameter set, value) of `parts`, and 0 elsewhere."""
     merged = merge(parts, context)

@@ -14,6 +14,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.sets.bounds import bounds
+from roofdsl.sets.facts import Compared, Fact
 from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.quasi import Quasi
 
@@ -187,12 +188,12 @@ def _where(domain: Any, name: str, intervals: list[Interval]) -> Any:
     return domain.intersect_params(isl.Set(f"[{name}] -> {{ : {' or '.join(parts) or 'false'} }}"))
 
 
-def large_sizes(values: list[Quasi], context: Any, meaning: Mapping[str, Quasi]) -> tuple[Any, tuple[str, ...]]:
-    """(`context` narrowed to where all of `values` are positive, as far as that is affine; what that says, as texts).
+def large_sizes(values: list[Quasi], context: Any, meaning: Mapping[str, Quasi]) -> tuple[Any, tuple[Fact, ...]]:
+    """(`context` narrowed to where all of `values` are positive, as far as that is affine; what that says).
 
     context: isl.Set of parameters; meaning: what they stand for in the kernel's parameters.
     """
-    texts: list[str] = []
+    facts: list[Fact] = []
     first: dict[str, int] = {}
     for value in values:
         start = first_positive(value)
@@ -200,8 +201,8 @@ def large_sizes(values: list[Quasi], context: Any, meaning: Mapping[str, Quasi])
             (name,) = value.names()
             first[name] = max(first.get(name, 1), start)
         else:
-            texts.append(f"{value.substitute(meaning)} > 0")
+            facts.append(Compared(value.substitute(meaning), ">", Quasi.constant(0)))
     for name, start in first.items():
         context = context.intersect(isl.Set(f"[{name}] -> {{ : {name} >= {start} }}"))
-        texts.append(f"{meaning[name]} >= {start}")
-    return context, tuple(texts)
+        facts.append(Compared(meaning[name], ">=", Quasi.constant(start)))
+    return context, tuple(facts)

@@ -18,6 +18,7 @@ from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.integers import Const, IntExpr, Max, Min, Sym
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let
 from roofdsl.loops.used import used_parameters
+from roofdsl.sets.facts import Row
 from roofdsl.sets.sizes import DIGIT, Linear, NotAffine, Pair, Sizes, conjuncts, sizes
 
 
@@ -52,7 +53,7 @@ class Stream:
     """All accesses of a kernel as integer sets.
 
     context: isl parameter set on which the sets are stated. line_bytes: array name -> bytes of one location.
-    rows_aligned: arrays whose rows are assumed to start on line boundaries (symbolic sizes only).
+    rows_aligned: the rows that are assumed to start on line boundaries (symbolic sizes only).
     """
 
     kernel: Kernel
@@ -61,7 +62,7 @@ class Stream:
     references: tuple[Reference, ...]
     context: Any
     line_bytes: Mapping[str, int]
-    rows_aligned: tuple[str, ...]
+    rows_aligned: tuple[Row, ...]
 
 
 def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> Stream:
@@ -85,7 +86,7 @@ class _Builder:
         self.kernel, self.sizes, self.line, self.least = kernel, known, line_bytes, least
         self.placed = tuple(statements(kernel.body))
         self.loop_dims: dict[tuple[int, ...], tuple[list[str], Pair, list[str]]] = {}
-        self.rows_aligned: list[str] = []
+        self.rows_aligned: list[Row] = []
         self.worlds, self.dim_worlds = self._worlds()
 
     # ---- which loops and array dimensions run in digits of a symbolic tile size ----
@@ -290,7 +291,7 @@ class _Builder:
             length = self.sizes.value(extents[-1], {}, None)
             if length.low.terms or subscripts[-1].tile or subscripts[-2].tile:
                 if not all(c % per_line == 0 for _, c in length.low.terms) or length.low.constant % per_line:
-                    self.rows_aligned.append(array.name)
+                    self.rows_aligned.append(Row(array.name, extents[-1], per_line))
                 break
             if length.low.constant % per_line == 0:
                 break

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.sets.cases import Case, Constraint
+from roofdsl.sets.facts import Fact
 from roofdsl.sets.quasi import Quasi, Rational
 
 Alternatives = tuple[tuple[Constraint, ...], ...]
@@ -107,13 +108,13 @@ class Term(Record):
 class Terms(Record):
     """The sum of the terms whose conditions hold.
 
-    definitions: names that stand in terms and in later definitions, which come after what they use. assumes: for which
-    sizes beyond the kernel's own.
+    definitions: names that stand in terms and in later definitions, which come after what they use. assumes: beyond
+    the kernel's own assumptions.
     """
 
     terms: tuple[Term, ...]
     definitions: tuple[Definition, ...] = ()
-    assumes: tuple[str, ...] = ()
+    assumes: tuple[Fact, ...] = ()
 
     def evaluate(self, env: Mapping[str, Rational]) -> Fraction:
         """The exact value. Raises KeyError for a missing parameter."""
@@ -173,7 +174,7 @@ class Terms(Record):
 
         return Terms(tuple(map(term, self.terms)), tuple(map(definition, self.definitions)), self.assumes)
 
-    def assuming(self, assumes: tuple[str, ...]) -> Terms:
+    def assuming(self, assumes: tuple[Fact, ...]) -> Terms:
         return replace(self, assumes=assumes)
 
 

@@ -21,8 +21,8 @@ T = TypeVar("T")
 LEAST_S = 0.05
 """Processor time that a result must have taken to be kept."""
 
-STAGES = ("lang", "loops", "polyhedral", "analysis", "simulate", "store")
-"""The packages whose source decides what is found. How it is told (`analysis/report`) is none of it."""
+STAGES = ("lang", "loops", "sets", "formulas", "checks", "counts", "simulate", "store")
+"""The packages whose source decides what is found. How it is told (`tell`) is none of it."""
 
 LIBRARIES = ("islpy_barvinok", "islpy", "sympy", "numba", "numpy")
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import gcd
 from typing import Any, Literal, TypeVar
 
-from roofdsl.counts.closed import CACHE, ClosedForms, NoClosedForm
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import FOR_CASES, FOR_TERMS
 from roofdsl.counts.operations import StatementOperations
 from roofdsl.counts.traffic import Bytes, TermBytes
@@ -20,11 +20,12 @@ from roofdsl.loops.accesses import Access, accesses, statements
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import repeated
 from roofdsl.sets.cases import Cases
+from roofdsl.sets.facts import CACHE, CacheMultiple, whole_units
 from roofdsl.sets.library import TooHard
 from roofdsl.sets.sizes import NotAffine
 from roofdsl.sets.terms import Terms
 from roofdsl.store.memo import recall
-from roofdsl.sweep.assumed import ALIGNED, Assumed, NotUnderstood
+from roofdsl.sweep.assumed import Assumed, NotUnderstood
 from roofdsl.sweep.numeric import Form, Points, combined, full
 from roofdsl.sweep.sums import MOST_STEPS, SumForm
 
@@ -105,7 +106,7 @@ class KernelForms:
         least = [w // factor for w in weights]
         key = ("weighted", *least)
         if key not in self._known:
-            self._known[key] = self._ready(self._tried(None, lambda forms: forms.weighted(least)), None)
+            self._known[key] = self._ready(self._tried(None, lambda forms: forms.weighted(least)))
         found = self._known[key]
         return None if found is None else Known(found.form, found.assumed, factor)
 
@@ -155,11 +156,9 @@ class KernelForms:
         found = self._tried(line_bytes, find, FOR_CASES)
         if found is None:
             return None
-        multiple = f"{CACHE} a multiple of "
-        units = [t.removeprefix(multiple) for t in found.total.assumes if t.startswith(multiple)]
-        others = tuple(t for t in found.total.assumes if not t.startswith(multiple))
-        known = self._ready(Cases(found.total.cases, others), line_bytes)
-        return None if known is None else (known, int(units[0]) if units else 1)
+        others = tuple(f for f in found.total.assumes if not isinstance(f, CacheMultiple))
+        known = self._ready(Cases(found.total.cases, others))
+        return None if known is None else (known, whole_units(found.total.assumes))
 
     def scalar_stores(self) -> int:
         """Bytes of scalars stored, which `compulsory` in the convention `once` has in it and no cache holds."""
@@ -194,7 +193,7 @@ class KernelForms:
             self._bytes[where] = self._tried(line_bytes, find, operations)
         if (*where, part) not in self._known:
             found = self._bytes[where]
-            self._known[*where, part] = self._ready(None if found is None else getattr(found, part), line_bytes)
+            self._known[*where, part] = self._ready(None if found is None else getattr(found, part))
         return self._known[*where, part]
 
     def _tried(self, line_bytes: int | None, find: Callable[[ClosedForms], T], operations: int = WORK) -> T | None:
@@ -204,14 +203,12 @@ class KernelForms:
         except (NoClosedForm, TooHard):
             return None
 
-    def _ready(self, cases: Cases | Terms | None, line_bytes: int | None) -> Known | None:
-        forms = self._forms(line_bytes)
-        if cases is None or forms is None:
+    @staticmethod
+    def _ready(cases: Cases | Terms | None) -> Known | None:
+        if cases is None:
             return None
         try:
-            rows = forms.rows_aligned if ALIGNED in cases.assumes else ()
-            form = Form(cases) if isinstance(cases, Cases) else SumForm(cases)
-            return Known(form, Assumed(cases.assumes, forms.kernel, rows, line_bytes))
+            return Known(Form(cases) if isinstance(cases, Cases) else SumForm(cases), Assumed(cases.assumes))
         except NotUnderstood:
             return None
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work
+from roofdsl.formulas.facts import facts_text
 
 Json = dict[str, Any]
 
@@ -95,7 +96,7 @@ def entry(q: Quantity | Ratio) -> Json:
         "value": None if q.value is None else number(q.value),
     }
     if q.assumes:
-        out["assumes"] = ", ".join(q.assumes)
+        out["assumes"] = facts_text(q.assumes)
     note = q.note or why_none(q)
     if note:
         out["note"] = note

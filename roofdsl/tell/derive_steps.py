@@ -46,15 +46,15 @@ MOST_CASES = 3
 
 WHY = {
     "read": "only read: it is loaded, and never stored",
-    "read, then written": "read before it is written, so it is loaded; written, so it is stored in the end",
-    "written": "written without being read: nothing is loaded, and it is stored in the end",
-    "written, then read": "written before it is read: nothing is loaded, and it is stored in the end",
-    "mixed": "what is read before it is written is loaded, what is written is stored in the end",
+    "read, then written": "read before it is written, so it is loaded; written, so it is {end} in the end",
+    "written": "written without being read: nothing is loaded, and it is {end} in the end",
+    "written, then read": "written before it is read: nothing is loaded, and it is {end} in the end",
+    "mixed": "what is read before it is written is loaded, what is written is {end} in the end",
 }
 WHY_ALLOCATE = {
-    "written": "written without being read, but a write that misses loads too; stored in the end",
-    "written, then read": "written before it is read, but a write that misses loads too; stored in the end",
-    "mixed": "every first access loads, a write too; what is written is stored in the end",
+    "written": "written without being read, but a write that misses loads too; {end} in the end",
+    "written, then read": "written before it is read, but a write that misses loads too; {end} in the end",
+    "mixed": "every first access loads, a write too; what is written is {end} in the end",
 }
 
 
@@ -186,10 +186,9 @@ class _Argument(Writer):
         if d.convention != "once":
             reasons = WHY | WHY_ALLOCATE if d.convention == "write_allocate" else WHY
             for a in arrays:
-                why = reasons[a.first]
-                if a.intent == "temp":
-                    why = "temporary: " + why.replace("stored in the end", "dropped in the end")
-                yield Paragraph((name(a.name), f": {why}"))
+                is_temporary = a.intent == "temp"
+                why = reasons[a.first].format(end="dropped" if is_temporary else "stored")
+                yield Paragraph((name(a.name), f": {'temporary: ' if is_temporary else ''}{why}"))
         loaded, stored = self.steps.scalars
         for verb, size in (("loaded", loaded), ("stored", stored)):
             if size:

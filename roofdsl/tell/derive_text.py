@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
-from roofdsl.counts.closed import CACHE
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
 from roofdsl.counts.forms import (
     condition_text,
@@ -15,9 +15,11 @@ from roofdsl.counts.forms import (
     range_text,
 )
 from roofdsl.counts.growth import growth_of, smallest
+from roofdsl.formulas.facts import facts_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
+from roofdsl.sets.facts import CACHE, Compared, Fact
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.terms import Terms
 from roofdsl.tell.layout import Row, render
@@ -136,15 +138,16 @@ class _Report:
         yield ""
         every = [r for r in (*rows, *more) if r.form is not None]
         assumes = list(dict.fromkeys(a for r in every for a in r.assumes if all(other.equal for other in every)))
+        stated = facts_text(assumes)
         wheres = {r.form.main.where for r in every if r.form is not None} - {(), self.common}
         cases = max((len(r.form.others) for r in every if r.form is not None), default=0)
         known = {self.common}
         if len(wheres) == 1 and cases != 1:
             (where,) = wheres
             known.add(where)
-            text = condition_text(where)
-            assumes = [text, *(a for a in assumes if not _within(text, a))]
-        yield f"{title}, for {', '.join(assumes)}" if assumes else title
+            others = facts_text(a for a in assumes if not _within(where, a))
+            stated = ", ".join(part for part in (condition_text(where), others) if part)
+        yield f"{title}, for {stated}" if stated else title
         yield from (f"  {line}" for line in render(rows, known))
         if any(r.form is not None for r in more):
             yield f"  {more_title}"
@@ -162,11 +165,20 @@ class _Report:
 # ---- pieces that other reports use too ----
 
 
-def _within(condition: str, assumed: str) -> bool:
-    """Whether `n >= 9` or `9 <= n <= 40` says all that `n >= 4` does."""
-    match condition.split(), assumed.split():
-        case (([name, ">=", least] | [least, "<=", name, "<=", _]), [other, ">=", bound]):
-            return name == other and least.isdigit() and bound.isdigit() and int(least) >= int(bound)
+def _within(where: Alternatives, fact: Fact) -> bool:
+    """Whether bounds of one size, `n >= 9` or `9 <= n <= 40`, say all that `n >= 4` does."""
+    if not isinstance(fact, Compared) or fact.relation != ">=" or len(where) != 1 or len(fact.symbols()) != 1:
+        return False
+    (bounds,) = where
+    names = frozenset[str]().union(*(value.names() for value, _ in bounds))
+    if names != fact.symbols() or any(is_zero for _, is_zero in bounds):
+        return False
+    (name,) = names
+    for value, _ in bounds:
+        slope = dict(value.terms).get(((name, 1),), Fraction(0))
+        beyond = fact.left - fact.right - value * (1 / slope) if slope > 0 else None
+        if beyond is not None and beyond.is_constant() and beyond.constant_value() >= 0:
+            return True
     return False
 
 
@@ -189,7 +201,7 @@ def any_cache_lines(q: Quantity, order: Growth, width: int = WIDTH) -> Iterator[
         yield "Q(Z) with Z a symbol"
         yield f"  no closed form: {q.note}"
         return
-    yield f"Q(Z) with Z a symbol, for {', '.join(q.assumes)}" if q.assumes else "Q(Z) with Z a symbol"
+    yield f"Q(Z) with Z a symbol, for {facts_text(q.assumes)}" if q.assumes else "Q(Z) with Z a symbol"
     cases = sorted(q.form.cases, key=lambda case: smallest(case, CACHE, order))
     conditions = [f"if {range_text(c.alternatives, CACHE)}" if c.alternatives else "" for c in cases]
     rows = [(f"Q = {neat_text(c.value)} B", where) for c, where in zip(cases, conditions, strict=True)]
@@ -198,7 +210,7 @@ def any_cache_lines(q: Quantity, order: Growth, width: int = WIDTH) -> Iterator[
 
 def sum_lines(title: str, q: Quantity, form: Terms) -> Iterator[str]:
     """A traffic that is a sum of terms, and its number where sizes are set."""
-    assumed = f", for {', '.join(form.assumes)}" if form.assumes else ""
+    assumed = f", for {facts_text(form.assumes)}" if form.assumes else ""
     yield ""
     yield f"{title}{assumed}: the sum of"
     yield from (f"  {line}" for line in terms_lines(form))

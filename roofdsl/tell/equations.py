@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
@@ -10,8 +9,9 @@ from roofdsl.counts.forms import condition_latex, condition_text, gives, limit_o
 from roofdsl.counts.forms import of_quantity as form_of
 from roofdsl.counts.forms import of_ratio as ratio_form
 from roofdsl.counts.growth import growth_of
-from roofdsl.formulas.writing import latex_name
+from roofdsl.formulas.facts import fact_latex, fact_text
 from roofdsl.machine.quantities import show_number
+from roofdsl.sets.facts import Fact
 from roofdsl.tell.blocks import Equation, Inline, Math, Sentence, math, total
 from roofdsl.tell.blocks import ratio as fraction
 from roofdsl.tell.words import exact_number, operation_name
@@ -73,25 +73,27 @@ class Writer:
         sides = [of]
         form = ratio_form(r, self.order, self.names, self.d.values)
         where: Sentence = ()
+        is_elsewhere = False
         if form is not None:
             top, bottom = self.main(r.numerator), self.main(r.denominator)
-            if of.text.startswith("W/"):
+            if r.of_work:
                 sides.append(fraction(top, bottom))
             sides.append(math(form.main.expr))
             if form.main.where:
                 where = (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
         if r.value is not None and (form is None or show_number(r.value) != sides[-1].text):
             number = Math(show_number(r.value), show_number(r.value))
-            if form is None or gives(r, self.d.values):
-                sides.append(number)
-            else:
+            is_elsewhere = form is not None and not gives(r, self.d.values)
+            if is_elsewhere:
                 sides, where = [of, number], ("for other sizes ", sides[-1], *where)
+            else:
+                sides.append(number)
         limit = limit_of(r, self.order, self.d.values)
         tends: Sentence = ()
         if form is not None and limit is not None and limit != form.main.expr:
             shown = math(limit)
             tends = (Math(f"-> {shown.text}", f"\\to {shown.latex}"), " for large sizes")
-        words = [w for w in ((where, tends, remark) if "for other sizes " in where else (tends, where, remark)) if w]
+        words = [w for w in ((where, tends, remark) if is_elsewhere else (tends, where, remark)) if w]
         joined: list[Inline] = []
         for k, w in enumerate(words):
             joined += ["  "] * bool(k) + list(w)
@@ -103,14 +105,10 @@ def word(label: str) -> Math:
     return Math(label, f"\\text{{{label.replace('_', chr(92) + '_')}}}")
 
 
-def assumptions(conditions: Sequence[str]) -> Sentence:
+def assumptions(facts: Sequence[Fact]) -> Sentence:
     """`for n >= 4, rows aligned`: under what a form holds, beyond the kernel's own assumptions."""
-    out: list[Inline] = ["for "] if conditions else []
-    for k, condition in enumerate(conditions):
-        out += [", "] * bool(k)
-        if any(op in condition for op in (">", " = ")):
-            names = re.sub(r"[A-Za-z_]\w*", lambda m: latex_name(m.group()), condition)
-            out.append(Math(condition, names.replace(">=", "\\geq").replace("**", "^").replace("*", " ")))
-        else:
-            out.append(condition)
+    out: list[Inline] = []
+    for fact in facts:
+        words, formula = fact_text(fact), fact_latex(fact)
+        out += [", " if out else "for ", words if formula is None else Math(words, formula)]
     return tuple(out)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from roofdsl.counts.forms import Branch, Form, condition_text
+from roofdsl.formulas.facts import facts_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.record import Record, replace
+from roofdsl.sets.facts import Fact
 from roofdsl.tell.lines import LONG
 
 
@@ -20,7 +22,7 @@ class Row(Record):
     unit: str = ""
     tends: str = ""
     remark: str = ""
-    assumes: tuple[str, ...] = ()
+    assumes: tuple[Fact, ...] = ()
     note: str = ""
     equal: bool = True
     """Whether the expression gives the value; at sizes for which it does not hold, they are lines apart."""
@@ -54,7 +56,7 @@ def _apart(row: Row) -> tuple[Row, ...]:
         replace(
             row, form=None, tends="", remark=" ".join(t for t in (f"at {row.at}" if row.at else "", row.remark) if t)
         ),
-        replace(row, label=label, value="", remark=f"for {', '.join(row.assumes)}" if row.assumes else "other sizes"),
+        replace(row, label=label, value="", remark=f"for {facts_text(row.assumes)}" if row.assumes else "other sizes"),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from roofdsl.counts.derived import Quantity, Ratio
 from roofdsl.counts.forms import of_quantity, of_ratio
 from roofdsl.counts.programs import ProgramDerivation
+from roofdsl.formulas.facts import facts_text
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.blocks import Block, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
@@ -95,8 +96,8 @@ def _notes(d: ProgramDerivation) -> list[str]:
 
 def _section(title: str, rows: Sequence[Row], said: set[str]) -> Iterator[str]:
     yield ""
-    assumes = dict.fromkeys(text for r in rows for text in r.assumes)
-    yield f"{title}, for {', '.join(assumes)}" if assumes else title
+    stated = facts_text(fact for r in rows for fact in r.assumes)
+    yield f"{title}, for {stated}" if stated else title
     yield from (f"  {line}" for line in render(rows))
     for reason in dict.fromkeys(r.note for r in rows if r.note and r.form is None):
         yield "  no closed form, as above" if reason in said else f"  no closed form: {reason}"

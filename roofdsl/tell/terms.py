@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from math import gcd, lcm
 from typing import Any
 
-from roofdsl.counts.closed import CACHE
 from roofdsl.counts.derived import Quantity
 from roofdsl.counts.forms import condition_latex, condition_text
 from roofdsl.counts.growth import smallest
 from roofdsl.formulas.quotients import Alternatives, Quotient, Shorthand
 from roofdsl.formulas.writing import latex, latex_name, neat_latex, neat_text, sympy_condition, text
 from roofdsl.sets.cases import Constraint
+from roofdsl.sets.facts import CACHE
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Definition, Rest, Root, Span, Term, Terms

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.closed import CACHE, ClosedForms, NoClosedForm
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.loops.model import Kernel
+from roofdsl.sets.facts import CACHE
 from tests.counts.exact import CONVENTIONS, OPERATIONS, meets
 from tests.oracle import lru
 from tests.oracle.loading import kernel_of
@@ -44,8 +45,7 @@ def compare(kernel: Kernel, sizes: list[dict[str, int]], rng: Random, operations
         touched = sum(lru.footprint(kernel, size).values())
         for cache in [largest, *(rng.randint(largest // unit, touched // unit + 2) * unit for _ in range(4))]:
             for convention, form in found.items():
-                stated = tuple(a for a in form.total.assumes if CACHE not in a)
-                if not meets(stated, size):
+                if not meets(form.total.assumes, size):
                     continue
                 want = lru.cost(kernel, lru.residencies(kernel, size, cache, None), convention)
                 env = {**size, CACHE: cache}
@@ -75,8 +75,7 @@ def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)
     kernel = kernel_of(case.text)
     form = ClosedForms(kernel, {}, operations=10 * OPERATIONS).at_any_cache("load_store")
-    stated = tuple(a for a in form.total.assumes if CACHE not in a)
-    least = next(k for k in range(1, 40) if meets(stated, dict.fromkeys(case.sizes[0], k)))
+    least = next(k for k in range(1, 40) if meets(form.total.assumes, dict.fromkeys(case.sizes[0], k)))
     sizes = [{n: least + (i * j) % 3 for i, n in enumerate(case.sizes[0])} for j in range(2)]
     legal = [s for s in sizes if all(c.holds(s) for c in kernel.assumptions)]
     assert compare(kernel, legal, Random(seed), 10 * OPERATIONS) > 0

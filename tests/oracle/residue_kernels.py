@@ -18,6 +18,8 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.integers import Condition, Const, Mod
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.transform import apply
+from roofdsl.sets.facts import Compared as Comparison
+from roofdsl.sets.facts import Fact
 from roofdsl.sets.quasi import Floor, Quasi
 from roofdsl.simulate.distances import MissCurve, miss_curve
 from tests.oracle.loading import kernel_of
@@ -260,10 +262,9 @@ def _caches(start: Quasi, end: Quasi | None, at: Mapping[str, int]) -> Iterator[
         yield from sorted({-(-first // 1), int((float(first) * float(last)) ** 0.5) + 1, last // 1} - {0})
 
 
-def _assumed(texts: tuple[str, ...], at: Mapping[str, int]) -> bool:
+def _assumed(facts: tuple[Fact, ...], at: Mapping[str, int]) -> bool:
     """Whether the sizes are as large as said; what is said of Z has been taken care of."""
-    bounds = [t.split(" >= ") for t in texts if " >= " in t]
-    return all(at[name] >= int(least) for name, least in bounds)
+    return all(fact.holds(at) for fact in facts if isinstance(fact, Comparison) and fact.relation == ">=")
 
 
 def _power(value: Quasi) -> int:

@@ -25,6 +25,7 @@ from roofdsl.page.retype import retyped
 from roofdsl.page.sums import MOST_SUMMED, sum_function
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.facts import fixed
 from roofdsl.sets.quasi import Quasi, floor
 from tests.page.javascript import evaluate
 from tests.page.kernels import KERNELS, MACHINES, kernel_of, machine_of
@@ -302,7 +303,7 @@ def test_plateaus_at_a_number_hold_at_that_number_alone(monkeypatch: pytest.Monk
     assert forms.any_cache is None
     assert forms.plateaus
     for plateau in forms.plateaus:
-        assert Compare("==", Sym("r"), Const(3)) in plateau.whole.needs
+        assert fixed("r", 3) in plateau.whole.needs
 
 
 def kernel_in(text: str) -> Kernel:

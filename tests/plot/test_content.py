@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.machine.find import load_machine
-from roofdsl.plot.content import Point, explained_point, point_of, ridge_label, roofs_of, window_of
+from roofdsl.plot.content import Point, explained_point, operation_of, point_of, ridge_label, roofs_of, window_of
+from roofdsl.plot.levels_content import level_roofs
+from roofdsl.plot.planes_content import plane_of
 from roofdsl.plot.roofline import _place_of
 from roofdsl.predict.kernel import predict_counts
 from tests.predict.machines import machine, work
@@ -32,6 +34,16 @@ def test_types_and_units_choose_the_roofs() -> None:
     assert "f16 tensor 125 TFLOP/s" not in [r.label for r in roofs_of(v100, ["f16"]).roofs]
     assert "f16 tensor 125 TFLOP/s" in [r.label for r in roofs_of(v100).roofs]
     assert roofs_of(v100, ["i32"]).roofs == ()
+
+
+def test_figures_of_integer_roofs_count_operations() -> None:
+    h100 = load_machine("h100_sxm")
+    shown = roofs_of(h100, ["i8"], ["tensor"])
+    assert {r.operation for r in shown.roofs} == {"OP"} and operation_of(shown.roofs) == "OP"
+    assert level_roofs(h100, ["i8"], ["tensor"]).operation == "OP"
+    plane = plane_of(h100, ["i8"], ["tensor"])
+    assert (plane.operation, plane.peak.name) == ("OP", "i8 tensor")
+    assert operation_of(roofs_of(h100).roofs) == "FLOP"
 
 
 def test_sparse_roofs_by_name_only() -> None:

@@ -55,7 +55,7 @@ def kernels(count: int) -> list[Kernel]:
         x, f = 10 ** random.uniform(-1.2, 1), random.uniform(1, 6)
         at = (("L1", x), ("L2", x * f), ("HBM", x * f * random.uniform(1, 9)))
         rate = min(LEVELS.under(level, v) for level, v in at) * random.choice([1, 0.7])
-        found.append(Kernel(f"kernel_{k}", rate, at, bound="HBM"))
+        found.append(Kernel(f"kernel_{k}", rate, at, bounds=("HBM",)))
     return found
 
 

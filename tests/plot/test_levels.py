@@ -31,8 +31,8 @@ from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
 from tests.predict.machines import machine
 
 V100 = load_machine("v100")
-A = Kernel("a", 2e11, (("L1", 0.06), ("L2", 0.25), ("HBM", 0.25)), bound="HBM")
-B = Kernel("b", 4e12, (("L1", 3.0), ("HBM", 40.0)), ceiling=4.2e12, bound="compute")
+A = Kernel("a", 2e11, (("L1", 0.06), ("L2", 0.25), ("HBM", 0.25)), bounds=("HBM",))
+B = Kernel("b", 4e12, (("L1", 3.0), ("HBM", 40.0)), ceiling=4.2e12, bounds=("compute",))
 
 
 def predicted(file: str, **sizes: int) -> Prediction:
@@ -70,7 +70,7 @@ def test_kernels_are_those_of_predictions() -> None:
     assert found is not None
     assert found.label == "gemv n=512"
     assert found.intensities == tuple((level.name, p.work / level.bytes) for level in p.levels)
-    assert (found.rate_per_s, found.bound, found.ceiling) == (float(p.rate_per_s), "launch", None)
+    assert (found.rate_per_s, found.bounds, found.ceiling) == (float(p.rate_per_s), ("launch",), None)
     assert kernel_of(predicted("transpose", n=32)) is None
     mixed = kernel_of(predicted("minplus", n=32))
     assert mixed is not None

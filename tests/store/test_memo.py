@@ -157,7 +157,7 @@ def test_other_versions_are_not_read(
             (copy / stage / "a.py").write_text(f"{stage} = 1")
         monkeypatch.setattr(memo, "__file__", str(copy / "store" / "memo.py"))
         before = memo.environment()
-        (copy / "analysis" / "a.py").write_text("analysis = 2")
+        (copy / "counts" / "a.py").write_text("counts = 2")
         memo.environment.cache_clear()
         assert memo.environment() != before
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from roofdsl.counts.vectorized import holds, value_of
 from roofdsl.loops.integers import Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
 from roofdsl.predict.time import LevelTime, Prediction
 from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.facts import CacheMultiple, Compared, LeadingTerms, Relation, Row, RowsAligned
 from roofdsl.sets.quasi import Quasi, floor
-from roofdsl.sweep.assumed import NotUnderstood, parse_polynomial
+from roofdsl.sweep.assumed import Assumed, NotUnderstood
 from roofdsl.sweep.numeric import Form, Points, Polynomial, TooLarge
 from roofdsl.sweep.rounding import ordered, quotient, ratio, total_time, words
 
@@ -91,15 +93,18 @@ def test_conditions() -> None:
     assert list(large) == [2**120, 27]
 
 
-def test_words_of_assumptions_are_read_back() -> None:
-    rng = random.Random(8)
-    for _ in range(200):
-        value = _random_quasi(rng)
-        assert parse_polynomial(str(value)) == value
-    assert parse_polynomial("n*b**-1 - 3") == Quasi.symbol("n") * Quasi.symbol("b", -1) - 3
-    for text in ("n ? 3", "n +", "floor(n", "2**n", "", "n 3"):
+def test_facts_hold_at_many_points_as_at_each() -> None:
+    rng, relations = random.Random(8), get_args(Relation)
+    points = {"n": np.arange(1, 200), "m": np.arange(1, 200) % 7 + 1, "k": np.arange(1, 200) % 9 + 1}
+    rows = RowsAligned((Row("A", Product((Const(3), Sym("n"))), 8), Row("B", Sym("m"), 3)))
+    for k in range(100):
+        facts = [Compared(_random_quasi(rng), relations[k % len(relations)], _random_quasi(rng)), *[rows][: k % 2]]
+        found = np.broadcast_to(Assumed(facts).mask(Points(points, 199, exact=True), points), 199)
+        each = [{name: int(column[i]) for name, column in points.items()} for i in range(199)]
+        assert list(found) == [all(fact.holds(at) for fact in facts) for at in each]
+    for fact in (RowsAligned(), LeadingTerms(), CacheMultiple(8)):
         with pytest.raises(NotUnderstood):
-            parse_polynomial(text)
+            Assumed([fact])
 
 
 # ---- rounding ----

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import sympy
 
-from roofdsl.counts.closed import CACHE
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Derivation
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.page.mathml import mathml
+from roofdsl.sets.facts import CACHE
 from roofdsl.tell.derive_html import to_html
 from roofdsl.tell.derive_json import to_json
 from roofdsl.tell.derive_latex import to_latex

@@ -1,8 +1,8 @@
 // What the engine's expressions say at given sizes, and the times that follow on a machine.
 //
-// A form is {f, needs, for, words, loads}: the number of its function, that of the condition under which it is stated and
-// this in words, what no sizes decide, and the function of what is loaded. Sizes are BigInts by parameter, with Z for the
-// cache.
+// A form is {f, needs, for, aligned, leading, stated, loads}: the number of its function, that of the condition under which
+// it is stated and this in words, whether it takes rows to start on lines, whether it has leading terms only, all that no
+// sizes decide in words, and the function of what is loaded. Sizes are BigInts by parameter, with Z for the cache.
 
 /** An object without a prototype, so that a parameter of any name is only a name. */
 function sizesOf(values, cache = null) {

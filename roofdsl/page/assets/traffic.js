@@ -45,7 +45,7 @@ function plateauAt(forms, values, cache) {
 
 /** Whether the bytes of a plateau are told with all lower orders. */
 function isWhole(row) {
-  return !(row.moved.form.words ?? "").includes(LEADING);
+  return !row.moved.form.leading;
 }
 
 /** Bytes that a cache must have to hold every line touched; null where that has no form. */
@@ -80,8 +80,8 @@ function inSectors(forms, found) {
  */
 function inRows(forms, values, by) {
   const found = by(values);
-  if (!found || !forms.rows || !(found.form.words ?? "").includes(ALIGNED)) return found;
-  if (FUNCTIONS[forms.rows.aligned](sizesOf(values))) return { ...found, aligned: true };
+  if (!found || !forms.rows || !found.form.aligned) return found;
+  if (FUNCTIONS[forms.rows.aligned](sizesOf(values))) return { ...found, wholeRows: true };
   const at = (sign) => {
     const other = { ...values };
     for (const [name, step] of Object.entries(forms.rows.steps)) other[name] += sign * step;
@@ -96,9 +96,6 @@ function inRows(forms, values, by) {
     high: longer && found.high && longer.high && larger(longer.high, found.high),
   };
 }
-
-const ALIGNED = "rows aligned";
-const LEADING = "leading terms";
 
 function smaller([a, b], [c, d]) {
   return a * d < c * b;
@@ -142,9 +139,9 @@ function atMost(own, elements, values, cache) {
 
 /** What a number of bytes is stated for, in words. */
 function statedFor(found) {
-  const isSettled = found.aligned || ["rows", "least"].includes(found.how);
-  return (found.form.words ?? "").split(", ").filter((word) => !(word === ALIGNED && isSettled))
-    .join(", ").replace(ALIGNED, "rows that start on line boundaries");
+  const { aligned, stated } = found.form;
+  const isSettled = found.wholeRows || ["rows", "least"].includes(found.how);
+  return [aligned && !isSettled && "rows that start on line boundaries", stated].filter(Boolean).join(", ");
 }
 
 /** Whether a number of bytes is what the machine moves, to the last byte. */

@@ -1,0 +1,128 @@
+"""What a closed form takes for granted beyond the kernel's own assumptions, as values: facts.
+
+`roofdsl.formulas.facts` tells them in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from roofdsl.lang.record import Record
+from roofdsl.loops.integers import Compare, Condition, Const, IntExpr, Mod
+from roofdsl.sets.quasi import Quasi
+
+CACHE = "Z"
+"""The symbol of a cache's size in bytes."""
+
+Relation = Literal["=", ">=", ">", "<"]
+
+
+class Fact(Record):
+    """One of the kinds below. Immutable; equality is structural."""
+
+    def holds(self, env: Mapping[str, int]) -> bool | None:
+        """Whether it holds at these sizes (`Z` the cache's); None where no sizes decide it. Raises KeyError."""
+        raise TypeError(type(self))
+
+    def at(self, values: Mapping[str, int]) -> Fact:
+        """The same with numbers for some of the sizes."""
+        return self
+
+
+class Compared(Fact):
+    """How two polynomials of the sizes, and of the cache's, are related: n >= 4*b, n = 3, Z < 16*n."""
+
+    left: Quasi
+    relation: Relation
+    right: Quasi
+
+    def holds(self, env: Mapping[str, int]) -> bool:
+        a, b = self.left.evaluate(env), self.right.evaluate(env)
+        return {"=": a == b, ">=": a >= b, ">": a > b, "<": a < b}[self.relation]
+
+    def at(self, values: Mapping[str, int]) -> Compared:
+        return self.substitute({n: Quasi.constant(v) for n, v in values.items()})
+
+    def substitute(self, put: Mapping[str, Quasi]) -> Compared:
+        return Compared(self.left.substitute(put), self.relation, self.right.substitute(put))
+
+    def symbols(self) -> frozenset[str]:
+        return self.left.names() | self.right.names()
+
+
+class Remainders(Fact):
+    """The sizes are those of some residue classes."""
+
+    condition: Condition
+
+    def holds(self, env: Mapping[str, int]) -> bool:
+        return self.condition.holds(env)
+
+    def at(self, values: Mapping[str, int]) -> Remainders:
+        return Remainders(self.condition.substitute({n: Const(v) for n, v in values.items()}))
+
+
+class CacheMultiple(Fact):
+    """The cache is a whole number of units of so many bytes."""
+
+    unit_bytes: int
+
+    def holds(self, env: Mapping[str, int]) -> bool:
+        return env[CACHE] % self.unit_bytes == 0
+
+
+class Row(Record):
+    """The rows of an array: how long each is, and how much of it fills a line, both in elements."""
+
+    array: str
+    length: IntExpr
+    per_line: int
+
+    @property
+    def whole_lines(self) -> Condition:
+        """Whether every row begins on a line, where the first one does."""
+        return Compare("==", Mod(self.length, Const(self.per_line)), Const(0))
+
+
+class RowsAligned(Fact):
+    """The rows of arrays begin on lines. rows: those meant; none where the fact no longer says which."""
+
+    rows: tuple[Row, ...] = ()
+
+    def holds(self, env: Mapping[str, int]) -> bool | None:
+        return all(row.whole_lines.holds(env) for row in self.rows) if self.rows else None
+
+    def at(self, values: Mapping[str, int]) -> RowsAligned:
+        put = {n: Const(v) for n, v in values.items()}
+        return RowsAligned(tuple(Row(r.array, r.length.substitute(put), r.per_line) for r in self.rows))
+
+
+class LeadingTerms(Fact):
+    """The form has leading terms only."""
+
+    def holds(self, env: Mapping[str, int]) -> None:
+        return None
+
+
+def decided(fact: Fact) -> bool | None:
+    """Whether a fact holds at all sizes, or at none; None where that depends on them."""
+    try:
+        return fact.holds({})
+    except KeyError:
+        return None
+
+
+def at_least(name: str, least: Quasi | int) -> Compared:
+    """name >= least."""
+    return Compared(Quasi.symbol(name), ">=", least if isinstance(least, Quasi) else Quasi.constant(least))
+
+
+def fixed(name: str, value: int) -> Compared:
+    """The parameter stands in the form as this number."""
+    return Compared(Quasi.symbol(name), "=", Quasi.constant(value))
+
+
+def whole_units(facts: Iterable[Fact]) -> int:
+    """The bytes that a cache has to be a multiple of; 1 where nothing is said."""
+    return next((f.unit_bytes for f in facts if isinstance(f, CacheMultiple)), 1)
