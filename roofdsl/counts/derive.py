@@ -20,8 +20,8 @@ from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic import Bytes, Regime, TermBytes
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.plateaus import Growth

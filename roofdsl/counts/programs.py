@@ -13,8 +13,8 @@ from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import check_names

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.grammar import keywords, patterns
-from roofdsl.lang.scope import FUNCTIONS
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UNITS
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from roofdsl.lang import tree
+from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.report import Report, did_you_mean, listed
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import Kind, UnitError, convert

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, field
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.quantities import show_rate
 

@@ -14,8 +14,8 @@ from pygments.token import Error, Keyword, Name, Number, Text, Token
 
 from roofdsl.editors import textmate, vocabulary
 from roofdsl.editors.pygments_lexer import RoofLexer
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.grammar import keywords
-from roofdsl.lang.scope import FUNCTIONS
 from roofdsl.lang.types import TYPES
 
 ROOT = Path(__file__).parents[2]
