@@ -7,25 +7,27 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 
 
-def run_in_copy(folder: Path, changes: Mapping[str, tuple[str, str]], program: str) -> dict[str, Any]:
+def run_in_copy(folder: Path, changes: Mapping[str, Sequence[tuple[str, str]]], program: str) -> dict[str, Any]:
     """What `program` prints as JSON where it runs with a copy of the package, made in `folder`.
 
-    changes: for each file, by its path in the package, a text that stands in it once and what stands there in the copy.
+    changes: for each file, by its path in the package, texts that stand in it once and what stands there in the copy.
     """
     package = folder / "roofdsl"
     shutil.copytree(ROOT / "roofdsl", package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, (before, after) in changes.items():
+    for name, pairs in changes.items():
         path = package / name
         text = path.read_text(encoding="utf-8")
-        assert text.count(before) == 1, f"{before!r} does not stand once in {name}"
-        path.write_text(text.replace(before, after), encoding="utf-8")
+        for before, after in pairs:
+            assert text.count(before) == 1, f"{before!r} does not stand once in {name}"
+            text = text.replace(before, after)
+        path.write_text(text, encoding="utf-8")
     path = os.pathsep.join((str(folder), str(ROOT)))
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lark import Lark
 
+from roofdsl.lang import machine
 from roofdsl.lang.layout import Layout
 from roofdsl.lang.place import folder
 
@@ -24,7 +25,7 @@ def parser() -> Lark:
     """
     place = _kept_in()
     return Lark(
-        GRAMMAR.read_text(encoding="utf-8"),
+        GRAMMAR.read_text(encoding="utf-8") + machine.GRAMMAR,
         parser="lalr",
         lexer="contextual",
         start="file",
