@@ -16,6 +16,11 @@ from roofdsl.lang.place import folder
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 
 
+def text() -> str:
+    """The grammar: the file `grammar.lark`, and what is made of the table of machine attributes."""
+    return GRAMMAR.read_text(encoding="utf-8") + machine.GRAMMAR
+
+
 @cache
 def parser() -> Lark:
     """The LALR parser with a contextual lexer. Its `Layout` holds state, so that only one text is parsed at a time.
@@ -25,7 +30,7 @@ def parser() -> Lark:
     """
     place = _kept_in()
     return Lark(
-        GRAMMAR.read_text(encoding="utf-8") + machine.GRAMMAR,
+        text(),
         parser="lalr",
         lexer="contextual",
         start="file",

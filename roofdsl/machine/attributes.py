@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -52,6 +52,20 @@ def options(of: Record, place: Place, *before: str) -> str:
         else:
             parts.append(text)
     return ", ".join(parts)
+
+
+def written(place: Place, fields: Mapping[str, object]) -> str:
+    """Options as a file states them, each after a comma; `fields` are those of the model, None is not stated."""
+    text = ""
+    for field, value in fields.items():
+        for attribute in attributes(place).values():
+            if attribute.field != field or value is None:
+                continue
+            if attribute.kind is not None:
+                text += f", {attribute.word} {_TEXT[attribute.kind](value)}"
+            elif attribute.value is value:
+                text += f", {attribute.word}"
+    return text
 
 
 def numbers(of: Record) -> dict[str, Any]:
