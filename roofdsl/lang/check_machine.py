@@ -8,15 +8,13 @@ from typing import Any
 
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedMachine, Entry
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.functions import COST_CLASSES, PEAK_CLASSES
 from roofdsl.lang.machine import SETTINGS, attributes
 from roofdsl.lang.report import Report, did_you_mean, listed
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import Kind, UnitError, convert
 
-PEAK_CLASSES = ("fma", "min", "div", "special", *SPECIAL_FUNCTIONS, "tensor", "tensor_sparse")
-COST_CLASSES = ("add", "mul", "div", "min", "special", *SPECIAL_FUNCTIONS)
 Fields = dict[str, Any]
 """Fields of the machine model with their values."""
 
