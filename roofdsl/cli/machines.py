@@ -8,8 +8,9 @@ import click
 
 from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.text import bold, columns
+from roofdsl.machine.attributes import numbers, options, setting_numbers, settings
 from roofdsl.machine.find import load_machine, shipped_machines
-from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine, Multiprocessor, operation
+from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine, operation
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.predict.links import stream_rate
 
@@ -78,21 +79,11 @@ def describe(m: Machine) -> str:
         what = "adder, multiplier and divider are three" if m.divider_separate else "adder and multiplier are two"
         rows.append(("pipes", what, ""))
     for c in m.caches:
-        parts = [show_size(c.size_bytes) + (f" x {c.copies}" if c.copies > 1 else "")]
-        parts.append(show_bandwidth(c.bandwidth_bytes_per_s))
-        parts += [f"line {c.line_bytes} B"] if c.line_bytes else []
-        parts += [f"sector {c.sector_bytes} B"] if c.sector_bytes else []
-        parts += [f"{c.ways} ways"] if c.ways else []
-        if c.write_allocate is not None:
-            parts.append("write_allocate" if c.write_allocate else "no_write_allocate")
-        parts += ["duplex"] if c.duplex else []
-        parts += [f"beside {show_bandwidth(c.beside_bytes_per_s)}"] if c.beside_bytes_per_s else []
-        rows.append((f"cache {c.name}", ", ".join(parts), c.source))
+        about = (show_size(c.size_bytes), show_bandwidth(c.bandwidth_bytes_per_s))
+        rows.append((f"cache {c.name}", options(c, "cache", *about), c.source))
     for mem in m.memories:
-        parts = [show_size(mem.size_bytes), show_bandwidth(mem.bandwidth_bytes_per_s)]
-        parts += [f"line {mem.line_bytes} B"] if mem.line_bytes else []
-        parts += ["duplex"] if mem.duplex else []
-        rows.append((f"memory {mem.name}", ", ".join(parts), mem.source))
+        about = (show_size(mem.size_bytes), show_bandwidth(mem.bandwidth_bytes_per_s))
+        rows.append((f"memory {mem.name}", options(mem, "memory", *about), mem.source))
     for ceiling in m.ceilings:
         if isinstance(ceiling, ComputeCeiling):
             cls = f" {ceiling.cls}" if ceiling.cls else ""
@@ -104,27 +95,14 @@ def describe(m: Machine) -> str:
         arrow = "<->" if link.both_ways else "->"
         what = f"{link.start} {arrow} {link.end} {show_bandwidth(link.bandwidth_bytes_per_s)}"
         rows.append((f"link {link.name}", what, link.source))
-    if m.launch_s is not None:
-        rows.append(("launch", show_time(m.launch_s), m.launch_source))
-    if m.clock_hz is not None:
-        rows.append(("clock", f"{float(m.clock_hz) / 1e9:g} GHz", ""))
-    if m.units is not None:
-        rows.append(("units", str(m.units), ""))
+    rows += settings(m)
     if m.multiprocessor is not None:
-        rows.append(("multiprocessor", _multiprocessor(m.multiprocessor), m.multiprocessor.source))
+        rows.append(("multiprocessor", options(m.multiprocessor, "multiprocessor"), m.multiprocessor.source))
     rows += [(f"latency {level}", show_time(time), "") for level, time in m.latencies]
     rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
     head = [bold(m.name) + (f"  {m.title}" if m.title else "")]
     head += [f"source: {m.source}"] if m.source else []
     return "\n".join([*head, "", *(f"  {line}" for line in columns(rows))])
-
-
-def _multiprocessor(own: Multiprocessor) -> str:
-    limits = (("warps", own.warps), ("blocks", own.blocks), ("registers", own.registers))
-    parts = [f"warps of {own.warp} threads", *(f"{n:,} {word}" for word, n in limits if n)]
-    parts += [f"{own.block_threads:,} threads a block"] if own.block_threads else []
-    parts += [f"{show_size(own.shared_bytes)} shared"] if own.shared_bytes else []
-    return ", ".join([*parts, *([f"{own.schedulers} schedulers"] if own.schedulers > 1 else [])])
 
 
 def plain(m: Machine) -> dict[str, Any]:
@@ -136,33 +114,8 @@ def plain(m: Machine) -> dict[str, Any]:
         "peaks": [
             {"type": p.type, "class": p.cls, "rate_flops": float(p.rate_per_s), "source": p.source} for p in m.peaks
         ],
-        "caches": [
-            {
-                "name": c.name,
-                "size_bytes": c.size_bytes,
-                "bandwidth_bytes_per_s": float(c.bandwidth_bytes_per_s),
-                "line_bytes": c.line_bytes,
-                "sector_bytes": c.sector_bytes,
-                "ways": c.ways,
-                "copies": c.copies,
-                "write_allocate": c.write_allocate,
-                "duplex": c.duplex,
-                "beside_bytes_per_s": None if c.beside_bytes_per_s is None else float(c.beside_bytes_per_s),
-                "source": c.source,
-            }
-            for c in m.caches
-        ],
-        "memories": [
-            {
-                "name": mem.name,
-                "size_bytes": mem.size_bytes,
-                "bandwidth_bytes_per_s": float(mem.bandwidth_bytes_per_s),
-                "line_bytes": mem.line_bytes,
-                "duplex": mem.duplex,
-                "source": mem.source,
-            }
-            for mem in m.memories
-        ],
+        "caches": [numbers(c) for c in m.caches],
+        "memories": [numbers(memory) for memory in m.memories],
         "ceilings": [
             {"name": c.name, "type": c.type, "class": c.cls, "rate_flops": float(c.rate_per_s), "source": c.source}
             if isinstance(c, ComputeCeiling)
@@ -184,12 +137,8 @@ def plain(m: Machine) -> dict[str, Any]:
             }
             for k in m.links
         ],
-        "launch_s": None if m.launch_s is None else float(m.launch_s),
-        "clock_hz": None if m.clock_hz is None else float(m.clock_hz),
-        "units": m.units,
-        "multiprocessor": None
-        if m.multiprocessor is None
-        else {name: getattr(m.multiprocessor, name) for name in m.multiprocessor.__match_args__},
+        **setting_numbers(m),
+        "multiprocessor": None if m.multiprocessor is None else numbers(m.multiprocessor),
         "latencies_s": {level: float(time) for level, time in m.latencies},
         "pipes_separate": m.pipes_separate,
         "divider_separate": m.divider_separate,

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.syntax import Lines, Text
+from roofdsl.lang.functions import Target
 from roofdsl.lang.types import ElementType
 
 FLAGS = ("-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fopenmp")
@@ -15,6 +16,7 @@ FLAGS = ("-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-er
 class CSyntax(CLike):
     """C11."""
 
+    target: ClassVar[Target] = "c"
     integer_type: ClassVar[str] = "int64_t"
     names: ClassVar[dict[str, str]] = {
         "f64": "double", "f32": "float", "i64": "int64_t", "i32": "int32_t",

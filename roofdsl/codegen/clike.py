@@ -12,8 +12,6 @@ from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Syntax, T
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Array
 
-_SUFFIXED = frozenset(("sqrt", "exp", "log", "tanh", "sin", "cos"))
-
 
 class CLike(Syntax):
     """C and CUDA."""
@@ -55,28 +53,6 @@ class CLike(Syntax):
 
     def from_index(self, value: Text, to: Computed) -> Text:
         return Text(f"({self.names[to]}){value.at(UNARY)}", UNARY)
-
-    def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
-        single = kind == "f32"
-        inner = ", ".join(a.text for a in args)
-        if function == "rcp":
-            return Text(f"{self.literal(1, kind).text} / {args[0].at(UNARY)}", PRODUCT)
-        if function in _SUFFIXED:
-            return Text(f"{function}{'f' if single else ''}({inner})")
-        if function == "abs":
-            return Text(f"{self._absolute(kind)}({inner})")
-        if function in ("min", "max"):
-            result = args[-1].text
-            for a in reversed(args[:-1]):
-                result = f"{self._extremum(function, kind)}({a.text}, {result})"
-            return Text(result)
-        return Text(f"{self.helper(f'{function}_{kind}')}({inner})")
-
-    def _absolute(self, kind: Computed) -> str:
-        return {"f64": "fabs", "f32": "fabsf", "i64": "llabs", "i32": "abs"}.get(kind) or self.helper(f"abs_{kind}")
-
-    def _extremum(self, function: str, kind: Computed) -> str:
-        return self.helper(f"{function}_{kind}")
 
     def choice(self, condition: Text, a: Text, b: Text) -> Text:
         return Text(f"{condition.at(SUM)} ? {a.at(SUM)} : {b.at(SUM)}", CHOICE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.types import TYPES, ElementType, widest
 from roofdsl.loops.model import (
     Binary,
@@ -35,8 +36,6 @@ COMPUTED: dict[str, Computed] = {
 
 REDUCED = frozenset(("f16", "bf16", "f8"))
 """Types whose elements are bit patterns that a helper widens and rounds."""
-
-_ROUNDING = frozenset(("sqrt", "rsqrt", "rcp", "exp", "log", "tanh", "sigmoid", "sin", "cos"))
 
 
 def computed(type_: ElementType) -> Computed:
@@ -76,9 +75,10 @@ def kind_of(value: Expr) -> Kind:
             return "plain" if joined == "whole" and op == "/" else joined
         case Call(function, args):
             joined = join(kind_of(a) for a in args)
-            if function in ("abs", "real", "imag"):
+            gives = FUNCTIONS[function].gives
+            if gives == "component":
                 return component(joined) if joined not in ("whole", "plain") else joined  # type: ignore[arg-type]
-            if function in _ROUNDING and joined in ("whole", "i32", "i64"):
+            if gives == "fraction" and joined in ("whole", "i32", "i64"):
                 return "plain" if joined == "whole" else "f64"
             return joined
         case Select(_, if_true, if_false):

@@ -24,6 +24,7 @@ from roofdsl.codegen.kernels import (
 from roofdsl.codegen.names import renamed
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text, words
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
+from roofdsl.lang.functions import Target
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Assign, For, If, Kernel, Let, Node
 
@@ -39,6 +40,7 @@ _OWN += " shared sum p"
 class CudaSyntax(CLike):
     """CUDA C++."""
 
+    target: ClassVar[Target] = "cuda"
     integer_type: ClassVar[str] = "index_t"
     reserved: ClassVar[frozenset[str]] = words(_OWN)
     names: ClassVar[dict[str, str]] = {
@@ -51,16 +53,6 @@ class CudaSyntax(CLike):
 
     def narrow(self, value: Text, type_: ElementType) -> Text:
         return Text(_NARROW[type_.name].format(value.text))
-
-    def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
-        if function == "rsqrt":
-            return Text(f"rsqrt{'f' if kind == 'f32' else ''}({args[0].text})")
-        return super().call(function, args, kind)
-
-    def _extremum(self, function: str, kind: Computed) -> str:
-        if kind in ("f64", "f32"):
-            return f"f{function}{'f' if kind == 'f32' else ''}"
-        return super()._extremum(function, kind)
 
     def convert(self, value: Text, source: Computed, to: Computed) -> Text:
         if source != to and to in ("c64", "c128"):
@@ -130,7 +122,7 @@ def finish(kernel: Kernel, syntax: CudaSyntax, what: str, functions: Sequence[Se
     lines += ["", "typedef long long index_t;  // 64 bits wherever it runs", ""]
     if "complex" in body:
         lines += [COMPLEX, ""]
-    helpers = c_helpers(list(syntax.helpers), syntax.names, syntax.integer_type, "__device__ static inline")
+    helpers = c_helpers(syntax, "__device__ static inline")
     lines += [*helpers, *([""] if helpers else [])]
     return "\n".join(lines) + "\n" + body + "\n"
 

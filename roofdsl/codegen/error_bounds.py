@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.codegen.storage import LARGEST, LEAST, UNIT, decode, encode
+from roofdsl.lang.functions import FUNCTIONS
 
 Numbers = NDArray[Any]
-FUNCTION_UNITS = 8.0
-"""How many units of rounding a function may be wrong by (CUDA's single-precision ones: 4)."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def _truncated(a: Any, b: Any) -> Any:
 
 def extremum(function: str, a: Ball, b: Ball) -> Ball:
     """The smaller or larger of two values: of two intervals, the interval it may lie in."""
-    pick = np.minimum if function == "min" else np.maximum
+    pick = FUNCTIONS[function].numpy(np)
     with np.errstate(invalid="ignore"):
         low, high = (pick(a.value + sign * a.error, b.value + sign * b.error) for sign in (-1, 1))
         return _between(pick(a.value, b.value), low, high)
@@ -131,7 +130,7 @@ def extremum(function: str, a: Ball, b: Ball) -> Ball:
 
 def extremum_along(function: str, ball: Ball, axis: int) -> Ball:
     """The smallest or largest of the values along an axis, which stays, with one place."""
-    pick = np.minimum if function == "min" else np.maximum
+    pick = FUNCTIONS[function].numpy(np)
 
     def of(x: Any) -> Any:
         return pick.reduce(x, axis=axis, keepdims=True)
@@ -162,32 +161,21 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-_MONOTONE: dict[str, Callable[[Any], Any]] = {
-    "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
-    "rcp": lambda x: 1 / x,
-    "exp": np.exp,
-    "log": np.log,
-    "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-}
-
-
 def function(name: str, a: Ball, type_name: str) -> Ball:
-    """A function of a real value."""
+    """A special function of a real value."""
+    row = FUNCTIONS[name]
+    apply = row.numpy(np)
     with np.errstate(all="ignore"):
-        if name in ("sin", "cos"):
-            value = np.sin(a.value) if name == "sin" else np.cos(a.value)
-            error: Any = np.minimum(a.error, 2.0)
+        value = apply(a.value)
+        if row.slope is not None:
+            error: Any = np.minimum(row.slope * np.asarray(a.error), row.spread)
         else:
-            apply = _MONOTONE[name]
-            value = apply(a.value)
             high, low = a.value + a.error, a.value - a.error
             error = np.maximum(np.abs(apply(high) - value), np.abs(apply(low) - value))
-            if name == "rcp":
+            if row.pole:
                 error = np.where(np.sign(high) == np.sign(low), error, np.inf)
             error = np.where(np.asarray(a.error) == 0, 0.0, error)
-    return rounded(Ball(value, _number(error)), type_name, FUNCTION_UNITS)
+    return rounded(Ball(value, _number(error)), type_name, row.units)
 
 
 def summed(start: Ball, terms: Ball, axis: int, compute: str, stored: str) -> Ball:

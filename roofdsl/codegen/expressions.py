@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from roofdsl.codegen.compute import Computed, compared_in, component, is_complex, join, kind_of, settled
 from roofdsl.codegen.syntax import AND, ATOM, COMPARE, OR, PRODUCT, SUM, UNARY, Syntax, Text
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.loops.integers import (
     And,
     Compare,
@@ -168,12 +169,13 @@ class Expressions:
 
     def _call(self, function: str, args: Sequence[Expr], kind: Computed) -> Text:
         given = settled(join(kind_of(a) for a in args))
-        if function in ("abs", "real", "imag", "conj") and is_complex(given):
-            return self.syntax.call(function, [self.value(args[0], given)], given)
-        if function in ("real", "conj"):
-            return self.value(args[0], kind)
-        if function == "imag":
-            return self.syntax.literal(0, kind)
+        if is_complex(given):  # the result may be real, but what is called is a function of complex values
+            return self.syntax.call(function, [self.value(a, given) for a in args], given)
+        match FUNCTIONS[function].of_real:
+            case "argument":
+                return self.value(args[0], kind)
+            case "zero":
+                return self.syntax.literal(0, kind)
         return self.syntax.call(function, [self.value(a, kind) for a in args], kind)
 
     def _compare(self, condition: DataCompare) -> Text:

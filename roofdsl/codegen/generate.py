@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from roofdsl.codegen.c import CSyntax
@@ -27,6 +28,7 @@ from roofdsl.codegen.python import PythonSyntax
 from roofdsl.codegen.syntax import Lines
 from roofdsl.codegen.tiled import generate_tiled
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.loops.model import For, Kernel, Node
 from roofdsl.loops.transform import apply
 
@@ -108,14 +110,13 @@ def _python(kernel: Kernel, syntax: PythonSyntax, emitter: Emitter, function: st
     store_scalars(kernel, emitter, "{}[0]")
     body = "\n".join(out.lines)
     head = heading(kernel, syntax, f"Python for numba, variant {'parallel' if parallel else 'loops'}")
-    imports = (
-        ["import math"] if "math." in body or any(h.startswith(("rsqrt", "sigmoid")) for h in syntax.helpers) else []
-    )
-    if "np." in body or syntax.helpers:
+    definitions = python_helpers(syntax)
+    imports = ["import math"] if any("math." in text for text in (body, *definitions)) else []
+    if "np." in body or definitions:
         imports.append("import numpy as np")
     imports.append(f"from numba import njit{', prange' if parallel else ''}")
     options = 'error_model="numpy", fastmath={"contract", "reassoc", "nsz"}'
-    helpers = [f'@njit(error_model="numpy")\n{h}\n\n' for h in python_helpers(list(syntax.helpers))]
+    helpers = [f'@njit(error_model="numpy")\n{h}\n\n' for h in definitions]
     decorator = f"@njit({options}{', parallel=True' if parallel else ''}, nogil=True)"
     return "\n".join([*head, *_grouped(imports), "", "", *helpers, decorator, body]) + "\n"
 
@@ -140,14 +141,20 @@ def _c(kernel: Kernel, syntax: CSyntax, emitter: Emitter, function: str, paralle
     out.depth -= 1
     out.add("}")
     head = heading(kernel, syntax, f"C11, variant {'parallel' if parallel else 'loops'}")
-    helpers = c_helpers(list(syntax.helpers), syntax.names, syntax.integer_type, "static inline")
+    helpers = c_helpers(syntax, "static inline")
     body = "\n".join([*helpers, *out.lines])
     includes = ["#include <stdint.h>"]
     includes += ["#include <complex.h>"] if "complex" in body else []
-    includes += ["#include <math.h>"] if any(f"{f}(" in body or f"{f}f(" in body for f in _MATH) else []
+    includes += ["#include <math.h>"] if _MATH.search(body) else []
     includes += ["#include <stdlib.h>"] if "abs(" in body else []
     includes += ["#include <string.h>"] if "memcpy(" in body else []
     return "\n".join([*head, *sorted(includes), "", *helpers, *([""] if helpers else []), *out.lines]) + "\n"
 
 
-_MATH = ("sqrt", "exp", "log", "tanh", "sin", "cos", "fabs")
+def _of_math_h() -> set[str]:
+    """The names in C of real functions of floating-point values: those that are written with a suffix for floats."""
+    texts = [f.spelling("c", "f64").text for f in FUNCTIONS.values() if f.name != "select" and f.of_real == "call"]
+    return {name for text in texts for name in re.findall(r"(\w+)\{f\}\(", text)}
+
+
+_MATH = re.compile(rf"(?:{'|'.join(sorted(_of_math_h()))})f?\(")

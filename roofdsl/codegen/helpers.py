@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from roofdsl.codegen.clike import CLike
+from roofdsl.codegen.compute import component
+from roofdsl.codegen.syntax import Syntax
+from roofdsl.lang.functions import FUNCTIONS, MANY
 
 _C_BITS = """{q} float bits_to_f32(uint32_t bits) {{ float x; memcpy(&x, &bits, 4); return x; }}
 {q} uint32_t f32_to_bits(float x) {{ uint32_t bits; memcpy(&bits, &x, 4); return bits; }}"""
@@ -12,14 +15,6 @@ _C: dict[str, str] = {
     "floor_mod": "{q} {int} floor_mod({int} a, {int} b) {{ {int} r = a % b; return r < 0 ? r + b : r; }}  // b > 0",
     "min_index": "{q} {int} min_index({int} a, {int} b) {{ return a < b ? a : b; }}",
     "max_index": "{q} {int} max_index({int} a, {int} b) {{ return a > b ? a : b; }}",
-    "min": "{q} {T} min_{k}({T} a, {T} b) {{ return a < b ? a : b; }}",
-    "max": "{q} {T} max_{k}({T} a, {T} b) {{ return a > b ? a : b; }}",
-    "sigmoid": "{q} {T} sigmoid_{k}({T} x) {{ return {one} / ({one} + exp{f}(-x)); }}",
-    "rsqrt": "{q} {T} rsqrt_{k}({T} x) {{ return {one} / sqrt{f}(x); }}",
-    "abs": "{q} {R} abs_{k}({T} x) {{ return cabs{f}(x); }}",
-    "real": "{q} {R} real_{k}({T} x) {{ return creal{f}(x); }}",
-    "imag": "{q} {R} imag_{k}({T} x) {{ return cimag{f}(x); }}",
-    "conj": "{q} {T} conj_{k}({T} x) {{ return conj{f}(x); }}",
     "bf16_to_f32": "{q} float bf16_to_f32(uint16_t h) {{ return bits_to_f32((uint32_t)h << 16); }}",
     "f32_to_bf16": """{q} uint16_t f32_to_bf16(float x) {{  // to nearest, ties to even
     uint32_t bits = f32_to_bits(x);
@@ -50,13 +45,6 @@ _C: dict[str, str] = {
     if (rest < 0x3c800000) return (uint8_t)(sign | (f32_to_bits(bits_to_f32(rest) + 16384.0f) - 0x46800000));
     return (uint8_t)(sign | (rest - 0x3c000000 + 0x7ffff + (rest >> 20 & 1)) >> 20);
 }}""",
-}
-
-_CUDA = {
-    "abs": "{q} {R} abs_{k}({T} x) {{ return hypot{f}(x.re, x.im); }}",
-    "real": "{q} {R} real_{k}({T} x) {{ return x.re; }}",
-    "imag": "{q} {R} imag_{k}({T} x) {{ return x.im; }}",
-    "conj": "{q} {T} conj_{k}({T} x) {{ return {T}(x.re, -x.im); }}",
 }
 
 COMPLEX = """template <typename T> struct complex_of {
@@ -92,8 +80,6 @@ _PYTHON: dict[str, str] = {
     "quotient": """def quotient(a, b):  # truncated, as in C
     q = abs(a) // abs(b)
     return q if (a < 0) == (b < 0) else -q""",
-    "sigmoid": "def sigmoid_{k}(x):\n    return {one} / ({one} + math.exp(-x))",
-    "rsqrt": "def rsqrt_{k}(x):\n    return {one} / math.sqrt(x)",
     "bf16_to_f32": """def bf16_to_f32(h):
     return np.uint32(np.uint32(h) << np.uint32(16)).view(np.float32)""",
     "f32_to_bf16": """def f32_to_bf16(x):  # to nearest, ties to even
@@ -147,56 +133,61 @@ _PYTHON: dict[str, str] = {
 }
 
 
-def c_helpers(names: list[str], types: Mapping[str, str], integer: str, qualifier: str) -> list[str]:
-    """Definitions in C, or in CUDA with its own qualifier and types, those they need before them."""
+def c_helpers(syntax: CLike, qualifier: str) -> list[str]:
+    """Definitions in C or CUDA of the helpers that a text calls, those that they need before them."""
     texts = []
-    if any(n.endswith("_to_f32") or n.startswith("f32_to") for n in names):
+    if any(n.endswith("_to_f32") or n.startswith("f32_to") for n in syntax.helpers):
         texts.append(_C_BITS.format(q=qualifier))
-
-    def product(a: str, b: str) -> str:
-        return f"{a} * {b}"
-
-    for name in names:
+    for name in syntax.helpers:
         base, _, kind = name.rpartition("_")
-        if base.startswith("power"):
-            lines, result = _power(int(base[5:]), product)
-            body = " ".join(f"{types[kind]} {n} = {v};" for n, v in lines)
-            space = " " if body else ""
-            texts.append(f"{qualifier} {types[kind]} {name}({types[kind]} x) {{ {body}{space}return {result}; }}")
+        if name in _C:
+            texts.append(_C[name].format(q=qualifier, int=syntax.integer_type))
             continue
-        known_texts = _C | _CUDA if qualifier.startswith("__device__") else _C
-        text = known_texts[name] if name in known_texts else known_texts[base]
-        single = kind in ("f32", "c64")
-        real = {"c64": types["f32"], "c128": types["f64"]}.get(kind, "")
-        known = {"T": types.get(kind, ""), "R": real, "k": kind, "f": "f" if single else ""}
-        texts.append(text.format(q=qualifier, int=integer, one="1.0f" if single else "1.0", **known))
+        type_name = syntax.names[kind]
+        if base.startswith("power"):
+            lines, result = _power(int(base[5:]))
+            body = "".join(f"{type_name} {n} = {v}; " for n, v in lines)
+            texts.append(f"{qualifier} {type_name} {name}({type_name} x) {{ {body}return {result}; }}")
+            continue
+        row, single = FUNCTIONS[base], kind in ("f32", "c64")
+        known = {"T": type_name, "f": "f" if single else "", "one": "1.0f" if single else "1.0", **_ARGUMENTS}
+        body = row.spelling(syntax.target, kind).text.format(**known)
+        result = syntax.names[component(kind)] if row.gives == "component" else type_name  # type: ignore[arg-type]
+        arguments = ", ".join(f"{type_name} {a}" for a in ("ab" if row.arguments == MANY else "x"))
+        texts.append(f"{qualifier} {result} {name}({arguments}) {{ return {body}; }}")
     return texts
 
 
-def python_helpers(names: list[str]) -> list[str]:
-    """Definitions in Python, without decorators."""
+_ARGUMENTS = {"x": "x", "a": "a", "b": "b"}
+
+
+def python_helpers(syntax: Syntax) -> list[str]:
+    """Definitions in Python, without decorators, of the helpers that a text calls."""
     texts = []
-    for name in names:
+    for name in syntax.helpers:
         base, _, kind = name.rpartition("_")
-        if base.startswith("power"):
-            lines, result = _power(int(base[5:]), lambda a, b: f"{a} * {b}")
+        if name in _PYTHON:
+            texts.append(_PYTHON[name])
+        elif base.startswith("power"):
+            lines, result = _power(int(base[5:]))
             body = "".join(f"    {n} = {v}\n" for n, v in lines)
             texts.append(f"def {name}(x):\n{body}    return {result}")
-            continue
-        text = _PYTHON[name] if name in _PYTHON else _PYTHON[base]
-        texts.append(text.format(k=kind, one="np.float32(1)" if kind == "f32" else "1.0"))
+        else:
+            one = "np.float32(1)" if kind == "f32" else "1.0"
+            body = FUNCTIONS[base].spelling("python", kind).text.format(one=one, **_ARGUMENTS)
+            texts.append(f"def {name}(x):\n    return {body}")
     return texts
 
 
-def _power(exponent: int, product: Callable[[str, str], str]) -> tuple[list[tuple[str, str]], str]:
+def _power(exponent: int) -> tuple[list[tuple[str, str]], str]:
     """x**exponent by repeated squaring (counting_and_time.md, rule 3): (name, value) lines and the result."""
     lines: list[tuple[str, str]] = []
     result = ""
     square, power = "x", 1
     while True:
         if exponent & power:
-            result = product(result, square) if result else square
+            result = f"{result} * {square}" if result else square
         if power * 2 > exponent:
             return lines, result
-        lines.append((f"x{power * 2}", product(square, square)))
+        lines.append((f"x{power * 2}", f"{square} * {square}"))
         square, power = f"x{power * 2}", power * 2

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from roofdsl.codegen.storage import STORAGE, encode, poison
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.model import (
     Array,
@@ -29,8 +30,6 @@ from roofdsl.loops.model import (
     Unary,
 )
 from roofdsl.loops.numbers import check_complete
-
-_POSITIVE = frozenset(("sqrt", "rsqrt", "rcp", "log"))
 
 
 def all_parameters(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
@@ -167,7 +166,7 @@ def _in(e: Expr, lets: Mapping[str, Expr]) -> Iterator[Element | ScalarRef]:
         case Call(function, args):
             for a in args:
                 yield from _in(a, lets)
-                if function in _POSITIVE:
+                if FUNCTIONS[function].positive:
                     yield from _operands(a, lets, 0)
         case Select(condition, if_true, if_false):
             for part in (condition.left, condition.right, if_true, if_false):

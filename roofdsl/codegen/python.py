@@ -6,17 +6,19 @@ import keyword
 from collections.abc import Sequence
 from typing import ClassVar
 
-from roofdsl.codegen.compute import Computed, is_complex
+from roofdsl.codegen.compute import Computed
 from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Syntax, Text, words
+from roofdsl.lang.functions import Target
 from roofdsl.loops.model import Array
 
 _KINDS = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32", "c128": "complex128", "c64": "complex64"}
-_MATH = frozenset(("sqrt", "exp", "log", "tanh", "sin", "cos"))
 
 
 class PythonSyntax(Syntax):
     """Python for numba."""
 
+    target: ClassVar[Target] = "python"
+    takes_many: ClassVar[bool] = True
     comment: ClassVar[str] = "#"
     reserved: ClassVar[frozenset[str]] = frozenset(keyword.kwlist) | words(
         "math np numba njit prange range min max abs complex float int bool str list dict set len print type object "
@@ -50,20 +52,6 @@ class PythonSyntax(Syntax):
 
     def from_index(self, value: Text, to: Computed) -> Text:
         return value if to == "i64" else Text(f"np.{_KINDS[to]}({value.text})")
-
-    def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
-        inner = ", ".join(a.text for a in args)
-        if function == "rcp":
-            return Text(f"{self.literal(1, kind).text} / {args[0].at(UNARY)}", PRODUCT)
-        if function in _MATH:
-            return Text(f"math.{function}({inner})")
-        if function in ("abs", "min", "max"):
-            return Text(f"{function}({inner})")
-        if function in ("real", "imag"):
-            return Text(f"{args[0].at(7)}.{function}") if is_complex(kind) else Text(inner)
-        if function == "conj":
-            return Text(f"{args[0].at(7)}.conjugate()") if is_complex(kind) else Text(inner)
-        return Text(f"{self.helper(f'{function}_{kind}')}({inner})")
 
     def choice(self, condition: Text, a: Text, b: Text) -> Text:
         return Text(f"{a.at(SUM)} if {condition.at(SUM)} else {b.at(SUM)}", CHOICE)

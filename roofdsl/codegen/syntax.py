@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from roofdsl.codegen.compute import REDUCED, Computed, computed, is_complex
+from roofdsl.lang.functions import FUNCTIONS, Target
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Array
 
@@ -47,6 +48,10 @@ class Syntax(ABC):
 
     `helpers` collects the names of the functions that the text calls and that have to be defined before it.
     """
+
+    target: ClassVar[Target]
+    takes_many: ClassVar[bool] = False
+    """Whether `min` and `max` take more than two arguments."""
 
     comment: ClassVar[str] = "//"
     reserved: ClassVar[frozenset[str]] = frozenset()
@@ -93,9 +98,23 @@ class Syntax(ABC):
     def from_index(self, value: Text, to: Computed) -> Text:
         """Integer arithmetic of loop variables as a value."""
 
-    @abstractmethod
     def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
-        """A function of the language; the arguments are of type `kind`, the complex one for abs, real, imag, conj."""
+        """A function of the language; the arguments are of type `kind`, complex where the function's argument is."""
+        if len(args) > 2 and not self.takes_many:
+            return self.call(function, [args[0], self.call(function, args[1:], kind)], kind)
+        spelling = FUNCTIONS[function].spelling(self.target, kind)
+        inner = ", ".join(a.text for a in args)
+        if spelling.helper:
+            return Text(f"{self.helper(f'{function}_{kind}')}({inner})")
+        text = spelling.text.format(
+            x=inner,
+            operand=args[0].at(UNARY),
+            atom=args[0].at(ATOM),
+            one=self.literal(1, kind).text,
+            f="f" if kind in ("f32", "c64") else "",
+            ll="ll" if kind == "i64" else "",
+        )
+        return Text(text, PRODUCT if spelling.quotient else ATOM)
 
     @abstractmethod
     def choice(self, condition: Text, a: Text, b: Text) -> Text: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -14,6 +14,7 @@ from roofdsl.codegen import error_bounds
 from roofdsl.codegen.compute import compared_in, is_complex, join, kind_of, settled
 from roofdsl.codegen.error_bounds import Ball
 from roofdsl.codegen.storage import decode
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.integers import (
     And,
@@ -229,14 +230,14 @@ class Values:
         return result
 
     def _call(self, function: str, args: Sequence[Expr], grid: Grid, kind: str) -> Ball:
-        given = settled(join(kind_of(a) for a in args))
-        if function in ("abs", "real", "imag", "conj"):
+        row, given = FUNCTIONS[function], settled(join(kind_of(a) for a in args))
+        if row.takes_complex:
             ball = self.value(args[0], grid, given)
-            value = _PARTS[function](ball.value)
-            inexact = function == "abs" and is_complex(given)
+            value = row.numpy(np)(ball.value)
+            inexact = row.of_complex and is_complex(given)
             return error_bounds.rounded(Ball(value, ball.error), kind, 4.0) if inexact else Ball(value, ball.error)
         parts = [self.value(a, grid, kind) for a in args]
-        if function in ("min", "max"):
+        if row.cls == "min":
             return reduce(lambda a, b: error_bounds.extremum(function, a, b), parts)
         return error_bounds.function(function, parts[0], self.renamed.get(kind, kind))
 
@@ -274,9 +275,6 @@ class Values:
         value = np.asarray(ball.value, np.int64)
         held = value.astype(f"int{bits}").astype(np.int64)
         return Ball(held, np.where(held == value, ball.error, np.inf))  # what overflows is anything
-
-
-_PARTS: dict[str, Callable[[Any], Any]] = {"abs": np.abs, "real": np.real, "imag": np.imag, "conj": np.conj}
 
 
 def _least(scalar: Any, array: Any, terms: Sequence[Any]) -> Any:

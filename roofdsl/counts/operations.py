@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from roofdsl.counts.results import WorkAt
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.types import ElementType, widest
 from roofdsl.loops.model import (
     Assign,
@@ -323,20 +323,24 @@ class _Counter:
         return _Value(result)
 
     def call(self, function: str, values: tuple[_Value, ...]) -> _Value:
-        if function in ("min", "max"):
+        row = FUNCTIONS[function]
+        if row.cls == "min":
             return self.minimum(values)
         (argument,) = values
-        if argument.type is None or function == "conj":
+        if argument.type is None:
             return argument
-        if function in SPECIAL_FUNCTIONS:
+        if row.cls == "special":
             self._special(argument.type, function)
             return _Value(argument.type)
-        if function == "abs" and argument.type.kind == "complex":
-            for name, n in (("mul", 2), ("add", 1)):
-                self._add(argument.type, name, n)
-            self._special(argument.type, "sqrt")
-            self._pair(argument.type, 1)
-        return _Value(argument.type.component)
+        if argument.type.kind == "complex":
+            for name, n in row.of_complex:
+                if name in FUNCTIONS:
+                    self._special(argument.type, name)
+                else:
+                    self._add(argument.type, name, n)
+                self._pair(argument.type, n if name == "add" else 0)
+        # what gives its argument's type and costs nothing is as transparent as a minus: a product stays a product
+        return argument if row.gives == "widest" else _Value(argument.type.component)
 
     # ---- counters ----
 

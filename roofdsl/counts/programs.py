@@ -8,12 +8,11 @@ from fractions import Fraction
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Derivation, Quantity, Ratio, Traffics, Work
 from roofdsl.counts.forms import quasi_of
-from roofdsl.counts.results import OPERATION_CLASSES
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import check_names

@@ -18,6 +18,7 @@ from pygments.token import (
 )
 
 from roofdsl.editors import vocabulary as words
+from roofdsl.lang.machine import LINES
 
 
 def _first(names: tuple[str, ...], state: str | None = None) -> tuple[Any, ...]:
@@ -41,7 +42,7 @@ class RoofLexer(RegexLexer):  # type: ignore[misc, unused-ignore]
                 bygroups(Keyword.Declaration, Whitespace, Name.Function),
             ),
             (rf"^(machine)([ \t]+)({words.NAME})", bygroups(Keyword.Declaration, Whitespace, Name.Class)),
-            _first(words.MACHINE_LINES, "machine"),
+            _first(LINES, "machine"),
             _first(words.SETTINGS, "setting"),
             _first(words.INTENTS, "declaration"),
             (rf"^([ \t]*)(run)([ \t]+)({words.NAME})", bygroups(Whitespace, Keyword, Whitespace, Name.Function)),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.editors import vocabulary as words
+from roofdsl.lang.machine import LINES
 
 EXTENSION = Path(__file__).parent / "vscode"
 GRAMMAR = EXTENSION / "syntaxes" / "roof.tmLanguage.json"
@@ -43,7 +44,7 @@ def grammar() -> dict[str, Any]:
                 "match": rf"^(machine)\s+({words.NAME})",
                 "captures": {"1": {"name": "storage.type.roof"}, "2": {"name": "entity.name.type.roof"}},
             },
-            line(words.MACHINE_LINES, ["note", "types", "attributes", "values"]),
+            line(LINES, ["note", "types", "attributes", "values"]),
             line(words.SETTINGS, ["types", "words", "values"]),
             line(words.INTENTS, ["declared", "values"]),
             {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.grammar import keywords, patterns
-from roofdsl.lang.scope import FUNCTIONS
+from roofdsl.lang.machine import LINES
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UNITS
 
@@ -21,14 +22,10 @@ EXCHANGE_WORDS = ("among", "over", "by")
 _WITHIN = ("by", "col", "const", "source", *EXCHANGES, *EXCHANGE_WORDS)
 """Keywords that stand inside a line, or begin one that is highlighted in a way of its own."""
 
-MACHINE_LINES = (
-    "peak", "pipes", "cache", "memory", "ceiling", "link", "launch", "clock", "units", "multiprocessor", "latency",
-    "source",
-)  # fmt: skip
 SETTINGS = ("traffic", "cost", "unit", "compute")
 """Lines whose further names are words that the language knows: `traffic once`."""
 
-STATEMENTS = tuple(sorted(set(keywords()) - {*DEFINERS, *OPERATORS, *INTENTS, *_WITHIN, *MACHINE_LINES, *SETTINGS}))
+STATEMENTS = tuple(sorted(set(keywords()) - {*DEFINERS, *OPERATORS, *INTENTS, *_WITHIN, *LINES, *SETTINGS}))
 """What else a line may begin with: for, if, tile, run, ..."""
 
 TYPE_NAMES = tuple(TYPES)

@@ -13,6 +13,7 @@ from lark.visitors import Transformer_NonRecursive
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import Diagnostic
 from roofdsl.lang.layout import span_of
+from roofdsl.lang.machine import LINES
 from roofdsl.lang.source import Span
 from roofdsl.lang.tree import Expr, Item
 
@@ -198,6 +199,12 @@ class Builder(Transformer_NonRecursive[Token, tree.File]):
     def machine(self, span: Span, name: Token, title: Token | None, *lines: tree.MachineLine) -> tree.MachineBlock:
         return tree.MachineBlock(_name(name), _text(title) if title else None, lines, span)
 
+    def __default__(self, data: Any, children: list[Any], meta: Meta) -> tree.MachineLine:
+        """The lines of a machine and a file's `cost`: the parts of all of them are found by their kinds."""
+        if data not in (*LINES, "cost"):
+            raise TypeError(f"no method for the grammar's rule `{data}`")
+        return self._line(str(data), Span(meta.line, meta.column, meta.end_line, meta.end_column), tuple(children))
+
     def _line(
         self, keyword: str, span: Span, parts: tuple[object, ...], label: Token | None = None
     ) -> tree.MachineLine:
@@ -214,41 +221,8 @@ class Builder(Transformer_NonRecursive[Token, tree.File]):
             span,
         )
 
-    def peak(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("peak", span, parts)
-
-    def pipes(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("pipes", span, parts)
-
-    def cache(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("cache", span, parts)
-
-    def memory(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("memory", span, parts)
-
     def ceiling(self, span: Span, label: Token, *parts: object) -> tree.MachineLine:
         return self._line("ceiling", span, parts, label)
-
-    def link(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("link", span, parts)
-
-    def launch(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("launch", span, parts)
-
-    def clock(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("clock", span, parts)
-
-    def units(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("units", span, parts)
-
-    def multiprocessor(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("multiprocessor", span, parts)
-
-    def latency(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("latency", span, parts)
-
-    def cost(self, span: Span, *parts: object) -> tree.MachineLine:
-        return self._line("cost", span, parts)
 
     def source(self, span: Span, text: Token) -> tree.MachineLine:
         return self._line("source", span, (), text)

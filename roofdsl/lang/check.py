@@ -12,7 +12,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import CONVENTIONS, check_kernel, check_word
 from roofdsl.lang.check_machine import resolve_cost, resolve_machine
 from roofdsl.lang.check_program import check_circles, check_program
-from roofdsl.lang.checked import CheckedFile, CheckedKernel, CheckedProgram
+from roofdsl.lang.checked import CheckedFile, CheckedKernel, CheckedMachine, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.parse import parse_all
 from roofdsl.lang.report import Report, did_you_mean
@@ -42,7 +42,7 @@ class _File:
         self.source, self.loader, self.chain, self.known = source, loader, chain, known
         self.report = Report()
         self.kernels: dict[str, CheckedKernel] = {}
-        self.machines: dict[str, tree.Machine] = {}
+        self.machines: dict[str, CheckedMachine] = {}
         self.programs: dict[str, CheckedProgram] = {}
         self.origin: dict[str, tuple[str, int]] = {}  # name -> file and line that define it
         self.brought: dict[str, tree.Use] = {}
@@ -181,11 +181,11 @@ class _File:
         costs: dict[str, float] = {}
         for item in file.items:
             if isinstance(item, tree.MachineLine):
-                cost = resolve_cost(item, self.report)
-                if cost.cls in costs:
-                    message = f"`cost {cost.cls}` stands twice in this file"
+                cls, value = resolve_cost(item, self.report)
+                if cls in costs:
+                    message = f"`cost {cls}` stands twice in this file"
                     self.report.error("directive-twice", message, item.span)
-                costs.setdefault(cost.cls, float(cost.value))
+                costs.setdefault(cls, float(value))
         return tuple(costs.items())
 
     def _programs(self, file: tree.File) -> None:
@@ -203,17 +203,15 @@ class _File:
         for machine in self.machines.values():
             if machine.source is not self.source:
                 continue
-            memories = [e.name for e in machine.entries if isinstance(e, tree.Memory)]
+            memories = [e.fields["name"] for e in machine.all_of("memory")]
             known = [*memories, *(n for n in self.machines if n != machine.name)]
-            for link in machine.entries:
-                if not isinstance(link, tree.Link):
-                    continue
-                for end in (link.a, link.b):
+            for link in machine.all_of("link"):
+                for end in (link.fields["start"], link.fields["end"]):
                     self.used.add(end)
                     if end not in known and not self.incomplete:
                         help = did_you_mean(end, known, "the ends are memories of this machine or other machines")
-                        message = f"the link `{link.name}` leads to `{end}`, which does not exist"
-                        self.report.error("link-end", message, link.span, help)
+                        message = f"the link `{link.fields['name']}` leads to `{end}`, which does not exist"
+                        self.report.error("link-end", message, link.line.span, help)
 
     def _unused(self, file: tree.File, own: tuple[str, ...]) -> None:
         """Warns of used files that nothing here needs; a file that defines nothing itself is a collection."""

@@ -6,9 +6,10 @@ import operator
 
 from roofdsl.lang import tree
 from roofdsl.lang.build import MAX_INTEGER
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import Report
-from roofdsl.lang.scope import FUNCTIONS, Scope
+from roofdsl.lang.scope import Scope
 from roofdsl.lang.source import Span
 
 MAX_EXPONENT = 64

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any
 
 from roofdsl.lang import tree
+from roofdsl.lang.checked import CheckedMachine, Entry
+from roofdsl.lang.functions import COST_CLASSES, PEAK_CLASSES
+from roofdsl.lang.machine import SETTINGS, attributes
 from roofdsl.lang.report import Report, did_you_mean, listed
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import Kind, UnitError, convert
 
-PEAK_CLASSES = ("fma", "min", "div", "special", *SPECIAL_FUNCTIONS, "tensor", "tensor_sparse")
-COST_CLASSES = ("add", "mul", "div", "min", "special", *SPECIAL_FUNCTIONS)
-_ALLOCATE = ("write_allocate", "no_write_allocate")
-_DUPLEX = "duplex"
-_BESIDE = "beside"
-_MULTIPROCESSOR = ("warp", "warps", "blocks", "block_threads", "registers", "shared", "schedulers")
-_OPTIONS = {"cache": ("line", "sector", "ways", "copies", _DUPLEX, _BESIDE, *_ALLOCATE), "memory": ("line", _DUPLEX)}
+Fields = dict[str, Any]
+"""Fields of the machine model with their values."""
 
 
 def resolve_quantity(quantity: tree.Quantity, kind: Kind, report: Report) -> Fraction:
@@ -40,33 +37,18 @@ def resolve_count(quantity: tree.Quantity, report: Report) -> int:
     return int(value)
 
 
-def resolve_cost(line: tree.MachineLine, report: Report) -> tree.Cost:
-    """`cost CLASS N`, of a machine or a file."""
+def resolve_cost(line: tree.MachineLine, report: Report) -> tuple[str, Fraction]:
+    """The class and the number of `cost CLASS N`, of a machine or a file."""
     cls = line.names[0]
     if cls.text not in COST_CLASSES:
         help = did_you_mean(cls.text, COST_CLASSES, f"the classes are {listed(COST_CLASSES, 'and')}")
         report.error("class-unknown", f"there is no class of operations `{cls.text}`", cls.span, help)
-    return tree.Cost(cls.text, resolve_quantity(line.quantities[0], "count", report), _note(line), line.span)
+    return cls.text, resolve_quantity(line.quantities[0], "count", report)
 
 
-def resolve_machine(block: tree.MachineBlock, source: Source, report: Report) -> tree.Machine:
+def resolve_machine(block: tree.MachineBlock, source: Source, report: Report) -> CheckedMachine:
     """The machine with plain numbers. Link ends that are other machines are the file's to check."""
     return _Resolver(block, source, report).run()
-
-
-def _note(line: tree.MachineLine) -> str:
-    return line.source.text if line.source else ""
-
-
-class _Level(NamedTuple):
-    """What a line about a cache or a memory says; `values` has its options that are whole numbers, and `duplex`."""
-
-    name: str
-    size: int
-    bandwidth: Fraction
-    values: dict[str, int]
-    allocate: bool | None
-    beside: Fraction | None
 
 
 class _Resolver:
@@ -77,27 +59,28 @@ class _Resolver:
             line.names[0].text: line.keyword for line in block.lines if line.keyword in ("cache", "memory")
         }
 
-    def run(self) -> tree.Machine:
-        resolvers: dict[str, Callable[[tree.MachineLine], tree.Entry]] = {
-            "peak": self._peak, "pipes": self._pipes, "cache": self._cache, "memory": self._memory,
-            "ceiling": self._ceiling, "link": self._link, "launch": self._launch, "clock": self._clock,
-            "units": self._units, "cost": self._cost, "multiprocessor": self._multiprocessor,
-            "latency": self._latency,
+    def run(self) -> CheckedMachine:
+        resolvers: dict[str, Callable[[tree.MachineLine], Fields]] = {
+            "peak": self._peak, "pipes": self._pipes, "cache": self._level, "memory": self._level,
+            "ceiling": self._ceiling, "link": self._link, "cost": self._cost, "multiprocessor": self._multiprocessor,
+            "latency": self._latency, **dict.fromkeys(SETTINGS, self._setting),
         }  # fmt: skip
         lines = self.block.lines
-        entries = tuple(resolvers[line.keyword](line) for line in lines if line.keyword != "source")
+        entries = tuple(
+            Entry(line.keyword, resolvers[line.keyword](line), line.source.text if line.source else "", line)
+            for line in lines
+            if line.keyword != "source"
+        )
         sources = tuple(line.label.text for line in lines if line.keyword == "source" and line.label)
         name = self.block.name
-        for entry, word, example in (
-            (tree.Memory, "memory", "memory HBM 16 GiB, 900 GB/s"),
-            (tree.Peak, "peak", "peak f64 fma 7 TFLOP/s"),
-        ):
-            if not any(isinstance(e, entry) for e in entries):
+        for word, example in (("memory", "memory HBM 16 GiB, 900 GB/s"), ("peak", "peak f64 fma 7 TFLOP/s")):
+            if not any(e.keyword == word for e in entries):
                 message = f"the machine `{name.text}` has no {word}"
                 self.report.error(f"machine-{word}", message, name.span, f"add a line such as `{example}`")
-        self._unlinked(entries)
         title = self.block.title.text if self.block.title else ""
-        return tree.Machine(name.text, title, entries, sources, self.source, self.block.span)
+        found = CheckedMachine(name.text, title, entries, sources, self.source, self.block.span)
+        self._unlinked(found)
+        return found
 
     def _once(self, line: tree.MachineLine, what: str, *key: str) -> None:
         before = self.seen.setdefault((what, *key), line.span)
@@ -127,12 +110,12 @@ class _Resolver:
             self.report.error("class-unknown", f"there is no class of rates `{cls.text}`", cls.span, help)
         return cls.text
 
-    def _peak(self, line: tree.MachineLine) -> tree.Peak:
-        kind = self._type(line.names[0])
+    def _peak(self, line: tree.MachineLine) -> Fields:
+        type_ = line.names[0]
+        kind = self._type(type_)
         cls = self._class(line, 1)
-        self._once(line, "peak", line.names[0].text, cls)
-        rate = self._rate(line, line.names[0], kind)
-        return tree.Peak(line.names[0].text, cls, rate, _note(line), line.span)
+        self._once(line, "peak", type_.text, cls)
+        return {"type": type_.text, "cls": cls, "rate_per_s": self._rate(line, type_, kind)}
 
     def _rate(self, line: tree.MachineLine, type_: tree.Name, kind: Kind) -> Fraction:
         quantity = line.quantities[0]
@@ -140,7 +123,7 @@ class _Resolver:
             return Fraction(1)  # of an unknown type there is no right unit
         return resolve_quantity(quantity, kind, self.report)
 
-    def _pipes(self, line: tree.MachineLine) -> tree.Pipes:
+    def _pipes(self, line: tree.MachineLine) -> Fields:
         self._once(line, "pipes")
         words = [name.text for name in line.names]
         kinds = tuple(sorted(words[1:]))
@@ -148,9 +131,9 @@ class _Resolver:
             message = "the only statements about pipes are `pipes separate add mul` and `pipes separate add mul div`"
             self.report.error("machine-pipes", message, line.span)
             kinds = ("add", "mul")
-        return tree.Pipes(kinds, _note(line), line.span)
+        return {"pipes_separate": True, "divider_separate": "div" in kinds}
 
-    def _ceiling(self, line: tree.MachineLine) -> tree.Ceiling:
+    def _ceiling(self, line: tree.MachineLine) -> Fields:
         label = line.label.text if line.label else ""
         self._once(line, "ceiling", f'"{label}"')
         target = line.names[0]
@@ -167,12 +150,14 @@ class _Resolver:
                 self.report.error("class-unknown", message, line.names[1].span)
         else:
             rate = resolve_quantity(line.quantities[0], self._type(target), self.report)
-        cls = self._class(line, 1) if not is_level else ""
-        return tree.Ceiling(label, target.text, cls, is_level, rate, _note(line), line.span)
+        if is_level:
+            return {"name": label, "level": target.text, "bandwidth_bytes_per_s": rate}
+        return {"name": label, "type": target.text, "rate_per_s": rate, "cls": self._class(line, 1)}
 
     # ---- levels ----
 
-    def _level(self, line: tree.MachineLine) -> _Level:
+    def _level(self, line: tree.MachineLine) -> Fields:
+        """A cache or a memory."""
         name = line.names[0]
         before = self.seen.setdefault(("level", name.text), line.span)
         if before is not line.span:
@@ -182,106 +167,77 @@ class _Resolver:
             self.report.error("name-kind", f"`{name.text}` is a type and cannot name a level", name.span)
         size = int(resolve_quantity(line.quantities[0], "size", self.report))
         bandwidth = resolve_quantity(line.quantities[1], "bandwidth", self.report)
-        values: dict[str, int] = {}
-        allocate: bool | None = None
-        beside: Fraction | None = None
+        options = self._options(line)
+        self._fit(line, size, options)
+        return {"name": name.text, "size_bytes": size, "bandwidth_bytes_per_s": bandwidth, **options}
+
+    def _options(self, line: tree.MachineLine) -> Fields:
+        """What a line lists after commas."""
+        known, values = attributes(line.keyword), Fields()
         for option in line.options:
             word = option.name.text
-            if word not in _OPTIONS[line.keyword]:
-                known = _OPTIONS[line.keyword]
+            attribute = known.get(word)
+            if attribute is None:
                 help = did_you_mean(word, known, f"a {line.keyword} has {listed(known, 'and')}")
                 self.report.error("machine-option", f"a {line.keyword} has no `{word}`", option.span, help)
-            elif word in values or (word in _ALLOCATE and allocate is not None) or (word == _BESIDE and beside):
+            elif attribute.field in values:
                 self.report.error("machine-option", f"`{word}` comes second here", option.span, "say it once")
-            elif word in _ALLOCATE or word == _DUPLEX:
-                if word == _DUPLEX:
-                    values[word] = 1
-                else:
-                    allocate = word == "write_allocate"
+            elif attribute.kind is None:
+                values[attribute.field] = attribute.value
                 if option.quantity is not None:
                     self.report.error("machine-option", f"`{word}` takes no number", option.span)
             elif option.quantity is None:
-                example = {"line": "64 B", "sector": "64 B", _BESIDE: "100 GB/s"}.get(word, "8")
-                message = f"`{word}` needs a number"
-                self.report.error("machine-option", message, option.span, f"write `{word} {example}`")
-            elif word == _BESIDE:
-                beside = resolve_quantity(option.quantity, "bandwidth", self.report)
-            elif word in ("line", "sector"):
-                values[word] = int(resolve_quantity(option.quantity, "size", self.report))
+                help = f"write `{word} {attribute.example}`"
+                self.report.error("machine-option", f"`{word}` needs a number", option.span, help)
             else:
-                values[word] = resolve_count(option.quantity, self.report)
-        self._fit(line, size, values)
-        return _Level(name.text, size, bandwidth, values, allocate, beside)
+                values[attribute.field] = self._number(option.quantity, attribute.kind)
+        for attribute in known.values():
+            if attribute.needed and attribute.field not in values:
+                help = f"begin with `{attribute.word} {attribute.example}`"
+                self.report.error("machine-option", attribute.needed, line.span, help)
+                values[attribute.field] = 1
+        return values
 
-    def _fit(self, line: tree.MachineLine, size: int, values: dict[str, int]) -> None:
-        length = values.get("line")
+    def _number(self, quantity: tree.Quantity, kind: Kind) -> Fraction | int:
+        if kind == "count":
+            return resolve_count(quantity, self.report)
+        value = resolve_quantity(quantity, kind, self.report)
+        return int(value) if kind == "size" else value
+
+    def _fit(self, line: tree.MachineLine, size: int, values: Fields) -> None:
+        length = values.get("line_bytes")
         if length is None:
             return
         if length > size:
             message = f"a line of {length} bytes does not fit into {size} bytes"
             self.report.error("machine-option", message, line.span)
-        if length % values.get("sector", length):
-            message = f"a line of {length} bytes is no whole number of sectors of {values['sector']}"
+        if length % values.get("sector_bytes", length):
+            message = f"a line of {length} bytes is no whole number of sectors of {values['sector_bytes']}"
             self.report.error("machine-option", message, line.span)
-
-    def _cache(self, line: tree.MachineLine) -> tree.Cache:
-        name, size, bandwidth, values, allocate, beside = self._level(line)
-        copies = values.get("copies", 1)
-        return tree.Cache(
-            name, size, bandwidth, values.get("line"), values.get("sector"), values.get("ways"), copies, allocate,
-            _DUPLEX in values, beside, _note(line), line.span,
-        )  # fmt: skip
-
-    def _memory(self, line: tree.MachineLine) -> tree.Memory:
-        name, size, bandwidth, values, _, _ = self._level(line)
-        return tree.Memory(name, size, bandwidth, values.get("line"), _DUPLEX in values, _note(line), line.span)
 
     # ---- the rest ----
 
-    def _link(self, line: tree.MachineLine) -> tree.Link:
-        name, a, b = line.names
-        self._once(line, "link", name.text)
-        if a.text == b.text:
-            self.report.error("link-end", f"the link `{name.text}` leads from `{a.text}` to itself", line.span)
+    def _setting(self, line: tree.MachineLine) -> Fields:
+        """A line of one quantity, such as `clock`."""
+        self._once(line, line.keyword)
+        attribute = attributes("machine")[line.keyword]
+        assert attribute.kind is not None
+        return {attribute.field: self._number(line.quantities[0], attribute.kind)}
+
+    def _link(self, line: tree.MachineLine) -> Fields:
+        name, a, b = (n.text for n in line.names)
+        self._once(line, "link", name)
+        if a == b:
+            self.report.error("link-end", f"the link `{name}` leads from `{a}` to itself", line.span)
         bandwidth = resolve_quantity(line.quantities[0], "bandwidth", self.report)
-        return tree.Link(name.text, a.text, b.text, line.arrow == "<->", bandwidth, _note(line), line.span)
+        both_ways = line.arrow == "<->"
+        return {"name": name, "start": a, "end": b, "bandwidth_bytes_per_s": bandwidth, "both_ways": both_ways}
 
-    def _launch(self, line: tree.MachineLine) -> tree.Launch:
-        self._once(line, "launch")
-        return tree.Launch(resolve_quantity(line.quantities[0], "time", self.report), _note(line), line.span)
-
-    def _clock(self, line: tree.MachineLine) -> tree.Clock:
-        self._once(line, "clock")
-        return tree.Clock(resolve_quantity(line.quantities[0], "frequency", self.report), _note(line), line.span)
-
-    def _units(self, line: tree.MachineLine) -> tree.Units:
-        self._once(line, "units")
-        return tree.Units(resolve_count(line.quantities[0], self.report), _note(line), line.span)
-
-    def _multiprocessor(self, line: tree.MachineLine) -> tree.Multiprocessor:
+    def _multiprocessor(self, line: tree.MachineLine) -> Fields:
         self._once(line, "multiprocessor")
-        values: dict[str, int] = {}
-        for option in line.options:
-            word = option.name.text
-            if word not in _MULTIPROCESSOR:
-                help = did_you_mean(word, _MULTIPROCESSOR, f"it has {listed(_MULTIPROCESSOR, 'and')}")
-                self.report.error("machine-option", f"a multiprocessor has no `{word}`", option.span, help)
-            elif word in values:
-                self.report.error("machine-option", f"`{word}` comes second here", option.span, "say it once")
-            elif option.quantity is None:
-                example = "shared 96 KiB" if word == "shared" else f"{word} 32"
-                self.report.error("machine-option", f"`{word}` needs a number", option.span, f"write `{example}`")
-            elif word == "shared":
-                values[word] = int(resolve_quantity(option.quantity, "size", self.report))
-            else:
-                values[word] = resolve_count(option.quantity, self.report)
-        if "warp" not in values:
-            message = "a multiprocessor says how many threads execute together"
-            self.report.error("machine-option", message, line.span, "begin with `warp 32`")
-        warp = values.pop("warp", 32)
-        return tree.Multiprocessor(warp, **values, source=_note(line), span=line.span)
+        return self._options(line)
 
-    def _latency(self, line: tree.MachineLine) -> tree.Latency:
+    def _latency(self, line: tree.MachineLine) -> Fields:
         level = line.names[0]
         self._once(line, "latency", level.text)
         if level.text not in self.levels:
@@ -289,17 +245,19 @@ class _Resolver:
             help = did_you_mean(level.text, known, f"the levels are {listed(known, 'and')}" if known else "")
             self.report.error("name-unknown", f"this machine has no level `{level.text}`", level.span, help)
         time = resolve_quantity(line.quantities[0], "time", self.report)
-        return tree.Latency(level.text, time, _note(line), line.span)
+        return {"level": level.text, "time_s": time}
 
-    def _cost(self, line: tree.MachineLine) -> tree.Cost:
+    def _cost(self, line: tree.MachineLine) -> Fields:
         self._once(line, "cost", line.names[0].text)
-        return resolve_cost(line, self.report)
+        cls, value = resolve_cost(line, self.report)
+        return {"cls": cls, "value": value}
 
-    def _unlinked(self, entries: tuple[tree.Entry, ...]) -> None:
-        memories = [e for e in entries if isinstance(e, tree.Memory)]
-        ends = {end for e in entries if isinstance(e, tree.Link) for end in (e.a, e.b)}
+    def _unlinked(self, machine: CheckedMachine) -> None:
+        ends = {link.fields[end] for link in machine.all_of("link") for end in ("start", "end")}
+        memories = machine.all_of("memory")
         for memory in memories[1:]:
-            if memory.name not in ends:
-                message = f"the memory `{memory.name}` is not the machine's first, and no link reaches it"
-                help = f"add a link such as `link bus: {memories[0].name} <-> {memory.name} 50 GB/s`"
-                self.report.warning("memory-unlinked", message, memory.span, help)
+            first, name = memories[0].fields["name"], memory.fields["name"]
+            if name not in ends:
+                message = f"the memory `{name}` is not the machine's first, and no link reaches it"
+                help = f"add a link such as `link bus: {first} <-> {name} 50 GB/s`"
+                self.report.warning("memory-unlinked", message, memory.line.span, help)

@@ -7,11 +7,11 @@ from functools import reduce
 from roofdsl.lang import tree
 from roofdsl.lang.check_integers import SUBSCRIPT, VALUE, Integers
 from roofdsl.lang.format_text import comma
+from roofdsl.lang.functions import FUNCTIONS, MANY
 from roofdsl.lang.report import Report, did_you_mean, listed, plural
-from roofdsl.lang.scope import FUNCTIONS, Scope, Symbol
+from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.types import ElementType, widest
 
-_REAL_ONLY = frozenset(FUNCTIONS) - {"select", "abs", "conj", "real", "imag"}
 _OTHER_FUNCTIONS = {
     "pow": "powers are written `x**2`",
     "power": "powers are written `x**2`",
@@ -137,15 +137,16 @@ class Values:
 
     def _call(self, call: tree.Call) -> ElementType | None:
         name = call.name.text
-        if name not in FUNCTIONS:
+        function = FUNCTIONS.get(name)
+        if function is None:
             self._unknown(call)
             for arg in call.args:
                 if not self._is_whole_array(arg):  # what it lacks follows from the function that there is not
                     self.value(arg)
             return None
-        wanted = FUNCTIONS[name]
-        if len(call.args) != wanted and not (wanted == -2 and len(call.args) >= 2):
-            many = "two arguments or more" if wanted == -2 else plural(wanted, "argument")
+        wanted = function.arguments
+        if len(call.args) != wanted and not (wanted == MANY and len(call.args) >= 2):
+            many = "two arguments or more" if wanted == MANY else plural(wanted, "argument")
             message = f"`{name}` takes {many}, not {len(call.args)}"
             self.report.error("function-arguments", message, call.span)
             return None
@@ -154,11 +155,12 @@ class Values:
         types = [self.value(a) for a in call.args]
         result = join(types)
         if result is not None and result.kind == "complex":
-            if name in _REAL_ONLY:
-                known = "`+ - * / **`, `abs`, `conj`, `real` and `imag` take complex values"
+            if not function.takes_complex:
+                others = [f.name for f in FUNCTIONS.values() if f.takes_complex and f.name != "select"]
+                known = f"`+ - * / **`, {listed(others, 'and')} take complex values"
                 message = f"`{name}` takes real values, and this is {result}"
                 self.report.error("type-complex", message, call.span, known)
-            if name in ("abs", "real", "imag"):
+            if function.gives == "component":
                 return result.component
         return result
 

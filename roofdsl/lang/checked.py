@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from roofdsl.lang.diagnostics import Diagnostic
-from roofdsl.lang.record import Record
-from roofdsl.lang.source import Source
-from roofdsl.lang.tree import File, Kernel, Machine, Program
+from roofdsl.lang.record import Record, field
+from roofdsl.lang.source import Source, Span
+from roofdsl.lang.tree import File, Kernel, MachineLine, Program
 
 
 class CheckedKernel(Record):
@@ -31,13 +32,40 @@ class CheckedProgram(Record):
         return tuple(p.name.text for p in self.tree.parameters)
 
 
+class Entry(Record):
+    """A line of a machine with its units resolved: `fields` are those of the machine model, by their names.
+
+    Every number is exact and plain: bytes, bytes/s, operations/s, seconds, hertz. `source` is the line's own note.
+    """
+
+    keyword: str
+    fields: Mapping[str, Any]
+    source: str
+    line: MachineLine = field(compare=False, repr=False)
+
+
+class CheckedMachine(Record):
+    """A machine: `entries` in the order of the file; `sources` are its own `source "..."` lines."""
+
+    name: str
+    title: str
+    entries: tuple[Entry, ...]
+    sources: tuple[str, ...]
+    source: Source = field(compare=False, repr=False)
+    span: Span = field(compare=False, repr=False)
+
+    def all_of(self, keyword: str) -> tuple[Entry, ...]:
+        """The lines that begin with a word."""
+        return tuple(e for e in self.entries if e.keyword == keyword)
+
+
 class CheckedFile(Record):
     """Names to definitions, those of used files included; `own` are the names this file defines itself, in order."""
 
     source: Source
     tree: File
     kernels: Mapping[str, CheckedKernel]
-    machines: Mapping[str, Machine]
+    machines: Mapping[str, CheckedMachine]
     programs: Mapping[str, CheckedProgram]
     own: tuple[str, ...]
     warnings: tuple[Diagnostic, ...] = ()

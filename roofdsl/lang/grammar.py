@@ -9,10 +9,16 @@ from pathlib import Path
 
 from lark import Lark
 
+from roofdsl.lang import machine
 from roofdsl.lang.layout import Layout
 from roofdsl.lang.place import folder
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
+
+
+def text() -> str:
+    """The grammar: the file `grammar.lark`, and what is made of the table of machine attributes."""
+    return GRAMMAR.read_text(encoding="utf-8") + machine.GRAMMAR
 
 
 @cache
@@ -24,7 +30,7 @@ def parser() -> Lark:
     """
     place = _kept_in()
     return Lark(
-        GRAMMAR.read_text(encoding="utf-8"),
+        text(),
         parser="lalr",
         lexer="contextual",
         start="file",

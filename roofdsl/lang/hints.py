@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from roofdsl.lang.machine import SETTINGS
 from roofdsl.lang.types import TYPES
 
 _Say = str | Callable[[re.Match[str]], str]
@@ -90,7 +91,7 @@ _LINES: list[tuple[str, _Say]] = [
     (r"(?P<left>.+?[^=<>!]=)\s+(?P<c>[^?]+)\?(?P<a>[^:]+):(?P<b>.+)$", _select),
     # machines
     (r"peak\s+[\d.]", "a peak has a type: `peak f64 10 GFLOP/s`"),
-    (r"(peak|clock|launch|units|cost)\b[^=]*=", "there is no `=` here: `peak f64 10 GFLOP/s`, `clock 1.5 GHz`"),
+    (rf"(peak|cost|{'|'.join(SETTINGS)})\b[^=]*=", "there is no `=` here: `peak f64 10 GFLOP/s`, `clock 1.5 GHz`"),
     (r"(memory|cache)\s+\w+\s*[:=]", "the name is followed by size and bandwidth: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"memory\s+\w+\s+[\d.]+\s*\w+/s\s*$", "a memory has a size, too: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"bandwidth\s", "a bandwidth is stated with its level: `memory DRAM 16 GiB, 100 GB/s`"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.lang.report import Report, did_you_mean
 from roofdsl.lang.source import Span
@@ -13,16 +14,6 @@ from roofdsl.lang.tree import Name
 from roofdsl.lang.types import ElementType
 
 SymbolKind = Literal["parameter", "const", "array", "scalar", "loop", "let"]
-SPECIAL_FUNCTIONS = ("sqrt", "rsqrt", "rcp", "exp", "log", "tanh", "sigmoid", "sin", "cos")
-"""One operation of the class `special` each; a machine may state a rate for each of them."""
-
-_ONE = ("abs", *SPECIAL_FUNCTIONS, "conj", "real", "imag")
-FUNCTIONS: dict[str, int] = {  # how many arguments; -2 is two or more
-    "min": -2,
-    "max": -2,
-    "select": 3,
-    **dict.fromkeys(_ONE, 1),
-}
 _WORDS: dict[SymbolKind, str] = {
     "parameter": "a parameter",
     "const": "a parameter",

@@ -1,32 +1,15 @@
 """The syntax tree of a `.roof` file.
 
 Every node carries its `span`, which takes no part in equality: texts that differ in layout only give equal trees.
-`parse` builds the tree; `check` verifies it and resolves machine blocks to `Machine`s with exact plain numbers.
+`parse` builds the tree; `check` verifies it.
 """
 
 from __future__ import annotations
 
 from roofdsl.lang.record import Record, field
-from roofdsl.lang.resolved import (
-    Cache,
-    Ceiling,
-    Clock,
-    Cost,
-    Entry,
-    Latency,
-    Launch,
-    Link,
-    Machine,
-    Memory,
-    Multiprocessor,
-    Peak,
-    Pipes,
-    Units,
-)
 from roofdsl.lang.source import Comment, Source, Span
 
-__all__ = ["Cache", "Ceiling", "Clock", "Cost", "Entry", "Launch", "Link", "Machine", "Memory", "Peak", "Pipes"]
-__all__ += ["Comment", "Latency", "Multiprocessor", "Source", "Span", "Units"]
+__all__ = ["Comment", "Source", "Span"]
 
 
 class Name(Record):

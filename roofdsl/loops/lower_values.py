@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 from roofdsl.lang import tree
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.source import Span
 from roofdsl.lang.types import TYPES, ElementType, widest
 from roofdsl.loops.integers import Const, IntExpr, mul
@@ -122,7 +123,7 @@ def type_of(value: Expr) -> ElementType | None:
             return widest_of((type_of(left), type_of(right)))
         case Call(function, args):
             result = widest_of(type_of(a) for a in args)
-            return result.component if result and function in ("abs", "real", "imag") else result
+            return result.component if result and FUNCTIONS[function].gives == "component" else result
         case Select(_, if_true, if_false):
             return widest_of((type_of(if_true), type_of(if_false)))
         case _:

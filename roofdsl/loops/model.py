@@ -98,7 +98,7 @@ class Binary(Record):
 
 
 class Call(Record):
-    """`function` is one of min max abs sqrt rsqrt rcp exp log tanh sigmoid sin cos conj real imag."""
+    """`function` is one of `roofdsl.lang.functions.FUNCTIONS`, other than `select`."""
 
     function: str
     args: tuple[Expr, ...]

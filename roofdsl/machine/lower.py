@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from roofdsl.lang import resolved
+from roofdsl.lang.checked import CheckedMachine, Entry
+from roofdsl.lang.machine import attributes
 from roofdsl.machine.model import (
     UNFUSED,
     BandwidthCeiling,
@@ -16,70 +17,37 @@ from roofdsl.machine.model import (
 )
 
 
-def lower(block: resolved.Machine) -> Machine:
+def lower(block: CheckedMachine) -> Machine:
     """The machine of a checked block; its numbers are exact and plain already (bytes, seconds, operations)."""
-    entries = block.entries
-    launch = next((e for e in entries if isinstance(e, resolved.Launch)), None)
-    clock = next((e for e in entries if isinstance(e, resolved.Clock)), None)
-    units = next((e for e in entries if isinstance(e, resolved.Units)), None)
+    settings = dict(pair for entry in block.all_of("pipes") for pair in entry.fields.items())
+    for word, attribute in attributes("machine").items():
+        for entry in block.all_of(word):
+            settings |= entry.fields
+            if attribute.source_field:
+                settings[attribute.source_field] = entry.source
+    units = [Multiprocessor(**e.fields, source=e.source) for e in block.all_of("multiprocessor")]
     return Machine(
         name=block.name,
         title=block.title,
-        peaks=tuple(Peak(e.type, e.cls or UNFUSED, e.rate, e.source) for e in entries if isinstance(e, resolved.Peak)),
-        memories=tuple(
-            Memory(e.name, e.size, e.bandwidth, e.line, e.duplex, e.source)
-            for e in entries
-            if isinstance(e, resolved.Memory)
-        ),
-        caches=tuple(_cache(e) for e in entries if isinstance(e, resolved.Cache)),
-        ceilings=tuple(_ceiling(e) for e in entries if isinstance(e, resolved.Ceiling)),
-        links=tuple(
-            Link(e.name, e.a, e.b, e.bandwidth, e.both_ways, e.source) for e in entries if isinstance(e, resolved.Link)
-        ),
-        launch_s=launch.time if launch else None,
-        launch_source=launch.source if launch else "",
-        clock_hz=clock.frequency if clock else None,
-        units=units.count if units else None,
-        costs=tuple((e.cls, e.value) for e in entries if isinstance(e, resolved.Cost)),
-        pipes_separate=any(isinstance(e, resolved.Pipes) for e in entries),
-        divider_separate=any(isinstance(e, resolved.Pipes) and "div" in e.kinds for e in entries),
-        multiprocessor=next((_multiprocessor(e) for e in entries if isinstance(e, resolved.Multiprocessor)), None),
-        latencies=tuple((e.level, e.time) for e in entries if isinstance(e, resolved.Latency)),
+        peaks=tuple(_peak(e) for e in block.all_of("peak")),
+        memories=tuple(Memory(**e.fields, source=e.source) for e in block.all_of("memory")),
+        caches=tuple(Cache(**e.fields, source=e.source) for e in block.all_of("cache")),
+        ceilings=tuple(_ceiling(e) for e in block.all_of("ceiling")),
+        links=tuple(Link(**e.fields, source=e.source) for e in block.all_of("link")),
+        costs=tuple((e.fields["cls"], e.fields["value"]) for e in block.all_of("cost")),
+        multiprocessor=units[0] if units else None,
+        latencies=tuple((e.fields["level"], e.fields["time_s"]) for e in block.all_of("latency")),
         source="; ".join(block.sources),
         origin=block.source.name,
+        **settings,
     )
 
 
-def _multiprocessor(entry: resolved.Multiprocessor) -> Multiprocessor:
-    return Multiprocessor(
-        entry.warp,
-        entry.warps,
-        entry.blocks,
-        entry.block_threads,
-        entry.registers,
-        entry.shared,
-        entry.schedulers,
-        entry.source,
-    )
+def _peak(entry: Entry) -> Peak:
+    fields = entry.fields
+    return Peak(fields["type"], fields["cls"] or UNFUSED, fields["rate_per_s"], entry.source)
 
 
-def _cache(entry: resolved.Cache) -> Cache:
-    return Cache(
-        name=entry.name,
-        size_bytes=entry.size,
-        bandwidth_bytes_per_s=entry.bandwidth,
-        line_bytes=entry.line,
-        sector_bytes=entry.sector,
-        ways=entry.ways,
-        copies=entry.copies,
-        write_allocate=entry.write_allocate,
-        duplex=entry.duplex,
-        beside_bytes_per_s=entry.beside,
-        source=entry.source,
-    )
-
-
-def _ceiling(entry: resolved.Ceiling) -> ComputeCeiling | BandwidthCeiling:
-    if entry.is_level:
-        return BandwidthCeiling(entry.label, entry.target, entry.rate, entry.source)
-    return ComputeCeiling(entry.label, entry.target, entry.rate, entry.cls, entry.source)
+def _ceiling(entry: Entry) -> ComputeCeiling | BandwidthCeiling:
+    kind = BandwidthCeiling if "level" in entry.fields else ComputeCeiling
+    return kind(**entry.fields, source=entry.source)

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import MATRIX_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, field
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.quantities import show_rate
 
 UNFUSED = "unfused"  # what `peak TYPE RATE` without a class states
-MATRIX_CLASSES = ("tensor", "tensor_sparse")
 DEFAULT_COSTS: Mapping[str, Fraction] = {"div": Fraction(8), "special": Fraction(8)}  # rule 12
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS, repeated
 from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Pattern
 
 ILP = 8
@@ -30,6 +31,9 @@ class Arithmetic:
         return f"peak_{self.type}_{self.cls}"
 
 
+_OPERANDS = {"term": "d", "shift": "c", "factor": "c"}
+
+
 def _floats(name: str, c: str, suffix: str) -> list[Arithmetic]:
     return [
         Arithmetic(name, "fma", c, f"a = fma{suffix}(a, c, d)", 2),
@@ -37,15 +41,10 @@ def _floats(name: str, c: str, suffix: str) -> list[Arithmetic]:
         Arithmetic(name, "mul", c, "a = a * e", 1),
         Arithmetic(name, "min", c, f"a = fmax{suffix}(fmin{suffix}(a, c), d)", 2),
         Arithmetic(name, "div", c, "a = c / a", 1),
-        Arithmetic(name, "sqrt", c, f"a = sqrt{suffix}(a) + d", 1),
-        Arithmetic(name, "rsqrt", c, f"a = rsqrt{suffix}(a) + d", 1),
-        Arithmetic(name, "rcp", c, f"a = ({c})1 / a + d", 1),
-        Arithmetic(name, "exp", c, f"a = exp{suffix}(-a) * c", 1),
-        Arithmetic(name, "log", c, f"a = log{suffix}(a + c) + d", 1),
-        Arithmetic(name, "tanh", c, f"a = tanh{suffix}(a) + d", 1),
-        Arithmetic(name, "sigmoid", c, f"a = ({c})1 / (({c})1 + exp{suffix}(-a)) + d", 1),
-        Arithmetic(name, "sin", c, f"a = sin{suffix}(a) + d", 1),
-        Arithmetic(name, "cos", c, f"a = cos{suffix}(a) + d", 1),
+        *(
+            Arithmetic(name, f, c, repeated(FUNCTIONS[f], "cuda", f"({c})1", _OPERANDS, suffix), 1)
+            for f in SPECIAL_FUNCTIONS
+        ),
     ]
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
+from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
+from roofdsl.machine.attributes import written
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
@@ -153,27 +154,24 @@ def _core(peak: Peak) -> str:
 def _levels(found: Characterization) -> Iterator[str]:
     for k, level in enumerate(found.levels[:-1]):
         behind = found.levels[k + 1].all_cores  # what crosses this cache's far boundary
-        options = ""
+        beside = level.all_cores.beside
+        options: dict[str, object] = {}
         if level.reported is not None:
-            options += f", line {level.reported.line_bytes} B" if level.reported.line_bytes else ""
-            options += f", ways {level.reported.ways}" if level.reported.ways and level.agrees is not False else ""
             copies = min(level.reported.copies, found.cores)
-            options += f", copies {copies}" if copies > 1 else ""
-        options += _duplex(level.all_cores)
-        if (beside := level.all_cores.beside) is not None:
-            options += f", beside {show_bandwidth(beside.bytes_per_s)}"
-        options += ", no_write_allocate" if behind.counts == "no_write_allocate" else ", write_allocate"
+            options["line_bytes"] = level.reported.line_bytes or None
+            options["ways"] = (level.reported.ways or None) if level.agrees is not False else None
+            options["copies"] = copies if copies > 1 else None
+        options["duplex"] = level.all_cores.counts == "duplex"
+        options["beside_bytes_per_s"] = beside.bytes_per_s if beside is not None else None
+        options["write_allocate"] = behind.counts != "no_write_allocate"
         head = f"cache {level.name} {show_size(level.capacity_bytes)}, {show_bandwidth(level.all_cores.bytes_per_s)}"
-        yield f'{head}{options} source "{plain_text(_capacity(level))}; {about_bandwidth(level.all_cores)}"'
+        note = f"{plain_text(_capacity(level))}; {about_bandwidth(level.all_cores)}"
+        yield f'{head}{written("cache", options)} source "{note}"'
     memory = found.levels[-1]
-    line = f", line {found.cpu.line_bytes} B" if found.cpu.line_bytes else ""
+    options = {"line_bytes": found.cpu.line_bytes or None, "duplex": memory.all_cores.counts == "duplex"}
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
-    head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}{line}{_duplex(memory.all_cores)}"
-    yield f'{head} source "{about_bandwidth(memory.all_cores)}"'
-
-
-def _duplex(width: Bandwidth) -> str:
-    return ", duplex" if width.counts == "duplex" else ""
+    head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}"
+    yield f'{head}{written("memory", options)} source "{about_bandwidth(memory.all_cores)}"'
 
 
 def _capacity(level: Level) -> str:

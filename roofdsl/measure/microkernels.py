@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
+from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS, repeated
 from roofdsl.measure.sweep import COPY, LOAD, TRIAD, UPDATE, Pattern
 
 Shape = tuple[int, int]
@@ -29,6 +29,8 @@ BRIEF_SHAPES = SHAPES[:2]
 DIVIDE_EVERY = 8
 """Multiplications beside a division: about as many as take as long as it does."""
 
+_OPERANDS = {"term": "c", "shift": "d", "factor": "c"}
+
 # class -> (what one step does to accumulator a, or to a and a second one b, operations in it)
 ARITHMETIC = {
     "fma": (("a = a * c + d",), 2),
@@ -38,15 +40,7 @@ ARITHMETIC = {
     "mul and div": (("a = d / a", *("b = b * c",) * DIVIDE_EVERY), DIVIDE_EVERY + 1),
     "min": (("a = c if c < a else a", "a = d if d > a else a"), 2),
     "div": (("a = c / a",), 1),
-    "sqrt": (("a = sqrt(a) + c",), 1),
-    "rsqrt": (("a = one / sqrt(a) + c",), 1),
-    "rcp": (("a = one / a + c",), 1),
-    "exp": (("a = exp(-a) * c",), 1),
-    "log": (("a = log(a + d) + c",), 1),
-    "tanh": (("a = tanh(a) + c",), 1),
-    "sigmoid": (("a = one / (one + exp(-a)) + c",), 1),
-    "sin": (("a = sin(a) + c",), 1),
-    "cos": (("a = cos(a) + c",), 1),
+    **{f: ((repeated(FUNCTIONS[f], "python", "one", _OPERANDS),), 1) for f in SPECIAL_FUNCTIONS},
 }
 """Special functions are computed as generated code computes them; an addition or product beside them costs little."""
 
@@ -191,7 +185,7 @@ def _compiled(text: str, flags: set[str]) -> Callable[..., Any]:
 
     from numba import njit
 
-    names: dict[str, Any] = {f: getattr(math, f) for f in ("exp", "sqrt", "log", "tanh", "sin", "cos")}
+    names: dict[str, Any] = {"math": math}
     exec(compile(text, "<microkernel>", "exec"), names)
     compiled: Callable[..., Any] = njit(names["loop"], fastmath=flags or False, nogil=True, error_model="numpy")
     return compiled

@@ -15,10 +15,11 @@ from roofdsl.counts.setting import numbers
 from roofdsl.formulas.facts import facts_text
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import MATRIX_CLASSES
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.machine.model import MATRIX_CLASSES, Machine, operation
+from roofdsl.machine.model import Machine, operation
 from roofdsl.measure.results import Measurement
 from roofdsl.page.article import derivation_html, source_html
 from roofdsl.page.forms import (

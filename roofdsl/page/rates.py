@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.compute import PIPES, compute_time, pipe_of
 

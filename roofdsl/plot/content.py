@@ -8,8 +8,9 @@ from fractions import Fraction
 from math import ceil, floor, log10
 from typing import Literal
 
+from roofdsl.lang.functions import MATRIX_CLASSES
 from roofdsl.lang.types import TYPES
-from roofdsl.machine.model import MATRIX_CLASSES, UNFUSED, Cache, ComputeCeiling, Machine, Memory, operation
+from roofdsl.machine.model import UNFUSED, Cache, ComputeCeiling, Machine, Memory, operation
 from roofdsl.machine.quantities import group, show_bandwidth, show_number, show_rate
 from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import Comparison

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from roofdsl.counts.results import OPERATION_CLASSES, WorkAt
+from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
-from roofdsl.lang.scope import SPECIAL_FUNCTIONS
 from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine
 
 # Where the adder and the multiplier are two pipes, these run on the multiplier's; all else on the adder's.

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+
+
+def _special_functions() -> str:
+    """A kernel that calls every special function of the language, at values that all of them are defined at."""
+    columns = len(SPECIAL_FUNCTIONS)
+    head = f"\nkernel special(n):\n    in x: f64[n], z: f32[n]\n    out u: f64[n, {columns}], v: f32[n, {columns}]\n"
+    lines = [
+        f"        {out}[i, {k}] = {f}(1.5 + {given}[i])\n"
+        for k, f in enumerate(SPECIAL_FUNCTIONS)
+        for out, given in ("ux", "vz")
+    ]
+    return head + "    for i in range(n):\n" + "".join(lines)
+
+
 FEATURES: dict[str, tuple[str, dict[str, int]]] = {
     "bounds": (
         """
@@ -47,6 +62,7 @@ kernel functions(n):
 """,
         {"n": 7},
     ),
+    "special": (_special_functions(), {"n": 7}),
     "whole": (
         """
 kernel whole(n):

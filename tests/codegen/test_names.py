@@ -21,9 +21,9 @@ from roofdsl.checks.parallel import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated, TargetName
 from roofdsl.codegen.helpers import COMPLEX
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.grammar import reserved
 from roofdsl.lang.record import replace
-from roofdsl.lang.scope import FUNCTIONS
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
 from tests.codegen.test_compiles import Compile, compiler
 from tests.oracle.loading import kernel_of

@@ -14,8 +14,9 @@ from pygments.token import Error, Keyword, Name, Number, Text, Token
 
 from roofdsl.editors import textmate, vocabulary
 from roofdsl.editors.pygments_lexer import RoofLexer
+from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.grammar import keywords
-from roofdsl.lang.scope import FUNCTIONS
+from roofdsl.lang.machine import LINES
 from roofdsl.lang.types import TYPES
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +77,7 @@ def test_a_soft_keyword_may_name_an_array() -> None:
 
 def test_every_keyword_is_in_a_group() -> None:
     groups = (
-        vocabulary.DEFINERS, vocabulary.OPERATORS, vocabulary.INTENTS, vocabulary.MACHINE_LINES, vocabulary.SETTINGS,
+        vocabulary.DEFINERS, vocabulary.OPERATORS, vocabulary.INTENTS, LINES, vocabulary.SETTINGS,
         vocabulary.STATEMENTS, vocabulary.EXCHANGES, vocabulary.EXCHANGE_WORDS, ("col", "const"),
     )  # fmt: skip
     assert {w for group in groups for w in group} == set(keywords())

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.lang import tree
 from roofdsl.lang.check import check
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.codes import CODES, DEEP_CODES, RESULT_CODES
@@ -99,26 +98,33 @@ def test_machines_are_resolved_exactly() -> None:
     checked = check_files({"main.roof": text, "language_page.roof": other})
     machine = checked.machines["m1"]
     assert machine.sources == ("a data sheet", "a paper")
-    assert machine.entries == (
-        tree.Peak("f64", "fma", Fraction(15 * 10**12), "here"),
-        tree.Peak("f64", "min", Fraction(4 * 10**12)),
-        tree.Peak("f16", "tensor", Fraction(125 * 10**12)),
-        tree.Peak("i8", "", Fraction(5 * 10**11)),
-        tree.Pipes(("add", "mul")),
-        tree.Cache("L1", 32768, Fraction(10**12), 64, 32, 8, 80, False, source="x"),
-        tree.Cache("L2", 6 << 20, Fraction(244 * 10**10), write_allocate=True),
-        tree.Memory("HBM", 16 << 30, Fraction(9 * 10**11), 64),
-        tree.Memory("host", 64 * 10**9, Fraction(505 * 10**8)),
-        tree.Ceiling("no SIMD", "f64", "", False, Fraction(10**12)),
-        tree.Ceiling("no FMA", "f64", "fma", False, Fraction(10**12)),
-        tree.Ceiling("one NUMA node", "HBM", "", True, Fraction(10**11)),
-        tree.Link("bus", "HBM", "host", True, Fraction(16 * 10**9)),
-        tree.Link("net", "host", "v100_deck", False, Fraction(12 * 10**9), "y"),
-        tree.Launch(Fraction(42, 10**7)),
-        tree.Clock(Fraction(138 * 10**7)),
-        tree.Units(80),
-        tree.Cost("div", Fraction(10)),
-    )
+    rate, level, link = "rate_per_s", "bandwidth_bytes_per_s", {"start": "HBM", "end": "host", "both_ways": True}
+    assert [(e.keyword, e.fields) for e in machine.entries] == [
+        ("peak", {"type": "f64", "cls": "fma", rate: 15 * 10**12}),
+        ("peak", {"type": "f64", "cls": "min", rate: 4 * 10**12}),
+        ("peak", {"type": "f16", "cls": "tensor", rate: 125 * 10**12}),
+        ("peak", {"type": "i8", "cls": "", rate: 5 * 10**11}),
+        ("pipes", {"pipes_separate": True, "divider_separate": False}),
+        ("cache", {"name": "L1", "size_bytes": 32768, level: 10**12, "line_bytes": 64, "sector_bytes": 32, "ways": 8,
+                   "copies": 80, "write_allocate": False}),
+        ("cache", {"name": "L2", "size_bytes": 6 << 20, level: 244 * 10**10, "write_allocate": True}),
+        ("memory", {"name": "HBM", "size_bytes": 16 << 30, level: 9 * 10**11, "line_bytes": 64}),
+        ("memory", {"name": "host", "size_bytes": 64 * 10**9, level: 505 * 10**8}),
+        ("ceiling", {"name": "no SIMD", "type": "f64", "cls": "", rate: 10**12}),
+        ("ceiling", {"name": "no FMA", "type": "f64", "cls": "fma", rate: 10**12}),
+        ("ceiling", {"name": "one NUMA node", "level": "HBM", level: 10**11}),
+        ("link", {"name": "bus", level: 16 * 10**9, **link}),
+        ("link", {"name": "net", level: 12 * 10**9, "start": "host", "end": "v100_deck", "both_ways": False}),
+        ("launch", {"launch_s": Fraction(42, 10**7)}),
+        ("clock", {"clock_hz": 138 * 10**7}),
+        ("units", {"units": 80}),
+        ("cost", {"cls": "div", "value": 10}),
+    ]  # fmt: skip
+    assert [(e.keyword, e.source) for e in machine.entries if e.source] == [
+        ("peak", "here"),
+        ("cache", "x"),
+        ("link", "y"),
+    ]
     assert checked.kernels["everything"].costs == (("special", 12.0), ("div", 4.0))
     assert checked.own_programs == ("both",)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
+from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.measure.characterize_cpu import Characterization, Level, find_levels
 from roofdsl.measure.device import Cpu, ReportedCache
 from roofdsl.measure.multicore_timing import Rate
@@ -28,10 +29,11 @@ ONE_CORE: Mapping[Pattern, tuple[float, ...]] = {
     TRIAD: (300, 99, 78, 22.5),
     UPDATE: (290, 150, 120, 30),
 }
-PEAKS = {
+_RATES = {
     "fma": 50.0, "add": 25.0, "mul": 30.0, "add and mul": 28.0, "min": 26.0, "div": 2.5, "sqrt": 1.5, "rsqrt": 1.0,
     "rcp": 2.0, "exp": 0.25, "log": 0.3, "tanh": 0.1, "sigmoid": 0.2, "sin": 0.16, "cos": 0.15,
 }  # fmt: skip
+PEAKS = _RATES | {f: 0.5 for f in SPECIAL_FUNCTIONS if f not in _RATES}
 """GFLOP/s of one core in f64."""
 
 SIZES = [round(4 * KIB * 2 ** (k / 2)) for k in range(33)]

@@ -1,0 +1,136 @@
+"""What a machine block may say: the attributes of machines, one row each.
+
+The grammar's lines of one quantity, the checker, the model, `machines show`, JSON, the editors and the page of the
+language are made from these rows. A new attribute is a row here and the field of `roofdsl.machine.model` that it fills.
+Rows stand in the order in which they are shown.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from roofdsl.lang.record import Record
+from roofdsl.lang.units import Kind
+
+Place = Literal["machine", "cache", "memory", "multiprocessor"]
+
+
+class Attribute(Record):
+    """One attribute.
+
+    word: as it is written: a line of its own with one quantity for attributes of the machine, else an option of the
+    lines named by `of`. kind: of its quantity; None where the word stands alone.
+    field: of the model; its value is a whole number for sizes and counts, an exact fraction in the plain unit of the
+    kind otherwise, and `value` for a word alone.
+    example: a quantity. needed: why a line without it is wrong.
+    shown: how a value is written, `{number}` as it is and `{text}` with a fitting unit; `joins` without a comma before.
+    source_field: of the model, for the note of a line of its own.
+    about: what it is, for the page of the language.
+    """
+
+    word: str
+    of: tuple[Place, ...]
+    kind: Kind | None
+    field: str
+    about: str
+    value: object = None
+    example: str = "8"
+    needed: str = ""
+    shown: str = "{text}"
+    joins: bool = False
+    source_field: str = ""
+
+
+_MACHINE: tuple[Place, ...] = ("machine",)
+_CACHE: tuple[Place, ...] = ("cache",)
+_LEVELS: tuple[Place, ...] = ("cache", "memory")
+_UNIT: tuple[Place, ...] = ("multiprocessor",)
+
+ATTRIBUTES = (
+    Attribute(
+        "launch", _MACHINE, "time", "launch_s", "the time of one launch of a kernel", source_field="launch_source",
+    ),
+    Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
+    Attribute("units", _MACHINE, "count", "units", "the number of cores or multiprocessors"),
+    Attribute(
+        "copies", _CACHE, "count", "copies", "the number of caches of this size",
+        shown=" x {number}", joins=True,
+    ),
+    Attribute(
+        "line", _LEVELS, "size", "line_bytes", "bytes moved at a time",
+        example="64 B", shown="line {number} B",
+    ),
+    Attribute(
+        "sector", _CACHE, "size", "sector_bytes", "the part of a line that can be moved on its own",
+        example="64 B", shown="sector {number} B",
+    ),
+    Attribute(
+        "ways", _CACHE, "count", "ways", "lines in a set; a cache without it is fully associative",
+        shown="{number} ways",
+    ),
+    Attribute(
+        "write_allocate", _CACHE, None, "write_allocate", "a store loads its line first",
+        value=True, shown="write_allocate",
+    ),
+    Attribute(
+        "no_write_allocate", _CACHE, None, "write_allocate", "a store does not load its line",
+        value=False, shown="no_write_allocate",
+    ),
+    Attribute(
+        "duplex", _LEVELS, None, "duplex", "loads and stores at the same time, each at the bandwidth",
+        value=True, shown="duplex",
+    ),
+    Attribute(
+        "beside", _CACHE, "bandwidth", "beside_bytes_per_s",
+        "the rate of what it delivers on its own, where it takes turns with the levels behind it",
+        example="100 GB/s", shown="beside {text}",
+    ),
+    Attribute(
+        "warp", _UNIT, "count", "warp", "threads that execute together",
+        example="32", needed="a multiprocessor says how many threads execute together",
+        shown="warps of {number} threads",
+    ),
+    Attribute(
+        "warps", _UNIT, "count", "warps", "the most resident warps",
+        example="32", shown="{number:,} warps",
+    ),
+    Attribute(
+        "blocks", _UNIT, "count", "blocks", "the most resident blocks",
+        example="32", shown="{number:,} blocks",
+    ),
+    Attribute(
+        "registers", _UNIT, "count", "registers", "registers of 32 bits",
+        example="32", shown="{number:,} registers",
+    ),
+    Attribute(
+        "block_threads", _UNIT, "count", "block_threads", "the most threads in a block",
+        example="32", shown="{number:,} threads a block",
+    ),
+    Attribute(
+        "shared", _UNIT, "size", "shared_bytes", "shared memory",
+        example="96 KiB", shown="{text} shared",
+    ),
+    Attribute(
+        "schedulers", _UNIT, "count", "schedulers", "parts that share the registers and the warps",
+        example="32", shown="{number} schedulers",
+    ),
+)  # fmt: skip
+
+
+def attributes(of: str) -> dict[str, Attribute]:
+    """The attributes of a place by their words."""
+    return {a.word: a for a in ATTRIBUTES if of in a.of}
+
+
+SETTINGS = tuple(attributes("machine"))
+"""The lines of a machine that are one word and one quantity."""
+
+LINES = ("peak", "pipes", "cache", "memory", "ceiling", "link", *SETTINGS, "multiprocessor", "latency", "source")
+"""The words that begin the lines of a machine, without `cost`, which also stands outside of machines."""
+
+GRAMMAR = "\n".join([
+    f"_setting: {' | '.join(SETTINGS)}",
+    *(f"{word}: _{word.upper()} quantity [note]" for word in SETTINGS),
+    *(f'_{word.upper()}.2: "{word}" _UNLESS_TARGET' for word in SETTINGS),
+])  # fmt: skip
+"""What `grammar.lark` leaves to this table: the rules and keywords of the settings."""

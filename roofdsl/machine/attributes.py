@@ -1,0 +1,82 @@
+"""The attributes of a machine as people read them and as JSON holds them, from the table of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from roofdsl.lang.machine import Place, attributes
+from roofdsl.lang.record import Record
+from roofdsl.lang.units import Kind
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+
+_TEXT: dict[Kind | None, Callable[[Any], str]] = {
+    "size": show_size,
+    "bandwidth": show_bandwidth,
+    "time": show_time,
+    "frequency": lambda hertz: f"{float(hertz) / 1e9:g} GHz",
+    "flop_rate": show_rate,
+    "op_rate": lambda per_s: show_rate(per_s, "OP"),
+    "count": str,
+    None: str,
+}
+
+
+def settings(machine: Machine) -> list[tuple[str, str, str]]:
+    """The word, the value and the source of each of a machine's own attributes that it states."""
+    rows = []
+    for word, attribute in attributes("machine").items():
+        value = getattr(machine, attribute.field)
+        if value is not None:
+            source = getattr(machine, attribute.source_field) if attribute.source_field else ""
+            rows.append((word, attribute.shown.format(number=value, text=_TEXT[attribute.kind](value)), source))
+    return rows
+
+
+def options(of: Record, place: Place, *before: str) -> str:
+    """`before` and the attributes of a cache, memory or multiprocessor, with commas between.
+
+    Attributes whose values are those of a line that does not state them are left out.
+    """
+    parts = list(before)
+    for attribute in attributes(place).values():
+        value = getattr(of, attribute.field)
+        unstated = getattr(type(of), attribute.field, None)  # a record's defaults are attributes of its class
+        if value == unstated or (attribute.kind is None and value is not attribute.value):
+            continue
+        text = attribute.shown.format(number=value, text=_TEXT[attribute.kind](value))
+        if attribute.joins:
+            parts[0] += text
+        else:
+            parts.append(text)
+    return ", ".join(parts)
+
+
+def written(place: Place, fields: Mapping[str, object]) -> str:
+    """Options as a file states them, each after a comma; `fields` are those of the model, None is not stated."""
+    text = ""
+    for field, value in fields.items():
+        for attribute in attributes(place).values():
+            if attribute.field != field or value is None:
+                continue
+            if attribute.kind is not None:
+                text += f", {attribute.word} {_TEXT[attribute.kind](value)}"
+            elif attribute.value is value:
+                text += f", {attribute.word}"
+    return text
+
+
+def numbers(of: Record) -> dict[str, Any]:
+    """The fields of a cache, memory or multiprocessor for JSON, in plain units."""
+    return {name: _number(getattr(of, name)) for name in of.__match_args__}
+
+
+def setting_numbers(machine: Machine) -> dict[str, Any]:
+    """A machine's own attributes for JSON, in plain units; None where it does not state them."""
+    return {a.field: _number(getattr(machine, a.field)) for a in attributes("machine").values()}
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, Fraction) else value
