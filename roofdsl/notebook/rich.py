@@ -66,27 +66,17 @@ def _notes(title: str, notes: Sequence[str]) -> str:
 
 def prediction_html(p: Prediction) -> str:
     """Counts, the terms of the time, what bounds it, and what was assumed."""
+    from roofdsl.cli.predict_text import terms_rows
+
     at = ", ".join(f"{n} = {group(v)}" for n, v in p.parameters)
-    rows = []
-    marks = dict.fromkeys(p.bounds, "bound")
-    if p.peak_per_s is not None:
-        amount = f"{group(p.work)} {p.operation}"
-        rate = show_rate(p.peak_per_s, p.operation)
-        rows.append(("compute", amount, rate, "", show_time(p.compute_s), marks.get("compute", "")))
-    for level in p.levels:
-        own = level.intensity(p.work)
-        intensity = "" if own is None else show_number(own)
-        amount, rate = show_bytes(level.bytes), show_bandwidth(level.rate_bytes_per_s)
-        rows.append((level.name, amount, rate, intensity, show_time(level.time_s), marks.get(level.name, "")))
-    if p.launch_s:
-        rows.append(("launch", group(p.launches), "", "", show_time(p.launch_s), marks.get("launch", "")))
+    head, *rows = terms_rows(p, p.bounds)
     rate = show_rate(p.rate_per_s, p.operation) if p.work else show_bandwidth(p.bytes_per_s)
     said = (
         f"expected {show_time(p.expected_s)}, {rate}, bound by {p.bound}; without overlap {show_time(p.no_overlap_s)}"
     )
     return _titled(
         f"{p.kernel} on {p.machine}" + (f", {at}" if at else ""),
-        table(("", "amount", "rate", f"I ({p.operation}/B)", "time", ""), rows),
+        table(head, rows),
         f"<p>{html.escape(said)}</p>",
         _notes("assumed:", p.assumptions),
         _notes("warnings:", p.warnings),
@@ -107,6 +97,10 @@ def prediction_latex(p: Prediction) -> str:
     for level in p.levels:
         of = f"\\frac{{{text(show_bytes(level.bytes))}}}{{{text(show_bandwidth(level.rate_bytes_per_s))}}}"
         lines.append(f"T_{{{text(level.name)}}} &= {of} = {text(show_time(level.time_s))}")
+    if len(p.in_turn) > 1:
+        name, time = p.one_upon_another
+        shares = " + ".join(text(show_time(share)) for _, share in p.in_turn)
+        lines.append(f"T_{{{text(name)}}} &= {shares} = {text(show_time(time))}")
     if p.launch_s:
         lines.append(f"T_{{\\mathrm{{launch}}}} &= {text(show_time(p.launch_s))}")
     lines.append(f"T &= \\max = {text(show_time(p.expected_s))}\\quad{text(f'({p.bound})')}")

@@ -235,7 +235,7 @@ def test_every_result_is_shown(shell: Shell, name: str, value: Any) -> None:
     assert "Fraction(" not in formats["text/html"]
     if name == "prediction":
         assert "HBM" in text
-        assert "bound" in text
+        assert "<- bound" in text
         assert formats["text/latex"].count("{") == formats["text/latex"].count("}")
 
 
