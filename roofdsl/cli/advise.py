@@ -11,7 +11,6 @@ import click
 from roofdsl.advise.advise import EFFORT_S, Advised, advise
 from roofdsl.advise.program import advise_program
 from roofdsl.cli.advise_plot import plot_advice
-from roofdsl.cli.advise_text import describe, to_json, where_time_goes
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     Chosen,
@@ -25,6 +24,7 @@ from roofdsl.cli.options import (
     warn,
 )
 from roofdsl.cli.progress import progress_bar
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
@@ -34,6 +34,8 @@ from roofdsl.plot.board import check_format
 from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import ProgramPrediction
+from roofdsl.tell.advice import blocks, to_json, where_time_goes
+from roofdsl.tell.blocks import Block, Gap
 
 
 @click.command("advise")
@@ -102,7 +104,7 @@ def command(
         documents = [to_json(a) for a in everything]
         show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.advise/1", "kernels": documents})
     else:
-        click.echo("\n\n".join(_texts(found, programs, machine, show_all, file)))
+        show_blocks(*_told(found, programs, machine, show_all, file))
     for message in dict.fromkeys(w for a in everything for w in a.now.prediction.warnings):
         warn(message)
 
@@ -120,17 +122,17 @@ def _with_bar(
         return how(given, kernel, parameters, progress=tell)
 
 
-def _texts(
+def _told(
     found: list[Advised],
     programs: list[tuple[Advised, ProgramPrediction]],
     machine: Machine,
     show_all: bool,
     file: str,
-) -> list[str]:
-    texts = [describe(a, machine, show_all) for a in found]
+) -> list[list[Block]]:
+    told = [blocks(a, machine, show_all) for a in found]
     for advised, prediction in programs:
-        texts.append(describe(advised, machine, show_all) + "\n\n" + where_time_goes(prediction, machine, file))
-    return texts
+        told.append([*blocks(advised, machine, show_all), Gap(), *where_time_goes(prediction, machine, file)])
+    return told
 
 
 def _changed(advised: Advised, number: int) -> str:

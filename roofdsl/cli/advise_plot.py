@@ -7,11 +7,11 @@ from pathlib import Path
 
 from roofdsl.advise.advise import Advised
 from roofdsl.advise.memory_lower_bound import least_memory_s
-from roofdsl.cli.advise_text import short
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.plot.advised import Change, Floor, save_advice
 from roofdsl.plot.look import Look
+from roofdsl.tell.advice import short
 
 
 def plot_advice(path: Path, advised: Advised, machine: Machine, kernel: Kernel | None, look: Look) -> None:

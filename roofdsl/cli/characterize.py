@@ -9,15 +9,15 @@ import click
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import warn
 from roofdsl.cli.progress import progress_bar
-from roofdsl.cli.text import columns
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.atomic import check_writable
-from roofdsl.measure.characterize_cpu import Characterization, characterize_cpu
-from roofdsl.measure.machine_file import approximate_size, machine_text, save_machine, to_machine
+from roofdsl.measure.characterize_cpu import characterize_cpu
+from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
 from roofdsl.measure.timing import usable_cores
 from roofdsl.measure.trust import trusted
 from roofdsl.plot.look import Look
+from roofdsl.tell.characterization import of_cpu
 
 
 @click.command()
@@ -72,7 +72,7 @@ def characterize(
         measured = characterize_cpu(quick, cores, tell)
     found = measured if keep_noisy else trusted(measured)
     save_machine(Path(output), machine_text(found, name))
-    click.echo(_report(found))
+    show_blocks(of_cpu(found))
     click.echo(f"{to_machine(found, name).name} written to {output}")
     if one_core is not None:
         alone = measured.alone() if keep_noisy else trusted(measured.alone())
@@ -85,21 +85,3 @@ def characterize(
         save_sweep(Path(plot), sweep_figure(found), look=look)
     for note in found.notes:
         warn(note)
-
-
-def _report(found: Characterization) -> str:
-    """Tables of peaks and levels, all cores and one beside each other."""
-    cores = f"{found.cores} core{'s' if found.cores > 1 else ''}"
-    rows = [["peak", cores, "one core"]]
-    for peak in found.peaks:
-        unit = "FLOP" if peak.type.startswith("f") else "OP"
-        both = [show_rate(r.per_s, unit) for r in (peak.all_cores, peak.one_core)]
-        rows.append([f"{peak.type} {peak.cls}", *both])
-    lines = columns(rows, right=(1, 2))
-    rows = [["level", "size", cores, "one core", "read off the curve"]]
-    for level in found.levels:
-        seen = "" if level.seen_bytes is None else approximate_size(level.seen_bytes)
-        both = [show_bandwidth(w.bytes_per_s) for w in (level.all_cores, level.one_core)]
-        rows.append([level.name, show_size(level.capacity_bytes), *both, seen])
-    lines += ["", *columns(rows, right=(1, 2, 3, 4)), "", f"a call {show_time(found.call_s)}", ""]
-    return "\n".join(lines)

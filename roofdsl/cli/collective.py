@@ -7,11 +7,11 @@ from fractions import Fraction
 import click
 
 from roofdsl.cli.options import json_option, machine_option, network_options, parse_size_option, show_json
-from roofdsl.cli.text import bold, columns
+from roofdsl.cli.text import show_blocks
 from roofdsl.machine.find import load_machine
-from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_number, show_size, show_time
-from roofdsl.predict.collectives import KINDS, Collective, Kind, Topology, collective, network_of
-from roofdsl.predict.routes import MOST_CUTS, Routed, collective_among
+from roofdsl.predict.collectives import KINDS, Kind, Topology, collective, network_of
+from roofdsl.predict.routes import collective_among
+from roofdsl.tell.collective import blocks
 
 
 @click.command("collective")
@@ -56,31 +56,4 @@ def command(
         show_json(document)
         return
     where = f"{found.devices} devices like {machine.name}" if routed is None else f"{among} of {machine.name}"
-    click.echo(bold(f"{kind} of {show_size(size)} among {where}, {found.way}"))
-    rows = rows_of(found) + (_bound_rows(routed) if routed is not None else [])
-    click.echo("\n".join(["", *(f"  {line}" for line in columns(rows))]))
-
-
-def rows_of(c: Collective) -> list[tuple[str, str]]:
-    """What the busiest link carries, and the times."""
-    share = f"{show_number(c.share)} of the array"
-    rows = [
-        (
-            f"{c.link} carries",
-            f"{show_bytes(c.link_bytes)} {c.direction}, {share}, at {show_bandwidth(c.bandwidth_bytes_per_s)}",
-        ),
-        ("steps", f"{c.steps}" + (f", {show_time(c.latency_s)} each" if c.latency_s else "")),
-        ("time", show_time(c.time_s)),
-    ]
-    if c.even_bytes is not None:
-        rows.append(("latency is half", f"of the time at {show_bytes(c.even_bytes)}"))
-    if c.time_s:
-        rows.append(("array over time", show_bandwidth(c.size_bytes / c.time_s)))
-    return rows
-
-
-def _bound_rows(routed: Routed) -> list[tuple[str, str]]:
-    order = [("order", " -> ".join((*routed.order, routed.order[0])))] if routed.order else []
-    if routed.at_least_s is None:
-        return [*order, ("at least", f"not looked for: more than {MOST_CUTS} devices")]
-    return [*order, ("at least", f"{show_time(routed.at_least_s)}, whatever the algorithm")]
+    show_blocks(blocks(kind, size, where, found, routed))

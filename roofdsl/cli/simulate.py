@@ -10,12 +10,13 @@ from roofdsl.cli.look import look_options
 from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json, size_option
 from roofdsl.cli.progress import bar
 from roofdsl.cli.simulate_levels import levels_of
-from roofdsl.cli.simulate_report import Run, curve_json, print_curve, print_run, to_json
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.look import Look
+from roofdsl.tell.simulation import Run, blocks, curve_json, of_curve, to_json
 
 ACCESSES_PER_S = 5e7  # a cautious guess; streams are several times faster
 LONG_S = 3600
@@ -135,12 +136,7 @@ def _show(runs: list[Run], *, histogram: bool, as_json: bool) -> None:
         single = len(documents) == 1
         show_json(documents[0] if single else {"schema": "roofdsl.simulate/1", "kernels": documents})
         return
-    for k, r in enumerate(runs):
-        if k:
-            click.echo()
-        print_run(r)
-        if histogram:
-            print_curve(r)
+    show_blocks(*([*blocks(r), *(of_curve(r) if histogram else [])] for r in runs))
 
 
 def count_accesses(kernel: Kernel, values: dict[str, int], *, long_run: bool) -> int | None:

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roofdsl.cli.options import Chosen
-from roofdsl.cli.text import bold, columns
-from roofdsl.cli.threshold_text import answer, threshold_rows
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import show_number
 from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.forms import Terms, kernel_terms, program_terms, summed
 from roofdsl.predict.kernel import Options
+from roofdsl.tell.blocks import Block
+from roofdsl.tell.break_even import blocks as told
 
 Between = tuple[str, str]
 
@@ -24,8 +23,8 @@ OfLaunches = tuple[str, dict[str, int], tuple[Terms, ...]]
 
 def formulas(
     asked: Sequence[OfLaunches], between: Between, over: str, machine: Machine
-) -> list[tuple[str, dict[str, Any]]]:
-    """Of each its text and its document: from which `over` on the first of `between` takes as long as the other.
+) -> list[tuple[list[Block], dict[str, Any]]]:
+    """Of each what is told and its document: from which `over` on the first of `between` takes as long as the other.
 
     For a program, launch by launch and for all of them together. Raises CommandError for a term that there is not.
     """
@@ -46,9 +45,7 @@ def formulas(
             "together": None if total is None else total[1].to_json(),
         }
         head = f"{name} on {machine.name}: {first} takes as long as {second}"
-        at = ", ".join(f"{n} = {v}" for n, v in others.items())
-        text = "\n".join([bold(head) + (f" (at {at})" if at else ""), "", *_lines(each, total, values)])
-        found.append((text, document))
+        found.append((told(head, each, total, others, values), document))
     return found
 
 
@@ -71,19 +68,3 @@ def terms_over(
 def _break_even(terms: Terms, between: Between, over: str, values: Mapping[str, int], machine: Machine) -> BreakEven:
     first, second = (terms.seconds(name, machine) for name in between)
     return break_even(between[1], (first, second), over, values, within=terms.within)
-
-
-Found = tuple[Terms, BreakEven]
-
-
-def _lines(found: list[Found], total: Found | None, values: Mapping[str, int]) -> list[str]:
-    if total is None:
-        return [f"  {line}" for line in columns(threshold_rows(found[0][1], values))]
-    rows = [(t.label, answer(c, values), _limit(c)) for t, c in found]
-    head = [("", "", "all else large")] if any(limit for _, _, limit in rows) else []
-    return [f"  {line}" for line in columns([*head, *rows, ("all together", answer(total[1], values), "")])]
-
-
-def _limit(found: BreakEven) -> str:
-    """What the threshold of one launch tends to where there is one."""
-    return "" if found.first is None or found.limit is None or found.limit <= 0 else show_number(found.limit)

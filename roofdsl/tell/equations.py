@@ -12,8 +12,9 @@ from roofdsl.counts.forms import of_ratio as ratio_form
 from roofdsl.counts.growth import growth_of
 from roofdsl.formulas.writing import latex_name
 from roofdsl.machine.quantities import show_number
-from roofdsl.tell.blocks import Equation, Inline, Math, Sentence, math, total
-from roofdsl.tell.blocks import ratio as fraction
+from roofdsl.tell.blocks import Equation, Inline, Math, Sentence
+from roofdsl.tell.maths import math, total
+from roofdsl.tell.maths import ratio as fraction
 from roofdsl.tell.words import exact_number, operation_name
 
 
