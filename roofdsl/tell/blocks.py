@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 
 
 class Math(Record):
@@ -79,10 +79,10 @@ class Equations(Record):
 
 
 class Table(Record):
-    """Rows of cells under a head; empty columns are left out.
+    """Rows of cells under a head.
 
-    kind: "prose" has cells with sentences and formulas, which take several lines where the table is too wide. "figures"
-    has numbers; its lines are never broken, and in text no column is left out. "ruled" is such a table with a line
+    kind: "prose" has cells with sentences and formulas, which take several lines where the table is too wide, and
+    leaves empty columns out. "figures" has numbers, and its lines are never broken. "ruled" is such a table with a line
     under its head. right: the columns that are aligned to the right; depth: steps from the left margin. The head may be
     missing, (); `strong` emphasizes it.
     """
@@ -99,20 +99,15 @@ Block = Title | Heading | Paragraph | Line | Items | Gap | Equations | Table
 
 
 def without_empty_columns(table: Table) -> Table:
-    """The table without columns in which no row has anything."""
-    keep = [k for k in range(len(table.rows[0]) if table.rows else 0) if any(_filled(row[k]) for row in table.rows)]
-    return Table(
-        tuple(table.head[k] for k in keep) if table.head else (),
-        tuple(tuple(row[k] for k in keep) for row in table.rows),
-        table.kind,
-        tuple(place for place, k in enumerate(keep) if k in table.right),
-        table.depth,
-        table.strong,
+    """The table without columns in which no row has anything; one of figures that has a head stays."""
+    telling = table.rows if table.kind == "prose" else (table.head, *table.rows) if table.head else table.rows
+    keep = [k for k in range(len(table.rows[0]) if table.rows else 0) if any(any(row[k]) for row in telling)]
+    return replace(
+        table,
+        head=tuple(table.head[k] for k in keep) if table.head else (),
+        rows=tuple(tuple(row[k] for k in keep) for row in table.rows),
+        right=tuple(place for place, k in enumerate(keep) if k in table.right),
     )
-
-
-def _filled(cell: Sentence) -> bool:
-    return any(cell)
 
 
 def figures(
