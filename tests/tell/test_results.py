@@ -44,6 +44,7 @@ COMMANDS = [
     "simulate gemv --machine zen2_epyc_7452 --set n=20 --histogram",
     "suite models/kernels/gemv.roof models/kernels/dot.roof --machine v100_deck --set n=64",
     "sweep gemv --machine v100_deck --set n=16..64:*2",
+    "bound gemv --set n=64 --cache 1KiB --steps",
     "advise gemv --machine v100_deck --set n=256 --all",
 ]
 
