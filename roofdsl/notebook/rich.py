@@ -27,9 +27,9 @@ def _prediction(of: Any) -> list[Block]:
 
 
 def _prediction_latex(of: Any) -> list[Block]:
-    from roofdsl.tell import prediction
+    from roofdsl.tell.time_equations import equations
 
-    return [*_prediction(of), prediction.equations(of)]
+    return [*_prediction(of), equations(of)]
 
 
 def _program(of: Any) -> list[Block]:

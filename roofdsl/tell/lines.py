@@ -22,15 +22,15 @@ HANG = 4
 """Columns by which what goes on in the next line stands further right."""
 
 BREAKS = (
-    (re.compile(r" {2,}(?=\S)"), 0),  # between columns
-    (re.compile(r" (?=(or|if|summed) )"), 0),
-    (re.compile(r" (?=and )|(?<=[,;:]) "), 0),
-    (re.compile(r" (?=[+-] )"), 0),
-    (re.compile(r" (?=(=|<=|>=|<|->) )"), 0),
-    (re.compile(r" "), 0),
-    (re.compile(r" (?=and )|(?<=[,;]) | (?=[+-] )"), 1),  # within one pair of brackets
-    (re.compile(r"(?<=[^*]\*)(?=[^*])"), 1),  # within a product, but not within **
-    (re.compile(r" |(?<=[^*]\*)(?=[^*])"), 9),
+    (r" {2,}(?=\S)", 0),  # between columns
+    (r" (?=(or|if|summed) )", 0),
+    (r" (?=and )|(?<=[,;:]) ", 0),
+    (r" (?=[+-] )", 0),
+    (r" (?=(=|<=|>=|<|->) )", 0),
+    (r" ", 0),
+    (r" (?=and )|(?<=[,;]) | (?=[+-] )", 1),  # within one pair of brackets
+    (r"(?<=[^*]\*)(?=[^*])", 1),  # within a product, but not within **
+    (r" |(?<=[^*]\*)(?=[^*])", 9),
 )
 """Where a line may be broken, the best places first, and within how many brackets at most."""
 
@@ -87,7 +87,7 @@ def _place(text: str, room: int) -> int | None:
     for share in (3, 100):
         for k, (pattern, most) in enumerate(BREAKS):
             least = max(HANG + 1, room // (share if k else 2 * share))  # a short first column is a fine place
-            places = [m.start() for m in pattern.finditer(text) if least <= m.start() <= room]
+            places = [m.start() for m in re.finditer(pattern, text) if least <= m.start() <= room]
             places = [k for k in places if depths[k] <= most]
             if places:
                 return places[-1]
