@@ -17,7 +17,7 @@ from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
 from roofdsl.measure.timing import usable_cores
 from roofdsl.measure.trust import trusted
 from roofdsl.plot.look import Look
-from roofdsl.tell.characterization import of_cpu
+from roofdsl.tell.characterization import of_cpu, of_gpu
 
 
 @click.command()
@@ -61,10 +61,8 @@ def characterize(
 
         check_format(Path(plot))
     if backend == "gpu":
-        from roofdsl.cli.characterize_gpu import run
-
         figure = Path(plot) if plot is not None else None
-        run(Path(output), figure, quick, name, keep_noisy=keep_noisy, look=look)
+        _of_gpu(Path(output), figure, quick, name, keep_noisy=keep_noisy, look=look)
         return
     if cores is not None and cores > len(usable_cores()):
         raise CommandError(f"{cores} cores are asked for, and this process can use {len(usable_cores())}")
@@ -83,5 +81,28 @@ def characterize(
         from roofdsl.plot.sweep import save_sweep, sweep_figure
 
         save_sweep(Path(plot), sweep_figure(found), look=look)
+    for note in found.notes:
+        warn(note)
+
+
+def _of_gpu(
+    output: Path, plot: Path | None, quick: bool, name: str | None, *, keep_noisy: bool = False, look: Look
+) -> None:
+    """Measures the GPU, writes the machine, prints what it has, and draws the sweep where asked."""
+    from roofdsl.measure.characterize_gpu import characterize_gpu
+    from roofdsl.measure.gpu_machine import gpu_machine_text
+    from roofdsl.measure.trust import trusted_gpu
+
+    with progress_bar("characterize") as tell:
+        found = characterize_gpu(quick, tell)
+    if not keep_noisy:
+        found = trusted_gpu(found)
+    save_machine(output, gpu_machine_text(found, name))
+    show_blocks(of_gpu(found))
+    click.echo(f"written to {output}")
+    if plot is not None:
+        from roofdsl.plot.sweep import gpu_sweep_figure, save_sweep
+
+        save_sweep(plot, gpu_sweep_figure(found), look=look)
     for note in found.notes:
         warn(note)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import click
 
 from roofdsl.cli.options import (
+    Chosen,
     choose,
     json_option,
     kernels_of,
@@ -17,11 +19,16 @@ from roofdsl.cli.options import (
     unit_option,
 )
 from roofdsl.cli.text import show_blocks
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
+from roofdsl.predict.break_even import BreakEven, break_even
+from roofdsl.predict.forms import Terms, kernel_terms, program_terms, summed
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.threshold import SEARCH_TO, Bounds, Question, kernel_bounds, program_bounds
 from roofdsl.tell.blocks import Block
+from roofdsl.tell.break_even import blocks as break_even_blocks
 from roofdsl.tell.threshold import blocks, to_json
 
 SCHEMA = "roofdsl.threshold/1"
@@ -70,8 +77,6 @@ def threshold(
     if len(names) == 1:
         raise click.BadParameter("give two terms or more, as in launch,compute", param_hint="--between")
     if formula:
-        from roofdsl.cli.threshold_formula import formulas, terms_over
-
         if len(names) > 2:
             raise click.BadParameter("a formula is of two terms, as in compute,launch", param_hint="--between")
         first, second = names or ("compute", machine.main_memory.name)
@@ -97,3 +102,59 @@ def _show(found: list[tuple[list[Block], dict[str, Any]]], as_json: bool) -> Non
         show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
     else:
         show_blocks(*(told for told, _ in found))
+
+
+Between = tuple[str, str]
+
+
+OfLaunches = tuple[str, dict[str, int], tuple[Terms, ...]]
+"""A kernel or program: its name, the numbers of its parameters as far as there are, and the terms of its launches."""
+
+
+def formulas(
+    asked: Sequence[OfLaunches], between: Between, over: str, machine: Machine
+) -> list[tuple[list[Block], dict[str, Any]]]:
+    """Of each what is told and its document: from which `over` on the first of `between` takes as long as the other.
+
+    For a program, launch by launch and for all of them together. Raises CommandError for a term that there is not.
+    """
+    found = []
+    first, second = between
+    for name, values, terms in asked:
+        each = [(t, _break_even(t, between, over, values, machine)) for t in terms]
+        whole = summed(terms)
+        total = (whole, _break_even(whole, between, over, values, machine)) if len(terms) > 1 else None
+        others = {n: v for n, v in values.items() if n != over}
+        document = {
+            "kernel": name,
+            "machine": machine.name,
+            "over": over,
+            "between": list(between),
+            "parameters": others,
+            "formulas": [{"launch": t.label, **c.to_json()} for t, c in each],
+            "together": None if total is None else total[1].to_json(),
+        }
+        head = f"{name} on {machine.name}: {first} takes as long as {second}"
+        found.append((break_even_blocks(head, each, total, others, values), document))
+    return found
+
+
+def terms_over(
+    chosen: Chosen, settings: Mapping[str, int], over: str, machine: Machine, options: Options
+) -> list[OfLaunches]:
+    """Every kernel and program chosen. Raises CommandError where a term has no closed form in all parameters."""
+    found = []
+    for name in (*chosen.kernels, *chosen.programs):
+        if name in chosen.programs:
+            values, terms = program_terms(chosen.checked, name, machine, settings, options, over=over)
+        else:
+            values, terms = kernel_terms(chosen.checked, name, machine, settings, options)
+        if over not in values:
+            raise CommandError(f"{name} has no parameter `{over}` to let grow", f"it has {', '.join(values)}")
+        found.append((name, {n: v for n, v in values.items() if v is not None}, terms))
+    return found
+
+
+def _break_even(terms: Terms, between: Between, over: str, values: Mapping[str, int], machine: Machine) -> BreakEven:
+    first, second = (terms.seconds(name, machine) for name in between)
+    return break_even(between[1], (first, second), over, values, within=terms.within)
