@@ -1,14 +1,13 @@
-"""What `roofdsl bound` says: text for people, the argument step by step, and `roofdsl.bound/1` (contract.md)."""
+"""A bound with what was asked about it: its intensity, a tile that comes near it, and its numbers at caches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 
-from roofdsl.bounds.argument import argument, short
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import far, top_terms
 from roofdsl.bounds.nested import Block, lines, most_loads, nested, nested_kernel
@@ -19,21 +18,9 @@ from roofdsl.formulas.expressions import polynomial
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
-from roofdsl.machine.quantities import group, show_size
 
-Json = dict[str, Any]
-SCHEMA = "roofdsl.bound/1"
 FEW_EXECUTIONS = 2_000_000
 """Executions up to which the loads of tiles in tiles are simulated; beyond, what they are at most is said."""
-
-VALID = "every legal order, all sizes the kernel allows, all S >= 1"
-NAMES = {
-    "compulsory": "every element that is read before it is written is loaded once",
-    "partition": "S + T elements allow only a limited number of executions for each T loads",
-    "stencil": "a time step needs more points than it computes",
-    "bottleneck": "values that are live at one moment and do not fit are loaded after it",
-    "sweep": "everything that one sweep over the data leaves waits for the next",
-}
 
 
 @dataclass(frozen=True)
@@ -184,190 +171,3 @@ def _main(bound: Bound) -> Any:
         return float(value.subs(at).subs({s: 1 << 20 for s in value.free_symbols if s != bound.size}))
 
     return max(bound.leading(), key=weight)
-
-
-# ---- text ----
-
-
-def text(r: BoundReport, steps: bool) -> str:
-    """For people; ends in a newline."""
-    return "\n".join(_lines(r, steps)) + "\n"
-
-
-def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
-    b = r.bound
-    names = ", ".join(p.name for p in b.kernel.parameters)
-    yield f"{b.kernel.name}({names}): lower bound on the loads into a fast memory of {b.size} elements, for any order"
-    yield ""
-    parts = [("compulsory", b.compulsory)] + [(n, getattr(b, n)) for n, _ in b.arguments[1:]]
-    for name, part in parts:
-        whole = name == "compulsory" and not part.loads.has(sympy.Piecewise)
-        yield f"  {name:<11} {short(part.loads if whole else part.leading)}"
-        yield f"  {'':<11}   {NAMES[name]}"
-    yield ""
-    yield f"The largest is the bound. It is valid for {VALID.replace('S >=', f'{b.size} >=')}."
-    if len(parts) > 1:
-        yield "Leading terms are shown; --steps and --json have the complete formulas, which hold at every size."
-    yield from _where(b)
-    if len(b.arguments) == 1:
-        yield _only_compulsory(b)
-    if r.intensity is not None:
-        per_byte = "" if r.element_bytes is None else f", {short(r.intensity / r.element_bytes)} for each byte"
-        yield f"Intensity, by leading terms: at most {short(r.intensity)} operations for each element loaded{per_byte}."
-        if b.bottleneck is not None or b.sweep is not None or r.intensity.has(b.size):
-            yield f"  ({b.size} far below the sizes; otherwise, the complete formula has the value.)"
-    if steps:
-        yield ""
-        yield from argument(b)
-    yield ""
-    yield from _tile(r)
-    if r.inside is not None:
-        yield from _tiles_in_tiles(r.inside)
-    for number, level in enumerate(r.levels):
-        yield ""
-        yield from _at(r, level)
-        if r.inside is not None and r.inside.blocks:
-            block, loads = r.inside.blocks[number], r.inside.loads[number]
-            held = "" if block.steps is None else f" for {block.steps} steps"
-            most = "" if r.inside.exact else "at most "
-            yield f"  nested      {most}{group(loads)} loads{_times(loads, level.bound)}"
-            yield f"              (a block of {block.rows} x {block.columns}{held})"
-
-
-def _where(b: Bound) -> Iterator[str]:
-    """From which S on another argument gives more, by leading terms."""
-    for name in ("partition", "stencil"):
-        part = getattr(b, name)
-        if part is None or not b.compulsory.leading:
-            continue
-        at_one = part.leading.subs(b.size, 1)
-        power = sympy.simplify(sympy.log(at_one / part.leading) / sympy.log(b.size))
-        edge = sympy.simplify((at_one / b.compulsory.leading) ** (1 / sympy.nsimplify(power)))
-        if edge.free_symbols:
-            yield f"The {name} argument gives more than the compulsory loads where {b.size} < {short(edge)}."
-    if b.bottleneck is not None and b.sweep is not None:
-        more = b.bottleneck.leading - b.sweep.leading
-        often, seldom = (sum(p.moments for p in found.parts) for found in (b.bottleneck, b.sweep))
-        # forms in cases, or one argument that is the larger everywhere: nothing short can be said
-        if _large(more) > 0 and not (often + seldom).has(sympy.Piecewise) and _large(often - seldom) > 0:
-            edge = short(more / top_terms(often - seldom))
-            yield f"The sweep argument gives more than the bottleneck argument where {b.size} > {edge}."
-
-
-def _large(value: Any) -> float:
-    """A polynomial in the parameters where all are large."""
-    return float(value.subs(dict.fromkeys(value.free_symbols, 1 << 20)))
-
-
-def _only_compulsory(b: Bound) -> str:
-    if b.notes:
-        return f"No more can be said: {b.notes[0]}."
-    return "No more can be said: no value is used in enough places for a small memory to load it again."
-
-
-def _tile(r: BoundReport) -> Iterator[str]:
-    b, plan = r.bound, r.plan
-    if plan is None:
-        yield f"No tile is recommended: {r.why_no_tile}."
-        return
-    yield f"Tile: `order {', '.join(plan.order)}`, `tile {plan.rows}, {plan.columns} by b`, b = {plan.shape}:"
-    loads = short(plan.loads.subs(plan.shape, sympy.Symbol("b")))
-    yield f"  loads {loads}, which is the bound up to lower-order terms."
-    if r.intensity is None or r.element_bytes is None:
-        return
-    size = sympy.Symbol("Z", positive=True)
-    best = r.intensity.subs(b.size, size / r.element_bytes) / r.element_bytes
-    square = best / (3 * sympy.sqrt(3) / 2)
-    yield f"  In Z bytes, the intensity comes close to {short(best)}. Square blocks of all three arrays, loaded anew"
-    yield f"  for each step (Z = {3 * r.element_bytes}*b**2), reach {short(square)}: the tile is 2.6 times better."
-
-
-def _tiles_in_tiles(inside: Inside) -> Iterator[str]:
-    if inside.why_not:
-        yield f"No tiles in tiles: {inside.why_not}."
-        return
-    yield "Tiles in tiles, one for each cache, with the smallest possible worst ratio to the bound:"
-    for line in inside.lines:
-        yield f"  {line}"
-
-
-def _at(r: BoundReport, level: Level) -> Iterator[str]:
-    at = ", ".join(f"{n} = {v}" for n, v in r.params.items())
-    yield f"At {at}, {level.name} of {show_size(level.cache_bytes)}, {r.bound.size} = {group(level.elements)} elements:"
-    yield f"  bound       {group(level.bound)} loads ({level.argument})"
-    if level.schedule is not None:
-        yield f"  as written  {group(level.schedule)} loads{_times(level.schedule, level.bound)}"
-    elif r.element_bytes is None:
-        yield "  as written  not compared: its arrays have elements of different sizes"
-    else:
-        yield "  as written  too many accesses to count exactly"
-    if level.tile is not None and level.tiled is not None:
-        name = f"tile {level.tile[0]} x {level.tile[1]}"
-        yield f"  {name:<11} {group(level.tiled)} loads{_times(level.tiled, level.bound)}"
-
-
-def _times(loads: int, least: int) -> str:
-    if loads == least:
-        return ", as few as can be"
-    return f", {loads / least:.4g} times the bound" if least else ""
-
-
-# ---- JSON ----
-
-
-def document(r: BoundReport) -> Json:
-    """`roofdsl.bound/1`; loads and S in elements. The numbers are of the first cache given."""
-    b = r.bound
-    first = r.levels[0] if r.levels else None
-    tile: Json = {}
-    if r.plan is not None:
-        shape = first.tile if first is not None and first.tile is not None else (None, None)
-        tile = {
-            v: {"expr": str(r.plan.shape), "value": n}
-            for v, n in zip((r.plan.rows, r.plan.columns), shape, strict=True)
-        }
-    return {
-        "schema": SCHEMA,
-        "kernel": b.kernel.name,
-        "parameters": dict(r.params),
-        "size_symbol": str(b.size),
-        "element_bytes": r.element_bytes,
-        "lower_bound_loads": {"expr": str(b.loads), "value": None if first is None else first.bound},
-        "leading": {name: str(lead) for (name, _), lead in zip(b.arguments, b.leading(), strict=True)},
-        "arguments": {name: {"expr": str(value)} for name, value in b.arguments},
-        "valid_when": VALID,
-        "intensity": None
-        if r.intensity is None
-        else {"expr": str(r.intensity), "value": None, "assumes": f"{b.size} far below the sizes"},
-        "tile": tile,
-        "order": None if r.plan is None else list(r.plan.order),
-        "tiled_loads": {
-            "expr": None if r.plan is None else str(r.plan.loads),
-            "value": None if first is None else first.tiled,
-            **({"note": r.why_no_tile} if r.plan is None else {}),
-        },
-        "schedule_loads": {
-            "expr": None,
-            "value": None if first is None else first.schedule,
-            "note": "exact under LRU at the cache and the sizes given, in lines of one element",
-        },
-        "ratio": {"expr": None, "value": None if first is None else first.ratio},
-        "levels": [
-            {
-                "name": v.name, "cache_bytes": v.cache_bytes, "elements": v.elements, "lower_bound_loads": v.bound,
-                "argument": v.argument, "schedule_loads": v.schedule, "tile": None if v.tile is None else list(v.tile),
-                "tiled_loads": v.tiled, "ratio": v.ratio,
-            }
-            for v in r.levels
-        ],
-        "nested": None if r.inside is None else _nested_json(r.inside),
-        "notes": list(b.notes),
-    }  # fmt: skip
-
-
-def _nested_json(inside: Inside) -> Json:
-    blocks = [
-        {"rows": b.rows, "columns": b.columns, "steps": b.steps, "loads": n, "exact": inside.exact}
-        for b, n in zip(inside.blocks, inside.loads, strict=True)
-    ]
-    return {"lines": list(inside.lines), "levels": blocks, **({"note": inside.why_not} if inside.why_not else {})}

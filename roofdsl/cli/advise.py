@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 
 from roofdsl.advise.advise import EFFORT_S, Advised, advise
+from roofdsl.advise.memory_lower_bound import least_memory_s
 from roofdsl.advise.program import advise_program
-from roofdsl.cli.advise_plot import plot_advice
-from roofdsl.cli.advise_text import describe, to_json, where_time_goes
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     Chosen,
@@ -25,15 +24,19 @@ from roofdsl.cli.options import (
     warn,
 )
 from roofdsl.cli.progress import progress_bar
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
+from roofdsl.plot.advised import Change, Floor, save_advice
 from roofdsl.plot.board import check_format
 from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import ProgramPrediction
+from roofdsl.tell.advice import blocks, short, to_json, where_time_goes
+from roofdsl.tell.blocks import Block, Gap
 
 
 @click.command("advise")
@@ -95,14 +98,14 @@ def command(
     everything = [*found, *(advised for advised, _ in programs)]
     if plot is not None:
         own = next((lowered for lowered, _ in kernels_of(chosen, settings)), None)
-        plot_advice(Path(plot), everything[0], machine, own, look)
+        _plot(Path(plot), everything[0], machine, own, look)
     if apply_number is not None:
         click.echo(_changed(everything[0], apply_number), nl=False)
     elif as_json:
         documents = [to_json(a) for a in everything]
         show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.advise/1", "kernels": documents})
     else:
-        click.echo("\n\n".join(_texts(found, programs, machine, show_all, file)))
+        show_blocks(*_told(found, programs, machine, show_all, file))
     for message in dict.fromkeys(w for a in everything for w in a.now.prediction.warnings):
         warn(message)
 
@@ -120,17 +123,17 @@ def _with_bar(
         return how(given, kernel, parameters, progress=tell)
 
 
-def _texts(
+def _told(
     found: list[Advised],
     programs: list[tuple[Advised, ProgramPrediction]],
     machine: Machine,
     show_all: bool,
     file: str,
-) -> list[str]:
-    texts = [describe(a, machine, show_all) for a in found]
+) -> list[list[Block]]:
+    told = [blocks(a, machine, show_all) for a in found]
     for advised, prediction in programs:
-        texts.append(describe(advised, machine, show_all) + "\n\n" + where_time_goes(prediction, machine, file))
-    return texts
+        told.append([*blocks(advised, machine, show_all), Gap(), *where_time_goes(prediction, machine, file)])
+    return told
 
 
 def _changed(advised: Advised, number: int) -> str:
@@ -142,3 +145,33 @@ def _changed(advised: Advised, number: int) -> str:
         what = advised.advice[number - 1].what
         raise CommandError(f"change {number} ({what}) leaves the text of {advised.kernel} as it is")
     return text
+
+
+def _plot(path: Path, advised: Advised, machine: Machine, kernel: Kernel | None, look: Look) -> None:
+    """Bars for the kernel as it is and each change by rank; lines at what arithmetic and the fewest loads take.
+
+    kernel: None for a program, of which no fewest loads are known. Raises what `save_advice` raises.
+    """
+    now = advised.now.prediction
+    at = ", ".join(f"{n} = {v:,}" for n, v in now.parameters)
+    title = f"{advised.kernel} on {machine.name}" + (f", {at}" if at else "")
+    changes = [Change("as it is", float(now.expected_s), now.bound)]
+    for number, one in enumerate(advised.advice, 1):
+        label = f"{number}  {short(one, advised.advice)}"
+        changes.append(Change(label, float(one.estimate.time_s), one.estimate.prediction.bound, not one.estimate.exact))
+    save_advice(path, changes, _floors(advised, machine, kernel), title, look=look)
+
+
+def _floors(advised: Advised, machine: Machine, kernel: Kernel | None) -> list[Floor]:
+    now = advised.now.prediction
+    found = []
+    if now.compute_s:
+        kind = f", {now.type}" if now.type else ""
+        found.append(Floor(f"arithmetic at its peak{kind}", float(now.compute_s)))
+    values: Mapping[str, int] = dict(now.parameters)
+    least = least_memory_s(kernel, values, machine) if kernel is not None else None
+    if least:
+        found.append(
+            Floor(f"fewest loads of any order from {machine.main_memory.name}, types as they are", float(least))
+        )
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json, size_option
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 
@@ -41,7 +42,8 @@ def bound(
         raise click.UsageError("--apply needs the size of fast memory: --cache SIZE or --machine M")
     chosen = choose_kernels(file, "bounds are for kernels")
     from roofdsl.bounds.bound import bound as lower_bound
-    from roofdsl.bounds.report import SCHEMA, document, report, text
+    from roofdsl.bounds.report import report
+    from roofdsl.tell.bound import SCHEMA, blocks, document
 
     pairs = [(kernel, _values(kernel, own)) for kernel, own in kernels_of(chosen, settings)]
     if write:
@@ -52,7 +54,7 @@ def bound(
         documents = [document(r) for r in found]
         show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
     else:
-        click.echo("\n".join(text(r, steps) for r in found), nl=False)
+        show_blocks(*(blocks(r, steps) for r in found))
 
 
 def _values(kernel: Kernel, own: dict[str, int]) -> dict[str, int]:

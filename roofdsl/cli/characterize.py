@@ -9,15 +9,15 @@ import click
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import warn
 from roofdsl.cli.progress import progress_bar
-from roofdsl.cli.text import columns
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.atomic import check_writable
-from roofdsl.measure.characterize_cpu import Characterization, characterize_cpu
-from roofdsl.measure.machine_file import approximate_size, machine_text, save_machine, to_machine
+from roofdsl.measure.characterize_cpu import characterize_cpu
+from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
 from roofdsl.measure.timing import usable_cores
 from roofdsl.measure.trust import trusted
 from roofdsl.plot.look import Look
+from roofdsl.tell.characterization import of_cpu, of_gpu
 
 
 @click.command()
@@ -61,10 +61,8 @@ def characterize(
 
         check_format(Path(plot))
     if backend == "gpu":
-        from roofdsl.cli.characterize_gpu import run
-
         figure = Path(plot) if plot is not None else None
-        run(Path(output), figure, quick, name, keep_noisy=keep_noisy, look=look)
+        _of_gpu(Path(output), figure, quick, name, keep_noisy=keep_noisy, look=look)
         return
     if cores is not None and cores > len(usable_cores()):
         raise CommandError(f"{cores} cores are asked for, and this process can use {len(usable_cores())}")
@@ -72,7 +70,7 @@ def characterize(
         measured = characterize_cpu(quick, cores, tell)
     found = measured if keep_noisy else trusted(measured)
     save_machine(Path(output), machine_text(found, name))
-    click.echo(_report(found))
+    show_blocks(of_cpu(found))
     click.echo(f"{to_machine(found, name).name} written to {output}")
     if one_core is not None:
         alone = measured.alone() if keep_noisy else trusted(measured.alone())
@@ -87,19 +85,24 @@ def characterize(
         warn(note)
 
 
-def _report(found: Characterization) -> str:
-    """Tables of peaks and levels, all cores and one beside each other."""
-    cores = f"{found.cores} core{'s' if found.cores > 1 else ''}"
-    rows = [["peak", cores, "one core"]]
-    for peak in found.peaks:
-        unit = "FLOP" if peak.type.startswith("f") else "OP"
-        both = [show_rate(r.per_s, unit) for r in (peak.all_cores, peak.one_core)]
-        rows.append([f"{peak.type} {peak.cls}", *both])
-    lines = columns(rows, right=(1, 2))
-    rows = [["level", "size", cores, "one core", "read off the curve"]]
-    for level in found.levels:
-        seen = "" if level.seen_bytes is None else approximate_size(level.seen_bytes)
-        both = [show_bandwidth(w.bytes_per_s) for w in (level.all_cores, level.one_core)]
-        rows.append([level.name, show_size(level.capacity_bytes), *both, seen])
-    lines += ["", *columns(rows, right=(1, 2, 3, 4)), "", f"a call {show_time(found.call_s)}", ""]
-    return "\n".join(lines)
+def _of_gpu(
+    output: Path, plot: Path | None, quick: bool, name: str | None, *, keep_noisy: bool = False, look: Look
+) -> None:
+    """Measures the GPU, writes the machine, prints what it has, and draws the sweep where asked."""
+    from roofdsl.measure.characterize_gpu import characterize_gpu
+    from roofdsl.measure.gpu_machine import gpu_machine_text
+    from roofdsl.measure.trust import trusted_gpu
+
+    with progress_bar("characterize") as tell:
+        found = characterize_gpu(quick, tell)
+    if not keep_noisy:
+        found = trusted_gpu(found)
+    save_machine(output, gpu_machine_text(found, name))
+    show_blocks(of_gpu(found))
+    click.echo(f"written to {output}")
+    if plot is not None:
+        from roofdsl.plot.sweep import gpu_sweep_figure, save_sweep
+
+        save_sweep(plot, gpu_sweep_figure(found), look=look)
+    for note in found.notes:
+        warn(note)

@@ -10,8 +10,7 @@ import click
 
 from roofdsl.cli.options import choose, kernels_of, warn
 from roofdsl.cli.progress import progress_bar
-from roofdsl.cli.text import bold
-from roofdsl.cli.validate_text import table
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
@@ -21,6 +20,8 @@ from roofdsl.measure.others import wait_until_calm
 from roofdsl.measure.results import Measurement, save
 from roofdsl.plot.content import overlay, roofs_of
 from roofdsl.plot.roofline import save_roofline
+from roofdsl.tell.blocks import Title
+from roofdsl.tell.validation import blocks
 from roofdsl.validate.compare import Comparison, on_doubtful_machine
 from roofdsl.validate.run import Backend, How, Run, compare_all, measure_settled
 
@@ -58,7 +59,7 @@ def demo(*, output: str, backend: str) -> None:
     chosen: Backend = "gpu" if backend == "gpu" or (backend == "auto" and _has_gpu()) else "cpu"
     machine, doubt = _characterize(chosen, machine_path)
     beta = show_bandwidth(float(machine.main_memory.bandwidth_bytes_per_s))
-    click.echo(bold(f"{machine.title}: f64 {show_rate(float(machine.peak('f64').per_s))}, memory {beta}"))
+    show_blocks([Title(f"{machine.title}: f64 {show_rate(float(machine.peak('f64').per_s))}, memory {beta}")])
     runs = []
     for name, on_cpu, on_gpu in KERNELS:
         ((kernel, own),) = kernels_of(choose(name), on_gpu if chosen == "gpu" else on_cpu)
@@ -70,7 +71,7 @@ def demo(*, output: str, backend: str) -> None:
         measured = measure_settled(runs, how, inconclusive, tell, wait_until_calm, most_s=60)
     save(results_path, measured)
     compared = _compared(runs, measured, machine, doubt)
-    click.echo(table(compared))
+    show_blocks(blocks(compared))
     types = tuple(dict.fromkeys(c.prediction.type for c in compared if c.prediction.type is not None))
     save_roofline(figure_path, [roofs_of(machine, types)], [p for c in compared for p in overlay(c)])
     click.echo(f"\nwritten: {', '.join(map(str, paths))}")

@@ -8,12 +8,12 @@ import click
 
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.options import json_option, show_json, warn
-from roofdsl.cli.text import columns
-from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_time
+from roofdsl.cli.text import show_blocks
 from roofdsl.measure.atomic import check_writable
 from roofdsl.profiler.metrics import points_of
-from roofdsl.profiler.points import MeasuredPoint, Points, save_points
+from roofdsl.profiler.points import MeasuredPoint, save_points
 from roofdsl.profiler.tables import read
+from roofdsl.tell.points import blocks
 
 FORMATS = {"ncu": ("roofdsl.cli.import_ncu:ncu", "CSV of Nsight Compute or nvprof.")}
 
@@ -52,28 +52,11 @@ def ncu(
     if as_json:
         show_json(found.to_json())
     else:
-        click.echo(_table(found))
+        show_blocks(blocks(found))
     for note in found.notes:
         warn(note)
     for kernels, names in _missing(found.points):
         warn(f"{kernels}: not measured: {names}")
-
-
-def _table(found: Points) -> str:
-    levels = list(dict.fromkeys(x.name for p in found.points for x in p.levels))
-    rows = [("kernel", "launches", "time", "work", "rate", "fused", *(t for n in levels for t in (n, f"I {n}")))]
-    for p in found.points:
-        moved = {x.name: x.bytes for x in p.levels}
-        cells = [p.label, str(p.launches), "" if p.time_s is None else show_time(p.time_s)]
-        cells.append("" if p.work_flops is None else show_rate(p.work_flops).removesuffix("/s"))
-        cells.append("" if p.flops_per_s is None else show_rate(p.flops_per_s))
-        cells.append("" if p.fma_fraction is None else f"{100 * p.fma_fraction:.1f} %")
-        for name in levels:
-            intensity = p.intensity(name)
-            cells.append(show_bytes(moved[name]) if name in moved else "")
-            cells.append("" if intensity is None else show_number(intensity))
-        rows.append(tuple(cells))
-    return "\n".join(columns(rows, right=range(1, len(rows[0]))))
 
 
 def _missing(points: tuple[MeasuredPoint, ...]) -> list[tuple[str, str]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from roofdsl.cli.options import json_option, show_json
-from roofdsl.cli.text import bold, columns
-from roofdsl.machine.attributes import numbers, options, setting_numbers, settings
+from roofdsl.cli.text import show_blocks
 from roofdsl.machine.find import load_machine, shipped_machines
-from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine, operation
-from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.predict.links import stream_rate
+from roofdsl.tell.machine import blocks, listed, plain
+from roofdsl.tell.machine import flow as told
 
 
 @click.group(invoke_without_command=True)
@@ -26,12 +23,7 @@ def machines(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         show_json({"schema": "roofdsl.machines/1", "machines": [plain(m) for m in found]})
         return
-    rows = [("name", "peak", "memory", "")]
-    for m in found:
-        best = max(m.peaks, key=lambda p: p.rate_per_s)
-        peak = f"{best.type} {best.cls} {show_rate(best.rate_per_s, operation(best.type))}"
-        rows.append((m.name, peak, show_bandwidth(m.main_memory.bandwidth_bytes_per_s), m.title))
-    click.echo("\n".join(columns(rows)))
+    show_blocks(listed(found))
 
 
 @machines.command()
@@ -43,7 +35,7 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         show_json({"schema": "roofdsl.machine/1", **plain(machine)})
     else:
-        click.echo(describe(machine))
+        show_blocks(blocks(machine))
 
 
 @machines.command()
@@ -59,88 +51,8 @@ def flow(name: str, sources: str, destinations: str, as_json: bool) -> None:
         document = {"schema": "roofdsl.flow/1", "bytes_per_s": float(rate.bytes_per_s), "links": links}
         show_json({**document, "limited_by": list(rate.limits)})
         return
-    limits = f", limited by {', '.join(rate.limits)}" if rate.limits else ": no link leads there"
-    click.echo(bold(show_bandwidth(rate.bytes_per_s)) + limits)
-    used = [(n, show_bandwidth(v)) for n, v in (*rate.links, *rate.memories) if v]
-    click.echo("\n".join(f"  {line}" for line in columns(used, right=(1,))), nl=bool(used))
+    show_blocks(told(rate))
 
 
 def _names(text: str) -> list[str]:
     return [n.strip() for n in text.split(",") if n.strip()]
-
-
-def describe(m: Machine) -> str:
-    """A machine as text, a line for every number."""
-    rows: list[tuple[str, str, str]] = []
-    for p in m.peaks:
-        cls = "" if p.cls == UNFUSED else f" {p.cls}"
-        rows.append((f"peak {p.type}{cls}", show_rate(p.rate_per_s, operation(p.type)), p.source))
-    if m.pipes_separate:
-        what = "adder, multiplier and divider are three" if m.divider_separate else "adder and multiplier are two"
-        rows.append(("pipes", what, ""))
-    for c in m.caches:
-        about = (show_size(c.size_bytes), show_bandwidth(c.bandwidth_bytes_per_s))
-        rows.append((f"cache {c.name}", options(c, "cache", *about), c.source))
-    for mem in m.memories:
-        about = (show_size(mem.size_bytes), show_bandwidth(mem.bandwidth_bytes_per_s))
-        rows.append((f"memory {mem.name}", options(mem, "memory", *about), mem.source))
-    for ceiling in m.ceilings:
-        if isinstance(ceiling, ComputeCeiling):
-            cls = f" {ceiling.cls}" if ceiling.cls else ""
-            what = f"{ceiling.type}{cls} {show_rate(ceiling.rate_per_s, operation(ceiling.type))}"
-        else:
-            what = f"{ceiling.level} {show_bandwidth(ceiling.bandwidth_bytes_per_s)}"
-        rows.append((f'ceiling "{ceiling.name}"', what, ceiling.source))
-    for link in m.links:
-        arrow = "<->" if link.both_ways else "->"
-        what = f"{link.start} {arrow} {link.end} {show_bandwidth(link.bandwidth_bytes_per_s)}"
-        rows.append((f"link {link.name}", what, link.source))
-    rows += settings(m)
-    if m.multiprocessor is not None:
-        rows.append(("multiprocessor", options(m.multiprocessor, "multiprocessor"), m.multiprocessor.source))
-    rows += [(f"latency {level}", show_time(time), "") for level, time in m.latencies]
-    rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
-    head = [bold(m.name) + (f"  {m.title}" if m.title else "")]
-    head += [f"source: {m.source}"] if m.source else []
-    return "\n".join([*head, "", *(f"  {line}" for line in columns(rows))])
-
-
-def plain(m: Machine) -> dict[str, Any]:
-    """A machine for JSON: bytes, bytes/s, operations/s, seconds."""
-    return {
-        "name": m.name,
-        "title": m.title,
-        "source": m.source,
-        "peaks": [
-            {"type": p.type, "class": p.cls, "rate_flops": float(p.rate_per_s), "source": p.source} for p in m.peaks
-        ],
-        "caches": [numbers(c) for c in m.caches],
-        "memories": [numbers(memory) for memory in m.memories],
-        "ceilings": [
-            {"name": c.name, "type": c.type, "class": c.cls, "rate_flops": float(c.rate_per_s), "source": c.source}
-            if isinstance(c, ComputeCeiling)
-            else {
-                "name": c.name,
-                "level": c.level,
-                "bandwidth_bytes_per_s": float(c.bandwidth_bytes_per_s),
-                "source": c.source,
-            }
-            for c in m.ceilings
-        ],
-        "links": [
-            {
-                "name": k.name,
-                "from": k.start,
-                "to": k.end,
-                "both_ways": k.both_ways,
-                "bandwidth_bytes_per_s": float(k.bandwidth_bytes_per_s),
-            }
-            for k in m.links
-        ],
-        **setting_numbers(m),
-        "multiprocessor": None if m.multiprocessor is None else numbers(m.multiprocessor),
-        "latencies_s": {level: float(time) for level, time in m.latencies},
-        "pipes_separate": m.pipes_separate,
-        "divider_separate": m.divider_separate,
-        "costs": {cls: float(value) for cls, value in m.costs},
-    }

@@ -9,11 +9,11 @@ import click
 from roofdsl.cli.options import choose, json_option, parse_steps, set_option, show_json, warn
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.subjects import subjects_of
-from roofdsl.cli.text import bold, columns
-from roofdsl.machine.quantities import group, show_rate, show_time
+from roofdsl.cli.text import show_blocks
 from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.results import SCHEMA, Measurement, save
 from roofdsl.measure.timing import REPEATS
+from roofdsl.tell.measurement import blocks
 from roofdsl.validate.run import Backend, How, Run, measure_run
 
 _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
@@ -97,45 +97,9 @@ def measure(
         documents = [m.to_json() for m in found]
         show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
     else:
-        click.echo(report(found))
+        show_blocks(blocks(found))
         if output is not None:
             click.echo(f"written to {output}")
     for message in dict.fromkeys(w for m in found for w in m.warnings):
         warn(message)
     return 0 if all(m.verified.holds for m in found) else 1
-
-
-def report(found: list[Measurement]) -> str:
-    """One line for each measurement: median, 10th and 90th percentile, rate, how it was verified."""
-    rows = [["kernel", "variant", "median", "10 %", "90 %", "rate", "error", "calls"]]
-    for m in found:
-        sizes = ", ".join(f"{n}={v}" for n, v in m.parameters)
-        times = [show_time(t, 4) for t in (m.median_s, m.low_s, m.high_s)]
-        rate = show_rate(m.rate_per_s, m.operation) if m.work else "no operations"
-        calls = f"{len(m.times_s)} x {group(m.calls_per_repeat)}"
-        rows.append([f"{m.kernel} {sizes}".strip(), m.variant, *times, rate, _error(m), calls])
-    lines = columns(rows, right=(2, 3, 4, 5, 6, 7))
-    return "\n".join([bold(lines[0]), *lines[1:], *(line for m in found for line in _by_launch(m))])
-
-
-def _error(m: Measurement) -> str:
-    return f"{m.verified.max_error:.1e}" if m.verified.holds else "cannot be verified"
-
-
-def _by_launch(m: Measurement) -> list[str]:
-    """The kernels of a program, what takes longest first, and what runs otherwise than asked for."""
-    if not m.by_launch:
-        return []
-    rows = [["kernel", "variant", "launches", "each", "together", "", "error"]]
-    for part in sorted(m.by_launch, key=lambda part: -part.median_s):
-        sizes = ", ".join(f"{n}={v}" for n, v in part.of.parameters)
-        times = [show_time(part.of.median_s, 4), show_time(part.median_s, 4), f"{part.median_s / m.median_s:.1%}"]
-        rows.append(
-            [f"{part.of.kernel} {sizes}".strip(), part.of.variant, group(part.launches), *times, _error(part.of)]
-        )
-    lines = columns(rows, right=(2, 3, 4, 5, 6))
-    return [
-        "",
-        f"launches of {m.kernel}, {m.variant}, each kernel at each size by itself:",
-        *(f"  {line}" for line in lines),
-    ]

@@ -19,14 +19,14 @@ from roofdsl.cli.options import (
     traffic_option,
     warn,
 )
-from roofdsl.cli.predict_text import describe
-from roofdsl.cli.program_text import describe_program
+from roofdsl.cli.text import show_blocks
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.predict.kernel import predict as predict_kernel
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.program import predict_launches
+from roofdsl.tell import prediction, program_prediction
 
 
 @click.command()
@@ -88,7 +88,7 @@ def predict(
         documents = [p.to_json() for p in kernels] + [p.to_json() for p in programs]
         show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.predict/1", "kernels": documents})
     else:
-        texts = [describe(p, machine) for p in kernels] + [describe_program(p, machine) for p in programs]
-        click.echo("\n\n".join(texts))
+        told = [prediction.blocks(p, machine) for p in kernels]
+        show_blocks(*told, *(program_prediction.blocks(p, machine) for p in programs))
     for message in dict.fromkeys(w for p in (*kernels, *(q.total for q in programs)) for w in p.warnings):
         warn(message)

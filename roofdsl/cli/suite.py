@@ -9,8 +9,7 @@ import click
 from roofdsl import budget
 from roofdsl.cli.options import choose_kernels, json_option, machine_option, set_option, show_json, traffic_option
 from roofdsl.cli.progress import progress_bar
-from roofdsl.cli.suite_text import describe, describe_forms, forms_to_json, to_csv, to_json
-from roofdsl.cli.text import terminal_width
+from roofdsl.cli.text import show_blocks, terminal_width
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.load import kernel as load_kernel
 from roofdsl.loops.model import Kernel, Traffic
@@ -18,6 +17,7 @@ from roofdsl.machine.find import GROUPS, SIZES, load_machine, shipped, standard_
 from roofdsl.measure.atomic import check_writable, write_whole
 from roofdsl.predict.kernel import Options
 from roofdsl.suite.rows import Subject, forms, rows
+from roofdsl.tell.suite import blocks, forms_to_json, of_forms, to_csv, to_json
 
 LONGEST_S = 24 * 3600.0
 """Processor time for one kernel where there is no limit."""
@@ -74,14 +74,14 @@ def command(
         if as_json:
             show_json(forms_to_json(closed, machine))
         else:
-            click.echo(describe_forms(closed))
+            show_blocks(*map(of_forms, closed))
         return
     if output is not None:
         write_whole(Path(output), to_csv(found, machine))
     if as_json:
         show_json(to_json(found, machine))
     else:
-        click.echo(describe(found, machine, size, terminal_width()))
+        show_blocks(blocks(found, machine, size, terminal_width()))
 
 
 def _budget_s() -> float:

@@ -13,7 +13,7 @@ import click
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import choose, json_option, traffic_option, unit_option, warn
 from roofdsl.cli.progress import progress_bar
-from roofdsl.cli.sweep_report import FORMATS, check_output, describe, json_pieces, to_json, views_of, write_table
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
@@ -22,6 +22,8 @@ from roofdsl.machine.find import load_machine
 from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
+from roofdsl.tell.sweep import blocks, views_of
+from roofdsl.tell.sweep_files import FORMATS, check_output, json_pieces, to_json, write_table
 
 if TYPE_CHECKING:
     from roofdsl.sweep.block import Variant
@@ -148,7 +150,7 @@ def sweep(
             click.echo(piece, nl=False)
         click.echo()
     elif output is None or best_by or pareto_text or per:
-        click.echo(describe(found, variants[0].kernel.name, views))
+        show_blocks(blocks(found, variants[0].kernel.name, views))
     if found.left_out:
         warn(f"{found.left_out:,} points break what the kernel assumes, and are left out")
     for message in found.warnings:

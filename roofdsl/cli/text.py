@@ -1,4 +1,4 @@
-"""Plain text for people: aligned columns, and emphasis where the output is a terminal."""
+"""Results on the terminal, emphasized where that is possible."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import sys
 from collections.abc import Sequence
 
 import click
+
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.blocks import Block
 
 
 def bold(text: str) -> str:
@@ -22,11 +25,6 @@ def terminal_width() -> int:
     return get_terminal_size(fallback=(0, 0)).columns
 
 
-def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), gap: str = "  ") -> list[str]:
-    """The rows as lines with aligned columns; columns whose number is in `right` are aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        lines.append(gap.join(cells).rstrip())
-    return lines
+def show_blocks(*results: Sequence[Block]) -> None:
+    """Prints results, an empty line between any two."""
+    click.echo("\n\n".join("\n".join(to_text(blocks, strong=bold)) for blocks in results))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import click
 
 from roofdsl.cli.options import (
+    Chosen,
     choose,
     json_option,
     kernels_of,
@@ -16,16 +18,20 @@ from roofdsl.cli.options import (
     traffic_option,
     unit_option,
 )
-from roofdsl.cli.text import bold, columns
+from roofdsl.cli.text import show_blocks
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
+from roofdsl.predict.break_even import BreakEven, break_even
+from roofdsl.predict.forms import Terms, kernel_terms, program_terms, summed
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.threshold import SEARCH_TO, Bounds, Question, kernel_bounds, program_bounds
+from roofdsl.tell.blocks import Block
+from roofdsl.tell.break_even import blocks as break_even_blocks
+from roofdsl.tell.threshold import blocks, to_json
 
 SCHEMA = "roofdsl.threshold/1"
-LONGEST_FORM = 48
-"""Characters of a closed form or of a launch in the table, at most."""
 
 
 @click.command()
@@ -71,8 +77,6 @@ def threshold(
     if len(names) == 1:
         raise click.BadParameter("give two terms or more, as in launch,compute", param_hint="--between")
     if formula:
-        from roofdsl.cli.threshold_formula import formulas, terms_over
-
         if len(names) > 2:
             raise click.BadParameter("a formula is of two terms, as in compute,launch", param_hint="--between")
         first, second = names or ("compute", machine.main_memory.name)
@@ -88,104 +92,69 @@ def threshold(
     for name in chosen.programs:
         whole, parts = program_bounds(chosen.checked, name, settings, machine, question)
         found.append((settings, whole, parts))
-    _show([(_text(machine, over, *each), _json(machine, over, *each)) for each in found], as_json)
+    _show([(blocks(machine, over, *each), to_json(machine, over, *each)) for each in found], as_json)
 
 
-def _show(found: list[tuple[str, dict[str, Any]]], as_json: bool) -> None:
-    """Texts, or their documents."""
+def _show(found: list[tuple[list[Block], dict[str, Any]]], as_json: bool) -> None:
+    """What is told, or the documents."""
     documents = [{"schema": SCHEMA, **document} for _, document in found]
     if as_json:
         show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
     else:
-        click.echo("\n\n".join(text for text, _ in found))
+        show_blocks(*(told for told, _ in found))
 
 
-def _text(machine: Machine, over: str, sizes: dict[str, int], whole: Bounds, parts: tuple[Bounds, ...]) -> str:
-    at = "".join(f", {n} = {v}" for n, v in sizes.items())
-    title = f" ({machine.title})" if machine.title else ""
-    lines = [bold(f"{whole.kernel} on {machine.name}{title}, over {over}") + at, ""]
-    if len(parts) > 1:
-        rows = [["", "launches", "bound", "W", "Q"], *(_row(b) for b in parts), _row(whole, "all together")]
-        lines += [f"  {line}" for line in columns(rows, right=(1,))]
-        if last := _left(parts, over):
-            lines += ["", *(f"  {line}" for line in last)]
-    else:
-        _, _, bound, work, moved = _row(whole)
-        rows = [["bound", bound], *([["W", work], ["Q", moved]] if work else [])]
-        lines += [f"  {line}" for line in columns(rows)]
-    if whole.searched_to is not None:
-        lines += ["", f"  searched up to {over} = {whole.searched_to:,}, not derived: {whole.why}"]
-    return "\n".join(lines)
+Between = tuple[str, str]
 
 
-def _row(b: Bounds, name: str = "") -> list[str]:
-    bounds = "; ".join(_interval(b, k) for k in range(len(b.intervals)))
-    return [name or _label(b), b.launches, bounds, _form(b.work, "FLOP"), _form(b.bytes, "B")]
+OfLaunches = tuple[str, dict[str, int], tuple[Terms, ...]]
+"""A kernel or program: its name, the numbers of its parameters as far as there are, and the terms of its launches."""
 
 
-def _label(b: Bounds) -> str:
-    return b.label if len(b.label) <= LONGEST_FORM else f"{b.kernel}(...)"
+def formulas(
+    asked: Sequence[OfLaunches], between: Between, over: str, machine: Machine
+) -> list[tuple[list[Block], dict[str, Any]]]:
+    """Of each what is told and its document: from which `over` on the first of `between` takes as long as the other.
+
+    For a program, launch by launch and for all of them together. Raises CommandError for a term that there is not.
+    """
+    found = []
+    first, second = between
+    for name, values, terms in asked:
+        each = [(t, _break_even(t, between, over, values, machine)) for t in terms]
+        whole = summed(terms)
+        total = (whole, _break_even(whole, between, over, values, machine)) if len(terms) > 1 else None
+        others = {n: v for n, v in values.items() if n != over}
+        document = {
+            "kernel": name,
+            "machine": machine.name,
+            "over": over,
+            "between": list(between),
+            "parameters": others,
+            "formulas": [{"launch": t.label, **c.to_json()} for t, c in each],
+            "together": None if total is None else total[1].to_json(),
+        }
+        head = f"{name} on {machine.name}: {first} takes as long as {second}"
+        found.append((break_even_blocks(head, each, total, others, values), document))
+    return found
 
 
-def _interval(b: Bounds, k: int) -> str:
-    """`launch to 12`, `HBM 13 to 99`, `compute from 100`."""
-    i = b.intervals[k]
-    names = " or ".join(i.names)
-    is_last = k == len(b.intervals) - 1
-    if i.last is None or (b.searched_to is not None and is_last):
-        everywhere = "always" if b.searched_to is None else "as far as searched"
-        return f"{names} from {i.first:,}" if k or i.first > 1 else f"{names} {everywhere}"
-    if i.first == i.last:
-        return f"{names} at {i.first:,}"
-    return f"{names} {f'{i.first:,} ' if k or i.first > 1 else ''}to {i.last:,}"
+def terms_over(
+    chosen: Chosen, settings: Mapping[str, int], over: str, machine: Machine, options: Options
+) -> list[OfLaunches]:
+    """Every kernel and program chosen. Raises CommandError where a term has no closed form in all parameters."""
+    found = []
+    for name in (*chosen.kernels, *chosen.programs):
+        if name in chosen.programs:
+            values, terms = program_terms(chosen.checked, name, machine, settings, options, over=over)
+        else:
+            values, terms = kernel_terms(chosen.checked, name, machine, settings, options)
+        if over not in values:
+            raise CommandError(f"{name} has no parameter `{over}` to let grow", f"it has {', '.join(values)}")
+        found.append((name, {n: v for n, v in values.items() if v is not None}, terms))
+    return found
 
 
-def _form(form: Any, unit: str) -> str:
-    from roofdsl.formulas.quotients import Quotient
-    from roofdsl.formulas.writing import neat_text
-
-    if form is None:
-        return ""
-    shown = "case by case" if form.single is None else f"{neat_text(Quotient(form.single))} {unit}"
-    return shown if len(shown) <= LONGEST_FORM else "long: in --json"
-
-
-def _left(parts: tuple[Bounds, ...], over: str) -> list[str]:
-    """When the launches stop being bound by their overhead, the first and the last of them."""
-    firsts = [(b.first_without("launch"), _label(b)) for b in parts if any("launch" in i.names for i in b.intervals)]
-    left = [(first, label) for first, label in firsts if first is not None]
-    lines = []
-    if left:
-        first, label = min(left)
-        lines.append(f"first to leave the launch bound: {label} at {over} = {first:,}")
-        last, label = max(left)
-        lines.append(f"last to leave it:                {label} at {over} = {last:,}")
-    never = [label for first, label in firsts if first is None]
-    return [*lines, *([f"in it at the largest:            {', '.join(never)}"] if never else [])]
-
-
-def _json(
-    machine: Machine, over: str, sizes: dict[str, int], whole: Bounds, parts: tuple[Bounds, ...]
-) -> dict[str, Any]:
-    document: dict[str, Any] = {"machine": machine.name, "over": over, "parameters": sizes}
-    document |= _bounds_json(whole)
-    return document | ({"by_launch": [_bounds_json(b) for b in parts]} if parts else {})
-
-
-def _bounds_json(b: Bounds) -> dict[str, Any]:
-    from roofdsl.formulas.writing import form_text
-
-    def expression(form: Any) -> dict[str, Any]:
-        return {"expr": None if form is None else form_text(form), "value": None}
-
-    return {
-        "kernel": b.kernel,
-        "label": b.label,
-        "launches": b.launches,
-        "work": expression(b.work),
-        "bytes": expression(b.bytes),
-        "bounds": [{"from": i.first, "to": i.last, "names": list(i.names)} for i in b.intervals],
-        "exact": b.searched_to is None,
-        "searched_to": b.searched_to,
-        "note": b.why,
-    }
+def _break_even(terms: Terms, between: Between, over: str, values: Mapping[str, int], machine: Machine) -> BreakEven:
+    first, second = (terms.seconds(name, machine) for name in between)
+    return break_even(between[1], (first, second), over, values, within=terms.within)

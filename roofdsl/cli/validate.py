@@ -18,7 +18,7 @@ from roofdsl.cli.options import (
 )
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.subjects import subjects_of
-from roofdsl.cli.validate_text import points_table, table, to_json
+from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
@@ -31,6 +31,7 @@ from roofdsl.plot.look import Look
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
+from roofdsl.tell.validation import blocks, of_points, to_json
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.points import compare_points, points_held
 from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_settled, stale
@@ -160,7 +161,7 @@ def validate(
     if as_json:
         show_json(to_json(compared, checks))
     else:
-        click.echo("\n\n".join([*([table(compared)] if compared else []), *([points_table(checks)] if checks else [])]))
+        show_blocks(*([blocks(compared)] if compared else []), *([of_points(checks)] if checks else []))
     if plot is not None:
         predictions = [c.prediction for c in compared] + [c.prediction for c in checks]
         types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))

@@ -10,35 +10,16 @@ from roofdsl.counts.derived import Derivation
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.model import Machine
 from roofdsl.notebook import rich
 from roofdsl.notebook.findings import of_error
-from roofdsl.predict.program import ProgramPrediction
-from roofdsl.predict.time import Prediction
+from roofdsl.tell.blocks import Block
 
-HTML: dict[type, Callable[[Any], str]] = {
-    Prediction: rich.prediction_html,
-    ProgramPrediction: rich.program_html,
-    Kernel: rich.kernel_html,
-    Machine: rich.machine_html,
-}
-
-PLAIN: dict[type, Callable[[Any], str]] = {
-    Prediction: rich.prediction_text,
-    Derivation: rich.derivation_text,
-    Kernel: rich.kernel_text,
-    Machine: rich.machine_text,
-}
-
-RESULTS = (
-    "roofdsl.measure.results:Measurement",
-    "roofdsl.validate.compare:Comparison",
+FIELDS = (
     "roofdsl.simulate.lru:SimulatedTraffic",
     "roofdsl.simulate.hierarchy:Simulated",
     "roofdsl.profiler.points:MeasuredPoint",
-    "roofdsl.profiler.points:Points",
 )
-"""Results that are no records of ours but dataclasses: named, so that nothing is imported before it is used."""
+"""Dataclasses that are shown by their fields, as all records are."""
 
 
 def load(shell: Any) -> None:
@@ -54,13 +35,16 @@ def load(shell: Any) -> None:
 
     shell.register_magic_function(roof, magic_kind="cell", magic_name="roof")
     html, latex, plain = _formatters(shell)
-    for kind, show in HTML.items():
-        html.for_type(kind, show)
-    for kind, show in PLAIN.items():
-        plain.for_type(kind, _printed(show))
-    latex.for_type(Prediction, rich.prediction_latex)
+    for place, blocks in rich.RESULTS.items():
+        module, _, name = place.partition(":")
+        html.for_type_by_name(module, name, _shown(blocks, rich.as_html))
+        latex.for_type_by_name(module, name, _shown(rich.LATEX[place], rich.as_latex))
+        plain.for_type_by_name(module, name, _printed(_shown(blocks, rich.as_text)))
+    html.for_type(Kernel, rich.kernel_html)
+    plain.for_type(Kernel, _printed(rich.kernel_text))
+    plain.for_type(Derivation, _printed(rich.derivation_text))
     html.for_type(Record, _record)
-    for place in RESULTS:
+    for place in FIELDS:
         html.for_type_by_name(*place.split(":"), rich.record_html)
     shell.set_custom_exc((InputError, CommandError), _tell)
 
@@ -69,19 +53,26 @@ def unload(shell: Any) -> None:
     """Takes everything back."""
     shell.magics_manager.magics["cell"].pop("roof", None)
     html, latex, plain = _formatters(shell)
-    for kind in (*HTML, Record):
-        html.pop(kind, None)
-    for kind in PLAIN:
-        plain.pop(kind, None)
-    latex.pop(Prediction, None)
-    for place in RESULTS:
+    for place in rich.RESULTS:
+        for formatter in (html, latex, plain):
+            formatter.pop(place.replace(":", "."), None)
+    for place in FIELDS:
         html.pop(place.replace(":", "."), None)
+    for kind in (Kernel, Record):
+        html.pop(kind, None)
+    for kind in (Kernel, Derivation):
+        plain.pop(kind, None)
     shell.set_custom_exc((), None)
 
 
 def _formatters(shell: Any) -> tuple[Any, Any, Any]:
     known = shell.display_formatter.formatters
     return known["text/html"], known["text/latex"], known["text/plain"]
+
+
+def _shown(blocks: Callable[[Any], list[Block]], write: Callable[[list[Block]], str]) -> Callable[[Any], str]:
+    """What writes a result from its blocks."""
+    return lambda of: write(blocks(of))
 
 
 def _printed(show: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:

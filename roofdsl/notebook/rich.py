@@ -1,9 +1,8 @@
-"""How results look in a notebook: tables with units, formulas, sources, for every record of the package."""
+"""How results look in a notebook: what the commands print of them, with tables and formulas."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,136 +11,105 @@ from roofdsl.counts.derived import Derivation
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.model import Machine, operation
-from roofdsl.machine.quantities import (
-    group,
-    show_bandwidth,
-    show_bytes,
-    show_number,
-    show_rate,
-    show_size,
-    show_time,
-)
-from roofdsl.predict.program import ProgramPrediction
-from roofdsl.predict.time import Prediction
+from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_time
+from roofdsl.tell.as_html import to_html
+from roofdsl.tell.as_latex import to_latex
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.blocks import Block, Title, figures, items, line
 
-ROWS = 60
-"""Rows of a table, at most; the others are counted."""
+# ---- what the commands print ----
 
 
-# ---- tables ----
+def _prediction(of: Any) -> list[Block]:
+    from roofdsl.tell import prediction
+
+    return [*prediction.blocks(of), *_warnings(of.warnings)]
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; all texts are escaped, and columns after the first stand to the right where they begin with a digit."""
-    every = list(rows)
-    out = ["<table>"]
-    if any(head):
-        out.append(f"<thead><tr>{''.join(f'<th>{html.escape(h)}</th>' for h in head)}</tr></thead>")
-    for row in every[:ROWS]:
-        out.append(f"<tr>{''.join(map(_cell, row))}</tr>")
-    if len(every) > ROWS:
-        out.append(f'<tr><td colspan="{len(head)}">and {len(every) - ROWS} more</td></tr>')
-    return "".join([*out, "</table>"])
+def _prediction_latex(of: Any) -> list[Block]:
+    from roofdsl.tell.time_equations import equations
+
+    return [*_prediction(of), equations(of)]
 
 
-def _cell(text: str) -> str:
-    side = "right" if text[:1].isdigit() else "left"
-    return f'<td style="text-align: {side}">{html.escape(text)}</td>'
+def _program(of: Any) -> list[Block]:
+    from roofdsl.tell import program_prediction
+
+    return [*program_prediction.blocks(of), *_warnings(of.total.warnings)]
 
 
-def _titled(title: str, *parts: str) -> str:
-    return "".join(['<div class="roofdsl">', f"<h4>{html.escape(title)}</h4>", *parts, "</div>"])
+def _machine(of: Any) -> list[Block]:
+    from roofdsl.tell import machine
+
+    return machine.blocks(of)
 
 
-def _notes(title: str, notes: Sequence[str]) -> str:
-    if not notes:
-        return ""
-    items = "".join(f"<li>{html.escape(n)}</li>" for n in notes)
-    return f"<p>{html.escape(title)}</p><ul>{items}</ul>"
+def _advised(of: Any) -> list[Block]:
+    from roofdsl.tell import advice
+
+    return [*advice.blocks(of), *_warnings(of.now.prediction.warnings)]
 
 
-# ---- predictions ----
+def _measurement(of: Any) -> list[Block]:
+    from roofdsl.tell import measurement
+
+    return [*measurement.blocks([of]), *_fields(of)]
 
 
-def prediction_html(p: Prediction) -> str:
-    """Counts, the terms of the time, what bounds it, and what was assumed."""
-    at = ", ".join(f"{n} = {group(v)}" for n, v in p.parameters)
-    rows = []
-    marks = dict.fromkeys(p.bounds, "bound")
-    if p.peak_per_s is not None:
-        amount = f"{group(p.work)} {p.operation}"
-        rate = show_rate(p.peak_per_s, p.operation)
-        rows.append(("compute", amount, rate, "", show_time(p.compute_s), marks.get("compute", "")))
-    for level in p.levels:
-        own = level.intensity(p.work)
-        intensity = "" if own is None else show_number(own)
-        amount, rate = show_bytes(level.bytes), show_bandwidth(level.rate_bytes_per_s)
-        rows.append((level.name, amount, rate, intensity, show_time(level.time_s), marks.get(level.name, "")))
-    if p.launch_s:
-        rows.append(("launch", group(p.launches), "", "", show_time(p.launch_s), marks.get("launch", "")))
-    rate = show_rate(p.rate_per_s, p.operation) if p.work else show_bandwidth(p.bytes_per_s)
-    said = (
-        f"expected {show_time(p.expected_s)}, {rate}, bound by {p.bound}; without overlap {show_time(p.no_overlap_s)}"
-    )
-    return _titled(
-        f"{p.kernel} on {p.machine}" + (f", {at}" if at else ""),
-        table(("", "amount", "rate", f"I ({p.operation}/B)", "time", ""), rows),
-        f"<p>{html.escape(said)}</p>",
-        _notes("assumed:", p.assumptions),
-        _notes("warnings:", p.warnings),
-    )
+def _comparison(of: Any) -> list[Block]:
+    from roofdsl.tell import validation
+
+    return validation.blocks([of])
 
 
-def prediction_latex(p: Prediction) -> str:
-    """The terms and their maximum as aligned equations."""
-    from roofdsl.tell.blocks import escape_latex
+def _point_check(of: Any) -> list[Block]:
+    from roofdsl.tell import validation
 
-    def text(words: str) -> str:
-        return f"\\text{{{escape_latex(words)}}}"
-
-    lines = []
-    if p.peak_per_s is not None:
-        of = f"\\frac{{{text(f'{group(p.work)} {p.operation}')}}}{{{text(show_rate(p.peak_per_s, p.operation))}}}"
-        lines.append(f"T_{{\\mathrm{{comp}}}} &= {of} = {text(show_time(p.compute_s))}")
-    for level in p.levels:
-        of = f"\\frac{{{text(show_bytes(level.bytes))}}}{{{text(show_bandwidth(level.rate_bytes_per_s))}}}"
-        lines.append(f"T_{{{text(level.name)}}} &= {of} = {text(show_time(level.time_s))}")
-    if p.launch_s:
-        lines.append(f"T_{{\\mathrm{{launch}}}} &= {text(show_time(p.launch_s))}")
-    lines.append(f"T &= \\max = {text(show_time(p.expected_s))}\\quad{text(f'({p.bound})')}")
-    body = " \\\\ ".join(lines)
-    return f"$\\displaystyle \\begin{{aligned}} {body} \\end{{aligned}}$"
+    return validation.of_points([of])
 
 
-def prediction_text(p: Prediction) -> str:
-    """As `prediction_html`, for a terminal."""
-    from roofdsl.cli.predict_text import terms_rows
-    from roofdsl.cli.text import columns
+def _points(of: Any) -> list[Block]:
+    from roofdsl.tell import points
 
-    at = ", ".join(f"{n} = {v}" for n, v in p.parameters)
-    rate = show_rate(p.rate_per_s, p.operation) if p.work else show_bandwidth(p.bytes_per_s)
-    lines = [f"{p.kernel} on {p.machine}" + (f", {at}" if at else "")]
-    lines += [f"  {line}" for line in columns(terms_rows(p, p.bounds), right=(1, 2, 3, 4))]
-    return "\n".join([*lines, f"  expected {show_time(p.expected_s)}, {rate}, bound by {p.bound}"])
+    return [*points.blocks(of), *_warnings(of.notes)]
 
 
-def program_html(p: ProgramPrediction) -> str:
-    """The whole, and its kernels by time."""
-    rows = [
-        (
-            k.total.kernel,
-            group(k.collectives or k.total.launches),
-            show_time(k.total.expected_s),
-            f"{show_number(100 * k.share, 3)} %",
-            ", ".join(k.bounds),
-        )
-        for k in p.by_kernel
-    ]
-    return prediction_html(p.total) + table(("kernel", "launches", "time", "share", "bound"), rows)
+RESULTS: dict[str, Callable[[Any], list[Block]]] = {
+    "roofdsl.predict.time:Prediction": _prediction,
+    "roofdsl.predict.program:ProgramPrediction": _program,
+    "roofdsl.machine.model:Machine": _machine,
+    "roofdsl.advise.advise:Advised": _advised,
+    "roofdsl.measure.results:Measurement": _measurement,
+    "roofdsl.validate.compare:Comparison": _comparison,
+    "roofdsl.validate.points:PointCheck": _point_check,
+    "roofdsl.profiler.points:Points": _points,
+}
+"""Results that commands print, and the blocks that are printed. Named, so that nothing is imported before its use."""
+
+LATEX = {**RESULTS, "roofdsl.predict.time:Prediction": _prediction_latex}
+"""The same blocks; of a prediction its terms as formulas too."""
 
 
-# ---- kernels and machines ----
+def _warnings(found: Sequence[str]) -> list[Block]:
+    return [line("warnings:"), items(found)] if found else []
+
+
+def as_text(blocks: Sequence[Block]) -> str:
+    """For a terminal."""
+    return "\n".join(to_text(blocks))
+
+
+def as_html(blocks: Sequence[Block]) -> str:
+    """For a notebook."""
+    return "\n".join(['<div class="roofdsl">', *to_html(blocks), "</div>"])
+
+
+def as_latex(blocks: Sequence[Block]) -> str:
+    """For a notebook that becomes a paper; a fragment that needs amsmath."""
+    return "\n".join(to_latex(blocks))
+
+
+# ---- kernels and derivations ----
 
 
 def kernel_html(k: Kernel) -> str:
@@ -159,33 +127,9 @@ def kernel_text(k: Kernel) -> str:
 
 def derivation_text(d: Derivation) -> str:
     """What `roofdsl derive` prints."""
-    from roofdsl.tell.derive_text import to_text
+    from roofdsl.tell import derive_text
 
-    return to_text(d).rstrip()
-
-
-def machine_text(m: Machine) -> str:
-    """What `roofdsl machines show` prints."""
-    from roofdsl.cli.machines import describe
-
-    return describe(m)
-
-
-def machine_html(m: Machine) -> str:
-    """Peaks, levels and where they come from."""
-    rows = [(f"peak {p.type} {p.cls}", show_rate(p.rate_per_s, operation(p.type)), p.source) for p in m.peaks]
-    for c in m.caches:
-        line = f", line {c.line_bytes} B" if c.line_bytes else ""
-        what = f"{show_size(c.size_bytes)}, {show_bandwidth(c.bandwidth_bytes_per_s)}{line}"
-        rows.append((f"cache {c.name}", what, c.source))
-    for mem in m.memories:
-        what = f"{show_size(mem.size_bytes)}, {show_bandwidth(mem.bandwidth_bytes_per_s)}"
-        rows.append((f"memory {mem.name}", what, mem.source))
-    if m.launch_s is not None:
-        rows.append(("launch", show_time(m.launch_s), m.launch_source))
-    title = f"{m.name}: {m.title}" if m.title else m.name
-    source = f"<p>{html.escape(m.source)}</p>" if m.source else ""
-    return _titled(title, source, table(("", "", "source"), rows))
+    return derive_text.to_text(d).rstrip()
 
 
 # ---- any other result ----
@@ -200,21 +144,25 @@ _UNITS: tuple[tuple[tuple[str, ...], Callable[[Any], str]], ...] = (
 
 def record_html(of: Any) -> str:
     """The fields of a record with their units, lists of records as tables."""
+    return as_html(_fields(of))
+
+
+def _fields(of: Any) -> list[Block]:
     values = _values(of)
     plain = {n: v for n, v in values.items() if not _records(v)}
-    parts = [table(("", ""), [(n.replace("_", " "), shown(n, v)) for n, v in plain.items() if v not in (None, (), "")])]
+    rows = [(n.replace("_", " "), shown(n, v)) for n, v in plain.items() if v not in (None, (), "")]
+    told: list[Block] = [Title(type(of).__name__), figures(rows)]
     for name, value in values.items():
         found = _records(value)
         if found:
-            parts += [f"<p>{html.escape(name.replace('_', ' '))}</p>", _records_table(found)]
-    return _titled(type(of).__name__, *parts)
+            told += [line(name.replace("_", " ")), _table_of(found)]
+    return told
 
 
-def _records_table(found: Sequence[Any]) -> str:
+def _table_of(found: Sequence[Any]) -> Block:
     heads = list(dict.fromkeys(n for each in found for n in _values(each)))
     rows = [[shown(n, _values(each).get(n)) for n in heads] for each in found]
-    kept = [k for k in range(len(heads)) if any(row[k] for row in rows)]
-    return table([heads[k].replace("_", " ") for k in kept], [[row[k] for k in kept] for row in rows])
+    return figures(rows, [h.replace("_", " ") for h in heads])
 
 
 def _values(of: Any) -> dict[str, Any]:

@@ -8,16 +8,8 @@ from collections.abc import Iterator, Sequence
 from roofdsl.counts.derived import Derivation
 from roofdsl.loops.model import Kernel
 from roofdsl.page.mathml import mathml
-from roofdsl.tell.blocks import (
-    Block,
-    Equations,
-    Heading,
-    Paragraph,
-    Sentence,
-    Table,
-    inline_html,
-    without_empty_columns,
-)
+from roofdsl.tell.as_html import inline_html
+from roofdsl.tell.blocks import Block, Equations, Heading, Paragraph, Sentence, Table, without_empty_columns
 from roofdsl.tell.derive_steps import step_blocks
 
 

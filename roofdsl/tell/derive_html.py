@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
-from roofdsl.tell.blocks import mathjax
-from roofdsl.tell.blocks import to_html as render
+from roofdsl.tell.as_html import mathjax
+from roofdsl.tell.as_html import to_html as render
 from roofdsl.tell.derive_latex import formula
 from roofdsl.tell.derive_steps import step_blocks
 from roofdsl.tell.summary import summary_blocks

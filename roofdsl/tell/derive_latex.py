@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
 from roofdsl.counts.forms import of_quantity, of_ratio
 from roofdsl.sets.plateaus import Growth
-from roofdsl.tell.blocks import Heading, escape_latex
-from roofdsl.tell.blocks import to_latex as render
+from roofdsl.tell.as_latex import escape_latex
+from roofdsl.tell.as_latex import to_latex as render
+from roofdsl.tell.blocks import Heading
 from roofdsl.tell.derive_steps import step_blocks
 from roofdsl.tell.summary import cases_math, summary_blocks
 from roofdsl.tell.words import heading

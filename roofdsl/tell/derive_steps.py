@@ -14,22 +14,10 @@ from roofdsl.counts.reuse_steps import PlateauStep, ReuseStep
 from roofdsl.counts.steps import ArrayStep, StatementStep, Steps
 from roofdsl.lang.functions import OPERATION_CLASSES
 from roofdsl.machine.quantities import show_number, show_size
-from roofdsl.tell.blocks import (
-    Block,
-    Code,
-    Equations,
-    Heading,
-    Inline,
-    Math,
-    Paragraph,
-    Sentence,
-    Table,
-    math,
-    name,
-    times,
-)
+from roofdsl.tell.blocks import Block, Code, Equations, Heading, Inline, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import Writer, assumptions, word
 from roofdsl.tell.loops import range_text, sums
+from roofdsl.tell.maths import math, name, times
 from roofdsl.tell.terms import terms_blocks, traffic_blocks
 from roofdsl.tell.words import (
     CONVENTIONS,

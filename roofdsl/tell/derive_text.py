@@ -50,7 +50,7 @@ def to_text(d: Derivation, width: int = WIDTH) -> str:
 
 def _lines(d: Derivation, width: int) -> Iterator[str]:
     if d.steps is not None:
-        from roofdsl.tell.blocks import to_text as render
+        from roofdsl.tell.as_text import to_text as render
         from roofdsl.tell.derive_steps import step_blocks
 
         yield from (heading(d), *(f"note: {n}" for n in d.notes), "")

@@ -12,8 +12,9 @@ from roofdsl.counts.growth import growth_of
 from roofdsl.formulas.facts import fact_latex, fact_text
 from roofdsl.machine.quantities import show_number
 from roofdsl.sets.facts import Fact
-from roofdsl.tell.blocks import Equation, Inline, Math, Sentence, math, total
-from roofdsl.tell.blocks import ratio as fraction
+from roofdsl.tell.blocks import Equation, Inline, Math, Sentence
+from roofdsl.tell.maths import math, total
+from roofdsl.tell.maths import ratio as fraction
 from roofdsl.tell.words import exact_number, operation_name
 
 

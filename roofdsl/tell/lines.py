@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 WIDTH = 100
@@ -22,26 +22,29 @@ HANG = 4
 """Columns by which what goes on in the next line stands further right."""
 
 BREAKS = (
-    (re.compile(r" {2,}(?=\S)"), 0),  # between columns
-    (re.compile(r" (?=(or|if|summed) )"), 0),
-    (re.compile(r" (?=and )|(?<=[,;:]) "), 0),
-    (re.compile(r" (?=[+-] )"), 0),
-    (re.compile(r" (?=(=|<=|>=|<|->) )"), 0),
-    (re.compile(r" "), 0),
-    (re.compile(r" (?=and )|(?<=[,;]) | (?=[+-] )"), 1),  # within one pair of brackets
-    (re.compile(r"(?<=[^*]\*)(?=[^*])"), 1),  # within a product, but not within **
-    (re.compile(r" |(?<=[^*]\*)(?=[^*])"), 9),
+    (r" {2,}(?=\S)", 0),  # between columns
+    (r" (?=(or|if|summed) )", 0),
+    (r" (?=and )|(?<=[,;:]) ", 0),
+    (r" (?=[+-] )", 0),
+    (r" (?=(=|<=|>=|<|->) )", 0),
+    (r" ", 0),
+    (r" (?=and )|(?<=[,;]) | (?=[+-] )", 1),  # within one pair of brackets
+    (r"(?<=[^*]\*)(?=[^*])", 1),  # within a product, but not within **
+    (r" |(?<=[^*]\*)(?=[^*])", 9),
 )
 """Where a line may be broken, the best places first, and within how many brackets at most."""
 
 
-def aligned(rows: Sequence[Sequence[str]], gap: str = "  ", width: int = WIDTH) -> Iterator[str]:
-    """The rows with columns below each other; where they are too wide together, long cells take several lines.
+def aligned(
+    rows: Sequence[Sequence[str]], gap: str = "  ", width: int | None = WIDTH, right: Collection[int] = ()
+) -> Iterator[str]:
+    """The rows with columns below each other, those whose number is in `right` aligned to the right.
 
-    Where that is not enough, the cells of a row stand behind each other.
+    Where they are wider than `width` together, long cells take several lines; where that is not enough, the cells of a
+    row stand behind each other. Without a width they are as wide as they are.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    room = width - len(gap) * (len(widths) - 1)
+    room = sum(widths) if width is None else width - len(gap) * (len(widths) - 1)
     while sum(widths) > room and max(widths) > LEAST_COLUMN:
         widths[widths.index(max(widths))] -= 1
     if sum(widths) > room:
@@ -50,7 +53,10 @@ def aligned(rows: Sequence[Sequence[str]], gap: str = "  ", width: int = WIDTH) 
     for row in rows:
         cells = [list(_broken("", cell, w)) for cell, w in zip(row, widths, strict=True)]
         for parts in zip_longest(*cells, fillvalue=""):
-            yield gap.join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip()
+            sides = [
+                p.rjust(w) if k in right else p.ljust(w) for k, (p, w) in enumerate(zip(parts, widths, strict=True))
+            ]
+            yield gap.join(sides).rstrip()
 
 
 def fitted(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
@@ -81,7 +87,7 @@ def _place(text: str, room: int) -> int | None:
     for share in (3, 100):
         for k, (pattern, most) in enumerate(BREAKS):
             least = max(HANG + 1, room // (share if k else 2 * share))  # a short first column is a fine place
-            places = [m.start() for m in pattern.finditer(text) if least <= m.start() <= room]
+            places = [m.start() for m in re.finditer(pattern, text) if least <= m.start() <= room]
             places = [k for k in places if depths[k] <= most]
             if places:
                 return places[-1]

@@ -11,8 +11,8 @@ from roofdsl.counts.programs import ProgramDerivation
 from roofdsl.formulas.facts import facts_text
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.sets.plateaus import Growth
+from roofdsl.tell.as_latex import to_latex as render_latex
 from roofdsl.tell.blocks import Block, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
-from roofdsl.tell.blocks import to_latex as render_latex
 from roofdsl.tell.derive_json import SCHEMA, entry, moved_entries, work_entries
 from roofdsl.tell.derive_latex import HEAD
 from roofdsl.tell.equations import assumptions, word

@@ -16,20 +16,9 @@ from roofdsl.counts.forms import (
     of_ratio,
 )
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
-from roofdsl.tell.blocks import (
-    Block,
-    Code,
-    Equation,
-    Equations,
-    Heading,
-    Math,
-    Paragraph,
-    Sentence,
-    Table,
-    math,
-    name,
-)
+from roofdsl.tell.blocks import Block, Code, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import Writer, assumptions, word
+from roofdsl.tell.maths import math, name
 from roofdsl.tell.terms import traffic_blocks
 from roofdsl.tell.words import (
     exact_number,

@@ -16,10 +16,11 @@ from roofdsl.sets.facts import CACHE
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Definition, Rest, Root, Span, Term, Terms
-from roofdsl.tell.blocks import Block, Heading, Math, Paragraph, Sentence, Table, math, name
+from roofdsl.tell.blocks import Block, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import assumptions
 from roofdsl.tell.floors import with_names
 from roofdsl.tell.lines import LONG
+from roofdsl.tell.maths import math, name
 from roofdsl.tell.words import exact_number
 
 

@@ -14,12 +14,13 @@ from roofdsl.advise.advise import Advice, Advised, advise
 from roofdsl.advise.program import advise_program
 from roofdsl.advise.text import lowered
 from roofdsl.advise.workers import Task, Tell, run_all
-from roofdsl.cli.advise_text import describe, to_json
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped_model
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.tell.advice import blocks, to_json
+from roofdsl.tell.as_text import to_text
 
 
 def advised(text: str, sizes: Mapping[str, int], machine: Machine, **how: Any) -> Advised:
@@ -197,7 +198,7 @@ def test_why_nothing_helps_at_this_precision() -> None:
     assert found.advice
     assert all(one.precision for one in found.advice)
     assert found.compulsory
-    text = describe(found, load_machine("v100"), show_all=False)
+    text = "\n".join(to_text(blocks(found, load_machine("v100"), show_all=False)))
     assert "at this precision nothing helps, because all that HBM moves is compulsory: 134.3 MB" in text
     assert text.index("at this precision") < text.index("with results of fewer digits") < text.index("f32 in place")
     assert [one["changes_precision"] for one in to_json(found)["advice"]] == [True] * len(found.advice)

@@ -11,11 +11,13 @@ from click.testing import CliRunner
 
 from roofdsl.bounds.bound import Bound, bound
 from roofdsl.bounds.nested import lines, most_loads, nested, nested_kernel
-from roofdsl.bounds.report import report, text
+from roofdsl.bounds.report import report
 from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, source_of, tiling
 from roofdsl.cli.bound import bound as command
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.bound import blocks as told_of
 from tests.bounds.test_tiles import GEMM, gemm
 from tests.oracle.enumerate import run
 from tests.oracle.loading import kernel_of
@@ -111,7 +113,8 @@ def test_what_has_none(gemm: tuple[Bound, Tiling]) -> None:
 def test_report_and_command(gemm: tuple[Bound, Tiling], tmp_path: Path) -> None:
     found, _ = gemm
     params = {"m": 30, "n": 40, "p": 50}
-    made = text(report(found, params, (("L1", 512), ("L2", 8192)), with_nested=True), steps=False)
+    told = told_of(report(found, params, (("L1", 512), ("L2", 8192)), with_nested=True), steps=False)
+    made = "\n".join(to_text(told))
     assert "Tiles in tiles" in made
     assert made.count("  nested      ") == 2
     file = tmp_path / "gemm.roof"

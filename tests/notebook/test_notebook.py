@@ -20,9 +20,9 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.notebook import derive, explore, machine, predict, roofline, simulate, traffic
-from roofdsl.notebook.extension import RESULTS
+from roofdsl.notebook.extension import FIELDS
 from roofdsl.notebook.findings import MOST, Findings
-from roofdsl.notebook.rich import record_html
+from roofdsl.notebook.rich import RESULTS, record_html
 from tests.measure.examples import EXAMPLE
 
 InteractiveShell = pytest.importorskip(
@@ -231,12 +231,13 @@ def test_every_result_is_shown(shell: Shell, name: str, value: Any) -> None:
     formats = shell.formats(value)
     text = Whole(formats["text/html"]).texts
     assert len("".join(text)) > 5
-    assert ("text/latex" in formats) == (name in ("prediction", "derivation", "steps", "quantity", "ratio"))
+    assert ("text/latex" in formats) == (name not in ("simulated", "kernel", "levels"))
     assert "Fraction(" not in formats["text/html"]
     if name == "prediction":
         assert "HBM" in text
-        assert "bound" in text
-        assert formats["text/latex"].count("{") == formats["text/latex"].count("}")
+        assert "<- bound" in text
+    tex = formats.get("text/latex", "")
+    assert tex.count("{") - tex.count(r"\{") == tex.count("}") - tex.count(r"\}")
 
 
 def test_texts_in_results_are_never_markup(shell: Shell) -> None:
@@ -250,7 +251,7 @@ def test_texts_in_results_are_never_markup(shell: Shell) -> None:
 
 
 def test_every_result_named_is_there() -> None:
-    for place in RESULTS:
+    for place in (*RESULTS, *FIELDS):
         module, _, name = place.partition(":")
         assert isinstance(getattr(import_module(module), name), type)
 

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from sympy import Symbol, sympify
 
-from roofdsl.cli.suite_text import describe, to_csv
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, standard_sizes
+from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.suite.rows import Row, Subject, forms, largest, rows
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.suite import blocks, to_csv
 from tests.cli.conftest import Run, roofdsl
 
 __all__ = ["roofdsl"]
@@ -28,6 +30,10 @@ def subjects(size: str = "mini") -> list[Subject]:
         k = kernel(load_file(shipped("polybench")[name]), name)
         found.append(Subject(name, k, standard_sizes()[name][size]))
     return [*found, Subject("lost", None, {}, "it has no text")]
+
+
+def describe(table: list[Row], machine: Machine, size: str, width: int = 0) -> str:
+    return "\n".join(to_text(blocks(table, machine, size, width)))
 
 
 @pytest.fixture(scope="module")

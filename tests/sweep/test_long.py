@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roofdsl.cli.sweep_report import csv_pieces, json_pieces, plain, to_json, views_of, write_table
 from roofdsl.plot.sweep_map import keys_of
 from roofdsl.plot.sweep_thin import MOST_PLACES, MOST_STEPS, thinned
 from roofdsl.predict.kernel import Options
@@ -21,6 +20,8 @@ from roofdsl.sweep.programs import swept_program
 from roofdsl.sweep.ranges import parse_ranges
 from roofdsl.sweep.run import Sweep, sweep
 from roofdsl.sweep.table import LongTable, Table, best, pareto
+from roofdsl.tell.sweep import views_of
+from roofdsl.tell.sweep_files import csv_pieces, json_pieces, plain, to_json, write_table
 from tests.cli.conftest import ROOT
 from tests.sweep.machines import machine
 from tests.sweep.test_equal import written

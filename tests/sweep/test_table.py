@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roofdsl.cli.sweep_report import write_table
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.sweep_map import Curves, Map, sweep_content
 from roofdsl.sweep.block import put
 from roofdsl.sweep.run import Sweep
 from roofdsl.sweep.table import Table, best, groups, pareto
+from roofdsl.tell.sweep_files import write_table
 
 
 def _table(count: int, seed: int = 1) -> Table:

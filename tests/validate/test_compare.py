@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from roofdsl.cli.validate_text import table, to_json
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
@@ -17,6 +16,8 @@ from roofdsl.measure.results import OTHERS, Measurement
 from roofdsl.plot.content import overlay
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.time import Prediction
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.validation import blocks, to_json
 from roofdsl.validate.compare import Comparison, Limits, compare, distribution, on_doubtful_machine
 from roofdsl.validate.run import How, Run, compare_all, measure_run, measure_settled
 from tests.measure.examples import EXAMPLE
@@ -176,7 +177,7 @@ def test_what_others_slow_down_is_inconclusive(ratio: float, others: float, verd
     found = comparison("gemv", 4096, ratio, details={OTHERS: others})
     assert found.verdict == verdict
     assert ("other programs took 0.9 of" in found.disturbed) == (verdict == "inconclusive")
-    text = table([found])
+    text = "\n".join(to_text(blocks([found])))
     assert ("gemv n=4096: inconclusive: other programs took 0.9 of" in text) == (verdict == "inconclusive")
     assert to_json([found])["comparisons"][0]["disturbed"] == (found.disturbed or None)
 

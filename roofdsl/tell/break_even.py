@@ -1,17 +1,47 @@
-"""Thresholds as text: from which size on one term of the time takes as long as another."""
+"""From which size on one term of the time takes as long as another."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from roofdsl.formulas.quotients import Quotient
 from roofdsl.formulas.writing import sides, text
 from roofdsl.machine.quantities import group, show_number
 from roofdsl.predict.break_even import BreakEven
+from roofdsl.predict.forms import Terms
 from roofdsl.sets.quasi import Quasi
+from roofdsl.tell.blocks import Block, Gap, Table, Title, figures
+from roofdsl.tell.titles import sizes
+
+Found = tuple[Terms, BreakEven]
+"""The terms of a launch, and where two of them are equal."""
 
 LONGEST = 90
 """Characters up to which a form is shown; longer ones are in the JSON."""
+
+
+def blocks(
+    title: str, found: Sequence[Found], total: Found | None, others: Mapping[str, int], values: Mapping[str, int]
+) -> list[Block]:
+    """The formula of a kernel; of a program those of its launches and of all together, which is `total`.
+
+    others: the sizes given, without the parameter that grows; values: all that are known.
+    """
+    given = sizes(others.items())
+    return [Title(title, f" (at {given})" if given else ""), Gap(), _table(found, total, values)]
+
+
+def _table(found: Sequence[Found], total: Found | None, values: Mapping[str, int]) -> Table:
+    if total is None:
+        return figures(threshold_rows(found[0][1], values))
+    rows = [(t.label, answer(c, values), _limit(c)) for t, c in found]
+    head = ("", "", "all else large") if any(limit for _, _, limit in rows) else ()
+    return figures([*rows, ("all together", answer(total[1], values), "")], head)
+
+
+def _limit(found: BreakEven) -> str:
+    """What the threshold of one launch tends to where there is one."""
+    return "" if found.first is None or found.limit is None or found.limit <= 0 else show_number(found.limit)
 
 
 def threshold_rows(found: BreakEven, values: Mapping[str, int]) -> list[tuple[str, str]]:

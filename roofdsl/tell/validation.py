@@ -1,82 +1,87 @@
-"""Comparisons of prediction and measurement, as text and as a document."""
+"""Comparisons of prediction and measurement; and as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from roofdsl.cli.text import bold, columns
 from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_rate, show_time
+from roofdsl.predict.time import Prediction
+from roofdsl.tell.blocks import Block, Gap, figures, items, line
+from roofdsl.tell.titles import short_sizes
 from roofdsl.validate.compare import Comparison, Distribution, LaunchComparison, distribution
 from roofdsl.validate.points import PointCheck
 
 SCHEMA = "roofdsl.validate/1"
+NUMBERS = (2, 3, 4, 5, 6)
+"""Columns of both tables that are aligned to the right."""
 
 
-def table(comparisons: Sequence[Comparison]) -> str:
+def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
     """One line for each comparison, then the causes of violations, then the distribution of all ratios."""
     machines = list(dict.fromkeys(c.prediction.machine for c in comparisons))
-    rows = [["kernel", "variant", "predicted", "measured", "10 - 90 %", "rate", "ratio", "bound", ""]]
+    rows = []
     for c in comparisons:
         p, m = c.prediction, c.measurement
-        sizes = ", ".join(f"{n}={v}" for n, v in p.parameters)
-        on = f" on {p.machine}" if len(machines) > 1 else ""
+        place = f" on {p.machine}" if len(machines) > 1 else ""
         rate = show_rate(m.rate_per_s, p.operation) if p.work else show_bandwidth(p.memory.bytes / m.median_s)
         spread = f"{show_time(m.low_s, 3)} - {show_time(m.high_s, 3)}"
         state = "" if m.state == "warm" else f", {m.state}"
         times = (show_time(c.predicted_s), show_time(c.measured_s))
-        row = [f"{p.kernel} {sizes}".strip() + on, m.variant + state, *times, spread, rate]
+        row = [_kernel(p) + place, m.variant + state, *times, spread, rate]
         said = [] if c.verdict == "as predicted" else [str(c.verdict)]
         said += [] if m.verified.holds else ["cannot be verified"]
         rows.append([*row, f"{c.ratio:.2f}", p.bound, ", ".join(said)])
-    lines = columns(rows, right=(2, 3, 4, 5, 6))
-    out = [bold(lines[0]), *lines[1:]]
+    head = ("kernel", "variant", "predicted", "measured", "10 - 90 %", "rate", "ratio", "bound", "")
+    out: list[Block] = [figures(rows, head, NUMBERS, depth=0, strong=True)]
     for c in comparisons:
         out += _by_launch(c, len(machines) > 1)
     for c in comparisons:
         if c.causes:
-            sizes = ", ".join(f"{n}={v}" for n, v in c.prediction.parameters)
-            out += ["", f"{c.prediction.kernel} {sizes} is faster than the model allows. It may be that"]
-            out += [f"  - {cause}" for cause in c.causes]
+            said_of = f"{c.prediction.kernel} {short_sizes(c.prediction.parameters)}"
+            out += [Gap(), line(f"{said_of} is faster than the model allows. It may be that", 0)]
+            out += [items(c.causes, 1, "- ")]
     for c in comparisons:
         if c.disturbed:
-            sizes = ", ".join(f"{n}={v}" for n, v in c.prediction.parameters)
-            out += ["", f"{c.prediction.kernel} {sizes}".strip() + f": inconclusive: {c.disturbed}"]
+            out += [Gap(), line(f"{_kernel(c.prediction)}: inconclusive: {c.disturbed}", 0)]
     if len(comparisons) > 1:
-        out += ["", f"measured / predicted performance: {spread_of(distribution([c.ratio for c in comparisons]))}"]
-    return "\n".join(out)
+        spread = spread_of(distribution([c.ratio for c in comparisons]))
+        out += [Gap(), line(f"measured / predicted performance: {spread}", 0)]
+    return out
 
 
-def _by_launch(c: Comparison, several: bool) -> list[str]:
+def _kernel(p: Prediction) -> str:
+    """`gemv n=64`."""
+    return f"{p.kernel} {short_sizes(p.parameters)}".strip()
+
+
+def _by_launch(c: Comparison, several: bool) -> list[Block]:
     """The launches of a program, what was measured to take longest first."""
     if not c.by_launch:
         return []
     whole = c.measured_s
-    rows = [["", "variant", "launches", "predicted", "measured", "", "ratio", "bound", ""]]
+    rows = []
     for part in sorted(c.by_launch, key=lambda part: -part.measured.median_s):
         p, m = part.prediction, part.measured
-        sizes = ", ".join(f"{n}={v}" for n, v in p.parameters)
         times = [show_time(p.expected_s), show_time(m.median_s), f"{m.median_s / whole:.1%}", f"{part.ratio:.2f}"]
         verdict = "" if part.verdict == "as predicted" else part.verdict
-        rows.append([f"{p.kernel} {sizes}".strip(), m.of.variant, group(m.launches), *times, p.bound, verdict])
-    on = f" on {c.prediction.machine}" if several else ""
-    lines = columns(rows, right=(2, 3, 4, 5, 6))
+        rows.append([_kernel(p), m.of.variant, group(m.launches), *times, p.bound, verdict])
+    place = f" on {c.prediction.machine}" if several else ""
+    head = ("", "variant", "launches", "predicted", "measured", "", "ratio", "bound", "")
     return [
-        "",
-        f"launches of {c.prediction.kernel}{on}, grouped by kernel and size:",
-        *(f"  {x}" for x in lines),
+        Gap(),
+        line(f"launches of {c.prediction.kernel}{place}, grouped by kernel and size:", 0),
+        figures(rows, head, NUMBERS),
     ]
 
 
-def points_table(checks: Sequence[PointCheck]) -> str:
+def of_points(checks: Sequence[PointCheck]) -> list[Block]:
     """Time, operations and bytes of every point beside the prediction, one a line; then what has no counterpart."""
     several = len({c.prediction.machine for c in checks}) > 1
-    rows = [["kernel", "point", "", "predicted", "measured", "measured / predicted", ""]]
-    notes = []
+    rows, notes = [], []
     for c in checks:
         p = c.prediction
-        sizes = ", ".join(f"{n}={v}" for n, v in p.parameters)
-        name = f"{p.kernel} {sizes}".strip() + (f" on {p.machine}" if several else "")
+        name = _kernel(p) + (f" on {p.machine}" if several else "")
         lines = []
         if c.measured_s is not None and c.ratio is not None:
             verdict = "" if c.verdict == "as predicted" else str(c.verdict)
@@ -93,8 +98,8 @@ def points_table(checks: Sequence[PointCheck]) -> str:
         for what, levels in (("measured", c.not_measured), ("predicted", c.not_predicted)):
             if levels:
                 notes.append(f"{c.point.label}: the bytes of {', '.join(levels)} are not {what}")
-    shown_lines = columns(rows, right=(3, 4, 5))
-    return "\n".join([bold(shown_lines[0]), *shown_lines[1:], *notes])
+    head = ("kernel", "point", "", "predicted", "measured", "measured / predicted", "")
+    return [figures(rows, head, (3, 4, 5), depth=0, strong=True), items(notes, 0)]
 
 
 def spread_of(d: Distribution) -> str:

@@ -1,16 +1,16 @@
-"""What `simulate` prints."""
+"""Simulated caches: accesses, hits, misses and bytes of every level, and Q(Z) of a miss curve; and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from roofdsl.cli.text import bold
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.quantities import group, show_bytes, show_number, show_size
 from roofdsl.simulate.levels import CacheLevel
+from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
+from roofdsl.tell.titles import at
 
 if TYPE_CHECKING:
     from roofdsl.simulate.distances import MissCurve
@@ -171,15 +171,16 @@ def curve_json(run: Run) -> dict[str, Any]:
     return {"curve": found}
 
 
-def print_run(run: Run) -> None:
-    """The levels as a table on standard output."""
+def blocks(run: Run) -> list[Block]:
+    """The levels as a table."""
     where = f" on {run.machine}" if run.machine else ""
-    at = ", ".join(f"{n} = {v}" for n, v in run.parameters.items())
     registers = "" if run.register_bytes is None else f", {show_bytes(run.register_bytes)} through the registers"
-    print(bold(f"{run.kernel}{where}") + (f", {at}" if at else ""))
-    print(f"{group(run.accesses)} accesses{registers}")
+    found: list[Block] = [
+        Title(f"{run.kernel}{where}", at(run.parameters.items())),
+        line(f"{group(run.accesses)} accesses{registers}", 0),
+    ]
     if not run.levels:
-        return
+        return found
     rows = []
     for r in run.levels:
         asked = r.hits + r.misses
@@ -188,12 +189,14 @@ def print_run(run: Run) -> None:
         each = show_number(both / run.accesses) if run.accesses else ""
         rows.append((r.name, group(r.hits), group(r.misses), share, group(r.loads), group(r.stores), group(both), each))
     head = ("level", "hits", "misses", "missed", "loads", "stores", "bytes below", "B/access")
-    _table(head, rows)
-    for r in run.levels:
-        print(f"  {r.name}: {_described(r)}")
+    found += [
+        figures(rows, head, range(1, 8), ruled=True),
+        items((f"{r.name}: {_described(r)}" for r in run.levels), 1),
+    ]
     scalars = run.scalar_load_bytes + run.scalar_store_bytes
     if scalars:
-        print(f"  bytes with {scalars} B of scalars, which live in registers and are no lines")
+        found.append(line(f"bytes with {scalars} B of scalars, which live in registers and are no lines"))
+    return found
 
 
 def _described(r: LevelRow) -> str:
@@ -207,7 +210,7 @@ def _described(r: LevelRow) -> str:
     return f"{show_size(level.size_bytes)}, lines of {show_size(level.line_bytes)}{sectors}, {ways}, {rule}"
 
 
-def print_curve(run: Run) -> None:
+def of_curve(run: Run) -> list[Block]:
     """Q(Z) at the powers of two, or of sets at the powers of two of ways."""
     curve = run.curve
     assert curve is not None
@@ -218,31 +221,21 @@ def print_curve(run: Run) -> None:
         sizes.append(unit << (sizes[-1] // unit).bit_length())
     lines = "an element each" if curve.line_bytes is None else show_size(curve.line_bytes)
     if curve.sets > 1:
-        print(f"\nQ of LRU caches of {group(curve.sets)} sets ({run.convention}, lines: {lines})")
-        print(f"the last step, to the compulsory traffic, is at {group(last // unit)} ways")
+        caches = f"Q of LRU caches of {group(curve.sets)} sets"
+        step = f"{group(last // unit)} ways"
     else:
-        print(f"\nQ(Z) of a fully associative LRU cache ({run.convention}, lines: {lines})")
-        print(f"the last step, to the compulsory traffic, is at Z = {group(last)} B")
+        caches = "Q(Z) of a fully associative LRU cache"
+        step = f"Z = {group(last)} B"
     rows = []
     for size in sizes:
         misses, moved = curve.misses(size), curve.bytes(size, run.convention)
         share = f"{show_number(100 * misses / run.accesses)} %" if run.accesses else ""
         ways = [group(size // unit)] if curve.sets > 1 else []
         rows.append((*ways, show_size(size), group(misses), share, group(moved)))
-    _table((*(["ways"] if curve.sets > 1 else []), "Z", "misses", "missed", "Q in bytes"), rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for k, title in enumerate(head):
-        table.add_column(title, justify="left" if k == 0 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console = Console(highlight=False, width=200, no_color=True, file=StringIO())
-    console.print(table)
-    assert isinstance(console.file, StringIO)
-    print("\n".join(line.rstrip() for line in console.file.getvalue().split("\n") if line.strip()))
+    head = (*(["ways"] if curve.sets > 1 else []), "Z", "misses", "missed", "Q in bytes")
+    return [
+        Gap(),
+        line(f"{caches} ({run.convention}, lines: {lines})", 0),
+        line(f"the last step, to the compulsory traffic, is at {step}", 0),
+        figures(rows, head, range(1, len(head)), ruled=True),
+    ]

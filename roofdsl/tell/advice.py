@@ -1,4 +1,4 @@
-"""Advice as text and as JSON."""
+"""Advice: where a kernel stands, which changes help, and which are not legal; and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from roofdsl.advise.advise import NOT_FOUND, Advice, Advised, Lift
 from roofdsl.advise.candidate import Refused
-from roofdsl.cli.text import bold, columns
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import (
     show_bandwidth,
@@ -20,32 +19,35 @@ from roofdsl.machine.quantities import (
 )
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.predict.time import Prediction
+from roofdsl.tell.blocks import Block, Gap, Line, Title, figures, items, line
+from roofdsl.tell.titles import at, on
 
 MOST_ILLEGAL = 3
 """Illegal changes that are shown with their reasons unless all are asked for."""
 
 
-def describe(advised: Advised, machine: Machine, show_all: bool) -> str:
-    """Where the kernel stands, the changes that help, and those that dependences forbid."""
+def blocks(advised: Advised, machine: Machine | None = None, show_all: bool = False) -> list[Block]:
+    """Where the kernel stands, the changes that help, and those that dependences forbid.
+
+    machine: the one of the predictions, for the title.
+    """
     now = advised.now.prediction
-    at = ", ".join(f"{n} = {v}" for n, v in now.parameters)
-    title = f" ({machine.title})" if machine.title else ""
-    lines = [bold(f"{advised.kernel} on {machine.name}{title}") + (f", {at}" if at else ""), "", _now(now, machine)]
+    title = f"{advised.kernel} on {now.machine if machine is None else on(machine)}"
+    found: list[Block] = [Title(title, at(now.parameters)), Gap(), _now(now)]
     keeping = [a for a in advised.advice if not a.precision]
     changing = [a for a in advised.advice if a.precision]
     if keeping:
-        lines += ["", *_table(advised, keeping)]
+        found += [Gap(), *_table(advised, keeping)]
     else:
-        lines += ["", f"  at this precision nothing helps, because {_why_nothing(advised)}"]
+        found += [Gap(), line(f"at this precision nothing helps, because {_why_nothing(advised)}")]
     if changing:
-        lines += ["", "  with results of fewer digits:", *_table(advised, changing)]
+        found += [Gap(), line("with results of fewer digits:"), *_table(advised, changing)]
     if any(not a.estimate.exact for a in advised.advice):
-        lines += ["", "  <= and >=: the exact traffic takes too long to find; the time is no longer than this"]
-    lines += _refused(advised.refused, show_all)
-    return "\n".join(lines)
+        found += [Gap(), line("<= and >=: the exact traffic takes too long to find; the time is no longer than this")]
+    return [*found, *_refused(advised.refused, show_all)]
 
 
-def _now(now: Prediction, machine: Machine) -> str:
+def _now(now: Prediction) -> Line:
     rate = show_rate(now.rate_per_s, now.operation) if now.work else show_bandwidth(now.bytes_per_s)
     terms = dict(now.terms)
     levels = {level.name: level for level in now.levels}
@@ -58,7 +60,7 @@ def _now(now: Prediction, machine: Machine) -> str:
             because.append(f"at {show_rate(now.peak_per_s, now.operation)}")
         else:
             because.append(f"{now.launches} x {show_time(terms[name] / now.launches)}")
-    return f"  now: {show_time(now.expected_s)}, {rate}, bound by {now.bound} ({'; '.join(because)})"
+    return line(f"now: {show_time(now.expected_s)}, {rate}, bound by {now.bound} ({'; '.join(because)})")
 
 
 def _why_nothing(advised: Advised) -> str:
@@ -77,8 +79,8 @@ def _why_nothing(advised: Advised) -> str:
     return f"no change known here takes anything from what bounds it: {now.bound}"
 
 
-def _table(advised: Advised, shown: Sequence[Advice]) -> list[str]:
-    rows: list[tuple[str, ...]] = [("", "change", "time", "gain", "lifts", "then bound by")]
+def _table(advised: Advised, shown: Sequence[Advice]) -> list[Block]:
+    rows = []
     notes = []
     for number, one in enumerate(advised.advice, 1):
         if one not in shown:
@@ -95,9 +97,9 @@ def _table(advised: Advised, shown: Sequence[Advice]) -> list[str]:
         )
         rounding = "; changes rounding" if one.rounding else ""
         notes.append((str(number), f"{one.because}{rounding}"))
-    lines = [f"  {line}" for line in columns(rows, right=(0, 2, 3))]
-    lines += ["", "  what becomes of the results:" if shown[0].precision else "  why the results stay the same:"]
-    return lines + [f"  {line}" for line in columns(notes, right=(0,))]
+    why = "what becomes of the results:" if shown[0].precision else "why the results stay the same:"
+    head = ("", "change", "time", "gain", "lifts", "then bound by")
+    return [figures(rows, head, (0, 2, 3)), Gap(), line(why), figures(notes, right=(0,))]
 
 
 def short(one: Advice, advice: tuple[Advice, ...]) -> str:
@@ -121,18 +123,18 @@ def _lift(lift: Lift) -> str:
     return f"{lift.name} {show_time(lift.before_s, 3)} -> {show_time(lift.after_s, 3)}"
 
 
-def _refused(refused: tuple[Refused, ...], show_all: bool) -> list[str]:
-    lines: list[str] = []
+def _refused(refused: tuple[Refused, ...], show_all: bool) -> list[Block]:
+    found: list[Block] = []
     illegal = [r for r in refused if r.illegal]
     if illegal:
         shown = illegal if show_all else illegal[:MOST_ILLEGAL]
-        lines += ["", "  not legal:", *(f"    {_sentence(r)}" for r in shown)]
+        found += [Gap(), line("not legal:"), items(map(_sentence, shown))]
         if len(shown) < len(illegal):
-            lines.append(f"    and {len(illegal) - len(shown)} more (--all)")
+            found.append(line(f"and {len(illegal) - len(shown)} more (--all)", 2))
     others = [r for r in refused if not r.illegal]
     if show_all and others:
-        lines += ["", "  tried, and no advice:", *(f"    {_sentence(r)}" for r in others)]
-    return lines
+        found += [Gap(), line("tried, and no advice:"), items(map(_sentence, others))]
+    return found
 
 
 def _sentence(refused: Refused) -> str:
@@ -140,10 +142,9 @@ def _sentence(refused: Refused) -> str:
     return refused.why if refused.why.startswith(f"`{refused.what}`") else f"{refused.what}: {refused.why}"
 
 
-def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) -> str:
+def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) -> list[Block]:
     """The kernels of a program by their share of the time, and how to ask about each."""
     path = file.split(":", maxsplit=1)[0]
-    lines = ["  where the time goes:"]
     rows = []
     for row in prediction.by_kernel:
         largest = max((p for p in prediction.parts if p.kernel == row.total.kernel), key=lambda p: p.expected_s)
@@ -154,7 +155,7 @@ def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) 
             command = _collective_command(largest, machine)
         share = f"{show_number(100 * row.share, 3)} %"
         rows.append((share, row.total.kernel, f"bound by {row.bounds[0]}", command))
-    return "\n".join([*lines, *(f"    {line}" for line in columns(rows, right=(0,)))])
+    return [line("where the time goes:"), figures(rows, right=(0,), depth=2)]
 
 
 def _collective_command(p: Prediction, machine: Machine) -> str:

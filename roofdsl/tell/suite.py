@@ -1,4 +1,4 @@
-"""A suite as a table, as CSV and as JSON."""
+"""Many kernels on one machine: a table; and as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
-from roofdsl.cli.text import bold, columns
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_time
 from roofdsl.suite.rows import Forms, Row
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
+from roofdsl.tell.titles import on
 
 DIGITS = 3
 
@@ -20,40 +22,41 @@ def levels_of(machine: Machine) -> list[str]:
     return [*(c.name for c in machine.caches), machine.main_memory.name]
 
 
-def describe(rows: Sequence[Row], machine: Machine, size: str | None, width: int = 0) -> str:
+def blocks(rows: Sequence[Row], machine: Machine, size: str | None, width: int = 0) -> list[Block]:
     """The table, and below it why cells are empty. It is two, one below the other, where lines exceed `width`, if any.
 
     The first has what the kernels move, the second how near that is to the bound and what follows.
     """
-    title = f" ({machine.title})" if machine.title else ""
-    at = f", size {size}" if size is not None else ""
+    scale = f", size {size}" if size is not None else ""
     shown = [
         name
         for name in levels_of(machine)
         if any(r.prediction is not None and any(v.name == name for v in r.prediction.levels) for r in rows)
     ]
-    head = ["kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "expected", "time", "bound by"]
-    table = [head, *(_cells(r, shown) for r in rows)]
-    lines = [bold(f"{len(rows)} kernels on {machine.name}{title}{at}"), "", *_fitted(table, len(shown) + 3, width)]
-    lines += ["", *_legend(machine, shown)]
-    notes = [(r.name, n) for r in rows for n in r.notes]
+    head = ("kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "expected", "time", "bound by")
+    cells = [_cells(r, shown) for r in rows]
+    found: list[Block] = [
+        Title(f"{len(rows)} kernels on {on(machine)}{scale}"),
+        Gap(),
+        *_fitted(cells, head, len(shown) + 3, width),
+        Gap(),
+        items(_legend(machine, shown), 1),
+    ]
+    notes = [f"{r.name}: {_first(n)}" for r in rows for n in r.notes]
     if notes:
-        lines += ["", "  left out:", *(f"    {name}: {_first(note)}" for name, note in notes)]
-    return "\n".join(lines)
+        found += [Gap(), line("left out:"), items(notes)]
+    return found
 
 
-def _fitted(table: Sequence[Sequence[str]], moved: int, width: int) -> list[str]:
-    """The table's lines; in two parts, the first of `moved` columns, where they are wider than that. 0: any width."""
-    whole = _aligned(table)
-    if not width or max(map(len, whole)) <= width:
-        return whole
-    return [*_aligned([r[:moved] for r in table]), "", *_aligned([[r[0], *r[moved:]] for r in table])]
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    last = len(table[0]) - 1
-    words = last if table[0][last] == "bound by" else last + 1
-    return [f"  {line}" for line in columns(table, right=tuple(range(1, words)))]
+def _fitted(rows: Sequence[Sequence[str]], head: Sequence[str], moved: int, width: int) -> list[Block]:
+    """The table; in two parts, the first of `moved` columns, where it is wider than that. 0: any width."""
+    words = len(head) - 1  # what bounds them
+    whole = figures(rows, head, range(1, words))
+    if not width or max(map(len, to_text([whole]))) <= width:
+        return [whole]
+    first = figures([r[:moved] for r in rows], head[:moved], range(1, moved))
+    rest = [[r[0], *r[moved:]] for r in rows]
+    return [first, Gap(), figures(rest, (head[0], *head[moved:]), range(1, words - moved + 1))]
 
 
 def _first(note: str) -> str:
@@ -66,12 +69,12 @@ def _legend(machine: Machine, shown: Sequence[str]) -> list[str]:
     where = f"with the {cache.name} as fast memory" if cache is not None else "each datum once"
     lines = []
     if shown:
-        lines.append(f"  {', '.join(shown)}: bytes that each delivers to the nearer level and takes back")
+        lines.append(f"{', '.join(shown)}: bytes that each delivers to the nearer level and takes back")
     return [
         *lines,
-        f"  lower bound: loads from {memory} that no legal order can do without, {where}",
-        "  ratio: the loads of the kernel as it is over the lower bound",
-        f"  I: W over the bytes of {memory}",
+        f"lower bound: loads from {memory} that no legal order can do without, {where}",
+        "ratio: the loads of the kernel as it is over the lower bound",
+        f"I: W over the bytes of {memory}",
     ]
 
 
@@ -94,23 +97,15 @@ def _bytes(count: int | None) -> str:
     return "" if count is None else show_bytes(count, DIGITS)
 
 
-def describe_forms(found: Sequence[Forms]) -> str:
-    """W, compulsory traffic and lower bound as formulas, kernel by kernel."""
-    lines: list[str] = []
-    for one in found:
-        bound = f"{one.lower_bound} elements (leading terms)" if one.lower_bound is not None else "-"
-        table = [
-            *_cases("W", one.shown_work),
-            *_cases("compulsory Q (B)", one.shown_compulsory),
-            ("lower bound", bound),
-        ]
-        lines += [
-            bold(one.name),
-            *(f"  {line}" for line in columns(table)),
-            *(f"  note: {_first(n)}" for n in one.notes),
-        ]
-        lines.append("")
-    return "\n".join(lines[:-1])
+def of_forms(one: Forms) -> list[Block]:
+    """W, compulsory traffic and lower bound of a kernel as formulas."""
+    bound = f"{one.lower_bound} elements (leading terms)" if one.lower_bound is not None else "-"
+    table = [
+        *_cases("W", one.shown_work),
+        *_cases("compulsory Q (B)", one.shown_compulsory),
+        ("lower bound", bound),
+    ]
+    return [Title(one.name), figures(table), items((f"note: {_first(n)}" for n in one.notes), 1)]
 
 
 def _cases(name: str, shown: Sequence[str]) -> list[tuple[str, str]]:

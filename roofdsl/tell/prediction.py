@@ -1,11 +1,10 @@
-"""A prediction as text."""
+"""A prediction: counts, the terms of its time, what bounds it, what was assumed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 
-from roofdsl.cli.text import bold, columns
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import (
     group,
@@ -18,19 +17,33 @@ from roofdsl.machine.quantities import (
 )
 from roofdsl.predict.occupancy import LatencyCeiling, occupancy_text
 from roofdsl.predict.time import Prediction
+from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
+from roofdsl.tell.titles import at, on
+
+HEAD = ("", "amount", "rate", "I", "time", "")
+"""Of the table of terms."""
+
+NUMBERS = (1, 2, 3, 4)
+"""Its columns that are aligned to the right."""
 
 
-def describe(p: Prediction, machine: Machine) -> str:
-    """The whole prediction: counts, terms of the time, what bounds it, and what was assumed."""
-    at = ", ".join(f"{n} = {v}" for n, v in p.parameters)
-    title = f" ({machine.title})" if machine.title else ""
-    lines = [bold(f"{p.kernel} on {p.machine}{title}") + (f", {at}" if at else ""), ""]
-    lines += [f"  {line}" for line in columns(_counts(p))]
-    lines += ["", *(f"  {line}" for line in columns(terms_rows(p, p.bounds), right=(1, 2, 3, 4))), ""]
-    lines += [f"  {line}" for line in columns(_outcome(p))]
+def blocks(p: Prediction, machine: Machine | None = None) -> list[Block]:
+    """The whole prediction: counts, terms of the time, what bounds it, and what was assumed.
+
+    machine: the one of the prediction, for its title.
+    """
+    found: list[Block] = [
+        Title(f"{p.kernel} on {p.machine if machine is None else on(machine)}", at(p.parameters)),
+        Gap(),
+        figures(_counts(p)),
+        Gap(),
+        figures(terms_rows(p, p.bounds), HEAD, NUMBERS),
+        Gap(),
+        figures(_outcome(p)),
+    ]
     if p.assumptions:
-        lines += ["", "  assumed:", *(f"    {note}" for note in p.assumptions)]
-    return "\n".join(lines)
+        found += [Gap(), line("assumed:"), items(p.assumptions)]
+    return found
 
 
 def _counts(p: Prediction) -> list[tuple[str, str]]:
@@ -96,9 +109,9 @@ def _per_byte(value: Fraction, p: Prediction) -> str:
 
 
 def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
-    """The table of the terms, one row each: name, amount, rate, intensity, time, and a mark at `bounds`."""
+    """The rows of the table of terms: name, amount, rate, intensity, time, and a mark at `bounds`."""
     marks = dict.fromkeys(bounds, "<- bound")
-    rows: list[tuple[str, ...]] = [("", "amount", "rate", "I", "time", "")]
+    rows: list[tuple[str, ...]] = []
     if p.peak_per_s is not None:
         amount = show_rate(p.work, p.operation).removesuffix("/s")
         rate = show_rate(p.peak_per_s, p.operation)

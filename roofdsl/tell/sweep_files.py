@@ -1,4 +1,4 @@
-"""What `roofdsl sweep` prints and writes: tables for people, CSV, JSON and Parquet."""
+"""The table of a sweep as CSV, JSON and Parquet."""
 
 from __future__ import annotations
 
@@ -9,42 +9,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from roofdsl.cli.text import bold, columns
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
-from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_size, show_time
 from roofdsl.sweep.run import Sweep
 from roofdsl.sweep.table import Table
+from roofdsl.tell.sweep import Views
 
 FORMATS = ("csv", "json", "parquet")
 SCHEMA = "roofdsl.sweep/1"
-MOST_ROWS = 40
-"""Rows that are printed; a table with more is written to a file."""
-
-MOST_FRONT = 20
-
-
-class Views(Record):
-    """What is shown of a table: the places of the best points by column `rated`, those of the Pareto front of two
-    columns, and the columns that are not the same everywhere.
-    """
-
-    rated: str
-    first: str
-    second: str
-    best: Sequence[int]
-    front: Sequence[int]
-    varying: frozenset[str]
-
-
-def views_of(table: Table, columns: tuple[str, str, str], per: Sequence[str]) -> Views:
-    """Looks through the table once. columns: of the best, and of the front. Raises CommandError for one it lacks."""
-    from roofdsl.sweep.table import Varying, best_of, front_of, look
-
-    rated, first, second = columns
-    best, front, varying = best_of(table, rated, per), front_of(table, first, second, per), Varying()
-    look(table, best, front, varying)
-    return Views(rated, first, second, best.found(rated), front.found(first, second), frozenset(varying.names))
 
 
 def check_output(path: Path) -> None:
@@ -192,68 +163,3 @@ def to_json(found: Sweep, kernel: str, views: Views) -> dict[str, Any]:
         "failures": [{"point": dict(where), "message": why} for where, why in found.failures],
         "warnings": list(found.warnings),
     }
-
-
-# ---- for people ----
-
-
-def describe(found: Sweep, kernel: str, views: Views) -> str:
-    """How many points there are, all of them where they are few, the best, and the Pareto front."""
-    table = found.table
-    names = [n for n in table.names if n != "how" and (n in _ALWAYS or n in views.varying)]
-    names = [n for n in names if n not in ("compute_s", "time_no_overlap_s")]
-    closed = len(table) - found.counted
-    how = [f"{group(closed)} by closed forms"] if closed else []
-    how += [f"{group(found.counted)} counted one by one"] if found.counted else []
-    lines = [f"{bold(kernel)}: {_points(len(table))}, {', '.join(how)}"]
-    if len(table) <= MOST_ROWS:
-        lines += ["", *_rows(table, names)]
-    lines += ["", f"best by {views.rated}:", *_rows(table.at(views.best[:MOST_ROWS]), names)]
-    if len(views.best) > MOST_ROWS:
-        lines.append(f"  and {len(views.best) - MOST_ROWS:,} more")
-    if len(views.front) > 1 and len(views.front) < len(table):
-        lines += ["", f"Pareto front of {views.first} and {views.second}, {_points(len(views.front))}:"]
-        lines += _rows(table.at(views.front[:MOST_FRONT]), names)
-        if len(views.front) > MOST_FRONT:
-            lines.append(f"  and {len(views.front) - MOST_FRONT:,} more (--json has all)")
-    return "\n".join(lines)
-
-
-def _points(count: int) -> str:
-    return "1 point" if count == 1 else f"{count:,} points"
-
-
-def _rows(table: Table, names: Sequence[str]) -> list[str]:
-    """All points of a table, by these columns."""
-    rows = [[_head(n) for n in names]]
-    rows += [[show(n, table.cell(n, k)) for n in names] for k in range(len(table))]
-    right = [k for k, n in enumerate(names) if n not in table.words]
-    return [f"  {line}" for line in columns(rows, right)]
-
-
-_ALWAYS = ("time_s", "flops_per_s", "bytes_per_s", "bound")
-
-
-def _head(name: str) -> str:
-    plain_names = {"work_flops": "W", "time_s": "time", "intensity": "I", "cache_bytes": "cache"}
-    plain_names |= {"flops_per_s": "rate", "bytes_per_s": "rate"}
-    return plain_names.get(name, name.removesuffix("_bytes"))
-
-
-def show(name: str, value: Any) -> str:
-    """A cell as people read it."""
-    if value is None:
-        return "-"
-    if name == "cache_bytes":
-        return show_size(value)
-    if name == "work_flops":
-        return show_rate(value).removesuffix("/s")
-    if name == "flops_per_s":
-        return show_rate(value)
-    if name == "bytes_per_s":
-        return show_bandwidth(value)
-    if name.endswith("_bytes"):
-        return show_bytes(value)
-    if name.endswith("_s"):
-        return show_time(value)
-    return show_number(value) if isinstance(value, float) else str(value)

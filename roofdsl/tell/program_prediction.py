@@ -1,24 +1,24 @@
-"""The prediction of a program as text: the sum as of one kernel, then its kernels by the time they take."""
+"""The prediction of a program: the sum as of one kernel, then its kernels by the time they take."""
 
 from __future__ import annotations
 
-from roofdsl.cli.predict_text import describe
-from roofdsl.cli.text import columns
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group, show_bytes, show_number, show_rate, show_time
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.predict.time import Prediction
+from roofdsl.tell import prediction
+from roofdsl.tell.blocks import Block, Gap, figures, line
 
 
-def describe_program(found: ProgramPrediction, machine: Machine) -> str:
+def blocks(found: ProgramPrediction, machine: Machine | None = None) -> list[Block]:
     """The sum of all launches, the table of kernels sorted by time, and the time by what bounds the launches."""
-    lines = [describe(found.total, machine), "", "  kernels, by time:"]
-    lines += [f"  {line}" for line in columns(_rows(found), right=(1, 2, 3, 4, 5, 6))]
+    head, *rows = _rows(found)
+    out = [*prediction.blocks(found.total, machine), Gap(), line("kernels, by time:"), figures(rows, head, range(1, 7))]
     whole = found.total.expected_s
     if len(found.time_by_bound) > 1 and whole:
         shares = (f"{show_number(100 * time / whole, 3)} % {bound}" for bound, time in found.time_by_bound)
-        lines += ["", f"  time by the bound of each launch: {', '.join(shares)}"]
-    return "\n".join(lines)
+        out += [Gap(), line(f"time by the bound of each launch: {', '.join(shares)}")]
+    return out
 
 
 def _work(p: Prediction) -> str:

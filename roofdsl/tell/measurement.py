@@ -1,0 +1,48 @@
+"""Measurements: times, rates, and how the results were verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofdsl.machine.quantities import group, show_rate, show_time
+from roofdsl.measure.results import Measurement
+from roofdsl.tell.blocks import Block, Gap, figures, line
+from roofdsl.tell.titles import short_sizes
+
+
+def blocks(found: Sequence[Measurement]) -> list[Block]:
+    """One line for each measurement: median, 10th and 90th percentile, rate, how it was verified."""
+    rows = []
+    for m in found:
+        times = [show_time(t, 4) for t in (m.median_s, m.low_s, m.high_s)]
+        rate = show_rate(m.rate_per_s, m.operation) if m.work else "no operations"
+        calls = f"{len(m.times_s)} x {group(m.calls_per_repeat)}"
+        rows.append([_kernel(m), m.variant, *times, rate, _error(m), calls])
+    head = ("kernel", "variant", "median", "10 %", "90 %", "rate", "error", "calls")
+    table = figures(rows, head, range(2, 8), depth=0, strong=True)
+    return [table, *(block for m in found for block in _by_launch(m))]
+
+
+def _kernel(m: Measurement) -> str:
+    """`gemv n=64`."""
+    return f"{m.kernel} {short_sizes(m.parameters)}".strip()
+
+
+def _error(m: Measurement) -> str:
+    return f"{m.verified.max_error:.1e}" if m.verified.holds else "cannot be verified"
+
+
+def _by_launch(m: Measurement) -> list[Block]:
+    """The kernels of a program, what takes longest first, and what runs otherwise than asked for."""
+    if not m.by_launch:
+        return []
+    rows = []
+    for part in sorted(m.by_launch, key=lambda part: -part.median_s):
+        times = [show_time(part.of.median_s, 4), show_time(part.median_s, 4), f"{part.median_s / m.median_s:.1%}"]
+        rows.append([_kernel(part.of), part.of.variant, group(part.launches), *times, _error(part.of)])
+    head = ("kernel", "variant", "launches", "each", "together", "", "error")
+    return [
+        Gap(),
+        line(f"launches of {m.kernel}, {m.variant}, each kernel at each size by itself:", 0),
+        figures(rows, head, range(2, 7)),
+    ]

@@ -1,0 +1,100 @@
+"""Sweeps: the points, the best of them, and the Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from roofdsl.lang.record import Record
+from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_size, show_time
+from roofdsl.sweep.run import Sweep
+from roofdsl.sweep.table import Table
+from roofdsl.tell.blocks import Block, Gap, Title, figures, line
+
+MOST_ROWS = 40
+"""Rows that are printed; a table with more is written to a file."""
+
+MOST_FRONT = 20
+
+
+class Views(Record):
+    """What is shown of a table: the places of the best points by column `rated`, those of the Pareto front of two
+    columns, and the columns that are not the same everywhere.
+    """
+
+    rated: str
+    first: str
+    second: str
+    best: Sequence[int]
+    front: Sequence[int]
+    varying: frozenset[str]
+
+
+def views_of(table: Table, columns: tuple[str, str, str], per: Sequence[str]) -> Views:
+    """Looks through the table once. columns: of the best, and of the front. Raises CommandError for one it lacks."""
+    from roofdsl.sweep.table import Varying, best_of, front_of, look
+
+    rated, first, second = columns
+    best, front, varying = best_of(table, rated, per), front_of(table, first, second, per), Varying()
+    look(table, best, front, varying)
+    return Views(rated, first, second, best.found(rated), front.found(first, second), frozenset(varying.names))
+
+
+def blocks(found: Sweep, kernel: str, views: Views) -> list[Block]:
+    """How many points there are, all of them where they are few, the best, and the Pareto front."""
+    table = found.table
+    names = [n for n in table.names if n != "how" and (n in _ALWAYS or n in views.varying)]
+    names = [n for n in names if n not in ("compute_s", "time_no_overlap_s")]
+    closed = len(table) - found.counted
+    how = [f"{group(closed)} by closed forms"] if closed else []
+    how += [f"{group(found.counted)} counted one by one"] if found.counted else []
+    out: list[Block] = [Title(kernel, f": {_points(len(table))}, {', '.join(how)}")]
+    if len(table) <= MOST_ROWS:
+        out += [Gap(), _rows(table, names)]
+    out += [Gap(), line(f"best by {views.rated}:", 0), _rows(table.at(views.best[:MOST_ROWS]), names)]
+    if len(views.best) > MOST_ROWS:
+        out.append(line(f"and {len(views.best) - MOST_ROWS:,} more"))
+    if len(views.front) > 1 and len(views.front) < len(table):
+        title = f"Pareto front of {views.first} and {views.second}, {_points(len(views.front))}:"
+        out += [Gap(), line(title, 0), _rows(table.at(views.front[:MOST_FRONT]), names)]
+        if len(views.front) > MOST_FRONT:
+            out.append(line(f"and {len(views.front) - MOST_FRONT:,} more (--json has all)"))
+    return out
+
+
+def _points(count: int) -> str:
+    return "1 point" if count == 1 else f"{count:,} points"
+
+
+def _rows(table: Table, names: Sequence[str]) -> Block:
+    """All points of a table, by these columns."""
+    rows = [[show(n, table.cell(n, k)) for n in names] for k in range(len(table))]
+    return figures(rows, [_head(n) for n in names], (k for k, n in enumerate(names) if n not in table.words))
+
+
+_ALWAYS = ("time_s", "flops_per_s", "bytes_per_s", "bound")
+
+
+def _head(name: str) -> str:
+    plain_names = {"work_flops": "W", "time_s": "time", "intensity": "I", "cache_bytes": "cache"}
+    plain_names |= {"flops_per_s": "rate", "bytes_per_s": "rate"}
+    return plain_names.get(name, name.removesuffix("_bytes"))
+
+
+def show(name: str, value: Any) -> str:
+    """A cell as people read it."""
+    if value is None:
+        return "-"
+    if name == "cache_bytes":
+        return show_size(value)
+    if name == "work_flops":
+        return show_rate(value).removesuffix("/s")
+    if name == "flops_per_s":
+        return show_rate(value)
+    if name == "bytes_per_s":
+        return show_bandwidth(value)
+    if name.endswith("_bytes"):
+        return show_bytes(value)
+    if name.endswith("_s"):
+        return show_time(value)
+    return show_number(value) if isinstance(value, float) else str(value)
