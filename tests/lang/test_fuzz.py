@@ -213,7 +213,7 @@ def test_fuzz(request: pytest.FixtureRequest, tmp_path: Path) -> None:
 
 
 def test_fuzz_deep(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    count = max(1, request.config.getoption("--fuzz") // DEEP_SHARE)
+    count = max(10, request.config.getoption("--fuzz") // DEEP_SHARE)
     results = fuzz(
         request,
         count,
