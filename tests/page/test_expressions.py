@@ -316,7 +316,7 @@ def test_rows_shorter_than_a_line_are_one_with_the_next_extent() -> None:
     """3*m elements lie in a row: Q is known where they fill lines, and bracketed where they do not."""
     kernel, machine = kernel_in(FOLDED), load_machine("skylake_gold_6148")
     content = content_of(Asked("", ((kernel, {}),), (machine,)))
-    asked = [{"n": n, "m": m} for n in (5, 15) for m in (3, 5, 8, 15, 16)]
+    asked = [{"n": n, "m": m} for n in (15, 20) for m in (15, 16, 19, 24)]
     text = (
         "ASKED.map((values) => { const p = predictionAt(DATA.kernels[0], 'f64', DATA.machines[0], '', values, 128n); "
         "return [isExact(p.moved), p.low.bytes, p.high.bytes]; })"
