@@ -61,27 +61,33 @@ def _lines(d: ProgramDerivation, width: int) -> Iterator[str]:
         yield from _table(EXCHANGED, _exchanged(d), width)
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[Quantity | Ratio | str, ...]], width: int) -> Iterator[str]:
-    table = [head, *(tuple(_cell(q) for q in cells) for cells in rows)]
-    keep = [k for k in range(len(head)) if any(row[k] for row in table[1:])]
-    kept = [[row[k] for k in keep] for row in table]
+Head = tuple[tuple[str, str], ...]
+"""What stands in each column, and its unit; without a name it is the number of the column before."""
+
+
+def _titles(head: Head) -> tuple[str, ...]:
+    return tuple(f"{name} ({unit})" if unit else name for name, unit in head)
+
+
+def _table(head: Head, rows: Iterable[tuple[Quantity | Ratio | str, ...]], width: int) -> Iterator[str]:
+    table = [tuple(_cell(q) for q in cells) for cells in rows]
+    keep = [k for k in range(len(head)) if any(row[k] for row in table)]
+    kept = [[row[k] for k in keep] for row in (_titles(head), *table)]
     if sum(max(map(len, column)) + 2 for column in zip(*kept, strict=True)) > width:
-        yield from _records(table)
+        yield from _records(head, table)
     else:
         yield from (f"  {line}" for line in aligned(kept))
 
 
-def _records(table: Sequence[tuple[str, ...]]) -> Iterator[str]:
+def _records(head: Head, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """The rows of a table that is too wide, each as a heading with a line for each quantity."""
-    head, *rows = table
     for row in rows:
         yield f"  {row[0]}"
-        for k, title in enumerate(head[1:], 1):
-            if title and row[k] not in ("", "-"):
-                name, _, unit = title.partition(" (")
-                number = row[k + 1] if head[k + 1 : k + 2] == ("",) else ""
-                shown = " = ".join(part for part in (row[k], number) if part)
-                yield f"    {name} = {shown} {unit.removesuffix(')')}".rstrip()
+        for k, (name, unit) in enumerate(head[1:], 1):
+            if name and row[k] not in ("", "-"):
+                has_number = k + 1 < len(head) and not head[k + 1][0]
+                shown = " = ".join(part for part in (row[k], row[k + 1] if has_number else "") if part)
+                yield f"    {name} = {shown} {unit}".rstrip()
 
 
 def _heading(d: ProgramDerivation) -> str:
@@ -104,9 +110,10 @@ def _section(title: str, rows: Sequence[Row], said: set[str]) -> Iterator[str]:
         said.add(reason)
 
 
-def _head(d: ProgramDerivation) -> tuple[str, ...]:
-    operation = operation_name(d.work)
-    return ("kernel", "launches", "", f"W ({operation})", "", "Q (B)", "", f"I ({operation}/B)", "")
+def _head(d: ProgramDerivation) -> Head:
+    operation, number = operation_name(d.work), ("", "")
+    columns = (("launches", ""), ("W", operation), ("Q", "B"), ("I", f"{operation}/B"))
+    return (("kernel", ""), *(each for column in columns for each in (column, number)))
 
 
 def _cells(d: ProgramDerivation) -> Iterator[tuple[Quantity | Ratio | str, ...]]:
@@ -117,7 +124,7 @@ def _cells(d: ProgramDerivation) -> Iterator[tuple[Quantity | Ratio | str, ...]]
         yield tuple(found)
 
 
-EXCHANGED = ("collective", "times", "", "bytes of the arrays (B)", "")
+EXCHANGED: Head = (("collective", ""), ("times", ""), ("", ""), ("bytes of the arrays", "B"), ("", ""))
 
 
 def _exchanged(d: ProgramDerivation) -> Iterator[tuple[Quantity | Ratio | str, ...]]:
@@ -179,8 +186,8 @@ def _blocks(d: ProgramDerivation) -> Iterator[Block]:
         yield _latex_table(EXCHANGED, _exchanged(d))
 
 
-def _latex_table(head: tuple[str, ...], rows: Iterable[tuple[Quantity | Ratio | str, ...]]) -> Table:
-    named: tuple[Sentence, ...] = tuple((cell,) if cell else () for cell in head)
+def _latex_table(head: Head, rows: Iterable[tuple[Quantity | Ratio | str, ...]]) -> Table:
+    named: tuple[Sentence, ...] = tuple((cell,) if cell else () for cell in _titles(head))
     return Table(named, tuple(tuple(_sentence(q) for q in cells) for cells in rows))
 
 
