@@ -35,6 +35,11 @@ def show_rate(per_s: Number, unit: str = "FLOP", digits: int = 4) -> str:
     return _scaled(per_s, f"{unit}/s", digits)
 
 
+def show_operations(count: Number, unit: str = "FLOP", digits: int = 4) -> str:
+    """A number of operations: `2.15 GFLOP`."""
+    return _scaled(count, unit, digits)
+
+
 def show_bandwidth(bytes_per_s: Number, digits: int = 4) -> str:
     """Bytes per second: `900 GB/s`."""
     return _scaled(bytes_per_s, "B/s", digits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_time
+from roofdsl.machine.quantities import show_bytes, show_number, show_operations, show_rate, show_time
 from roofdsl.profiler.points import Points
 from roofdsl.tell.blocks import Block, figures
 
@@ -15,7 +15,7 @@ def blocks(found: Points) -> list[Block]:
     for p in found.points:
         moved = {x.name: x.bytes for x in p.levels}
         cells = [p.label, str(p.launches), "" if p.time_s is None else show_time(p.time_s)]
-        cells.append("" if p.work_flops is None else show_rate(p.work_flops).removesuffix("/s"))
+        cells.append("" if p.work_flops is None else show_operations(p.work_flops))
         cells.append("" if p.flops_per_s is None else show_rate(p.flops_per_s))
         cells.append("" if p.fma_fraction is None else f"{100 * p.fma_fraction:.1f} %")
         for name in levels:

@@ -11,6 +11,7 @@ from roofdsl.machine.quantities import (
     show_bandwidth,
     show_bytes,
     show_number,
+    show_operations,
     show_rate,
     show_size,
     show_time,
@@ -113,7 +114,7 @@ def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
     marks = dict.fromkeys(bounds, "<- bound")
     rows: list[tuple[str, ...]] = []
     if p.peak_per_s is not None:
-        amount = show_rate(p.work, p.operation).removesuffix("/s")
+        amount = show_operations(p.work, p.operation)
         rate = show_rate(p.peak_per_s, p.operation)
         rows.append(("compute", amount, rate, "", show_time(p.compute_s), marks.get("compute", "")))
     for level in p.levels:

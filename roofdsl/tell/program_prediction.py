@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import group, show_bytes, show_number, show_rate, show_time
+from roofdsl.machine.quantities import group, show_bytes, show_number, show_operations, show_time
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.predict.time import Prediction
 from roofdsl.tell import prediction
@@ -22,7 +22,7 @@ def blocks(found: ProgramPrediction, machine: Machine | None = None) -> list[Blo
 
 
 def _work(p: Prediction) -> str:
-    return show_rate(p.work, p.operation).removesuffix("/s")
+    return show_operations(p.work, p.operation)
 
 
 def _rows(found: ProgramPrediction) -> list[tuple[str, ...]]:

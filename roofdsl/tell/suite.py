@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Any
 
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_time
+from roofdsl.machine.quantities import show_bytes, show_number, show_operations, show_rate, show_time
 from roofdsl.suite.rows import Forms, Row
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
@@ -81,7 +81,7 @@ def _legend(machine: Machine, shown: Sequence[str]) -> list[str]:
 def _cells(row: Row, shown: Sequence[str]) -> list[str]:
     p = row.prediction
     operation = p.operation if p is not None else "FLOP"
-    work = "" if row.work is None else show_rate(row.work, operation, DIGITS).removesuffix("/s")
+    work = "" if row.work is None else show_operations(row.work, operation, DIGITS)
     cells = [row.name, work, _bytes(row.compulsory_bytes)]
     levels = {} if p is None else {level.name: level.bytes for level in p.levels}
     cells += [_bytes(levels.get(name)) for name in shown]

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from roofdsl.lang.record import Record
-from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_size, show_time
+from roofdsl.machine.quantities import (
+    group,
+    show_bandwidth,
+    show_bytes,
+    show_number,
+    show_operations,
+    show_rate,
+    show_size,
+    show_time,
+)
 from roofdsl.sweep.run import Sweep
 from roofdsl.sweep.table import Table
 from roofdsl.tell.blocks import Block, Gap, Title, figures, line
@@ -88,7 +97,7 @@ def show(name: str, value: Any) -> str:
     if name == "cache_bytes":
         return show_size(value)
     if name == "work_flops":
-        return show_rate(value).removesuffix("/s")
+        return show_operations(value)
     if name == "flops_per_s":
         return show_rate(value)
     if name == "bytes_per_s":

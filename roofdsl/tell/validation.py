@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_rate, show_time
+from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_operations, show_rate, show_time
 from roofdsl.predict.time import Prediction
 from roofdsl.tell.blocks import Block, Gap, figures, items, line
 from roofdsl.tell.titles import short_sizes
@@ -87,7 +87,7 @@ def of_points(checks: Sequence[PointCheck]) -> list[Block]:
             verdict = "" if c.verdict == "as predicted" else str(c.verdict)
             lines.append(["time", show_time(c.predicted_s), show_time(c.measured_s), f"{1 / c.ratio:.2f}", verdict])
         if c.measured_work is not None and p.work:
-            shown = [show_rate(w, p.operation).removesuffix("/s") for w in (p.work, c.measured_work)]
+            shown = [show_operations(w, p.operation) for w in (p.work, c.measured_work)]
             lines.append(["work", *shown, f"{c.measured_work / p.work:.2f}", ""])
         for x in c.levels:
             shown = [show_bytes(x.predicted_bytes), show_bytes(x.measured_bytes)]
