@@ -18,9 +18,10 @@ from roofdsl.loops.programs import LoweredProgram, program
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import Units
+from roofdsl.predict.terms import SAME
 from roofdsl.sweep.forms import KernelForms
 from roofdsl.sweep.numeric import EXACT, Points, TooLarge
-from roofdsl.sweep.plan import SAME, Plan, Values, intensity
+from roofdsl.sweep.plan import Plan, Values, intensity
 from roofdsl.sweep.rounding import Term, ordered, over_sum, quotient, total_time, words
 
 

@@ -6,15 +6,30 @@ open, which one point in a million does, Python's integers decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from math import lcm
 from typing import Any
 
-from roofdsl.sweep.numeric import EXACT
+from roofdsl.predict.terms import Largest
+from roofdsl.sweep.numeric import EXACT, Points, combined
 
 Term = tuple[str, Any, int]
 """(name, numerator: an array of integers, denominator) of a time in seconds."""
+
+
+def over_one(name: str, of: Largest, amounts: Mapping[str, Any], points: Points) -> Term:
+    """A term of the time at the points, over one denominator; `amounts` are its counts, arrays of integers.
+
+    Raises TooLarge.
+    """
+    import numpy as np
+
+    below = lcm(*(weight.denominator for one in of.sums for _, weight in one))
+    tops = [combined([(amounts[n], int(weight * below)) for n, weight in one], points) for one in of.sums]
+    return name, reduce(np.maximum, tops), below
+
 
 OPEN = 2.0**-72
 """How far a correction may be off, in parts of what it corrects: a millionth of a last place, far more than it is."""
