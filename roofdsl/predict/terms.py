@@ -4,9 +4,9 @@ Every term of the time is the largest of a few sums, and every sum adds counts t
 What differs between those who ask is what stands for a count:
 
 - integers of one launch, for `predict`: `Largest.at`, in fractions;
-- arrays of integers over many sizes, for `sweep`: `sweep.rounding.over_one`;
+- arrays of integers over many sizes, for `sweep`: `sweep.rounding.OverOne`;
 - closed forms in the parameters, for formulas and thresholds: `predict.forms`;
-- numbers at the sizes of a page's sliders: `page.seconds` writes the expression as JavaScript.
+- numbers at the sizes of a page's sliders: `page.rates` writes the expression as JavaScript.
 
 Counts have names: `f64 fma` (operations, two for each fused pair), `HBM bytes`, `HBM loads`, `HBM stores`, `launches`;
 of a link `ring bytes` and `ring latency`, the latter in seconds.

@@ -25,15 +25,14 @@ from roofdsl.predict.terms import (
     LAUNCHES,
     SAME,
     Largest,
-    Terms,
     capped_bandwidth,
     level_seconds,
     terms_of_a_launch,
     whole_weights,
 )
 from roofdsl.sweep.forms import KernelForms, Known, LevelForms, Part
-from roofdsl.sweep.numeric import Points, TooLarge, combined, full
-from roofdsl.sweep.rounding import Term, ordered, over_one, quotient, ratio, total_time, words
+from roofdsl.sweep.numeric import Points, TooLarge, combined
+from roofdsl.sweep.rounding import OverOne, Term, ordered, quotient, ratio, total_time, words
 
 T = TypeVar("T")
 
@@ -152,7 +151,7 @@ class Plan:
         self.moves_only = not any(s.total for s in forms.operations())
         self.times = {name: forms.weighted(each) for name, each in weights.items()}
         self.footprint = forms.compulsory(None, "once")
-        self.names = tuple(name for name, _ in self.terms)
+        self.names = tuple(term.name for term in self.terms)
 
     def may_be_known(self, *, try_cache: bool) -> bool:
         """Whether there can be points at which all is known."""
@@ -237,7 +236,7 @@ class Plan:
         rate = capped_bandwidth(level.name, level.bandwidth_bytes_per_s, caps)
         return Level(level.name, rate, part("total"), (part("loads"), part("stores")) if apart else ())
 
-    def _terms(self, unit: str | None) -> tuple[Terms, dict[str, tuple[int, ...]]]:
+    def _terms(self, unit: str | None) -> tuple[list[OverOne], dict[str, tuple[int, ...]]]:
         """The terms of the time; and, by name, the counts in them that are executions of statements times integers.
 
         A closed form is made for each whole sum over statements, which takes less than one for each class of operation.
@@ -251,7 +250,7 @@ class Plan:
             sums.append(((f"sum {k}", Fraction(1, below)),))
         levels = [(level.name, level.seconds) for level in self.levels]
         terms = terms_of_a_launch(Largest(tuple(sums)), levels, self.machine)
-        return tuple(term for term in terms if term[0] != "launch" or self.machine.launch_s), weights
+        return [OverOne(*term) for term in terms if term[0] != "launch" or self.machine.launch_s], weights
 
     # ---- values ----
 
@@ -274,7 +273,7 @@ class Plan:
         assert self.work is not None
         work = self.work.values(points)
         known = self.work.assumed.mask(points, columns)
-        amounts: dict[str, Any] = {LAUNCHES: full(1, points)}
+        amounts: dict[str, Any] = {LAUNCHES: 1}
         for name, form in self.times.items():
             assert form is not None
             amounts[name] = form.values(points)
@@ -282,7 +281,7 @@ class Plan:
             for what, part in level.crossing:
                 amounts[f"{level.name} {what}"], here = part.values(points, columns, try_cache=try_cache)
                 known = known & here
-        terms = [over_one(name, of, amounts, points) for name, of in self.terms]
+        terms = [term.at(amounts, points) for term in self.terms]
         return Counts(known, work, {level.name: amounts[f"{level.name} bytes"] for level in self.levels}, terms)
 
     def _values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Values:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from math import lcm
 from typing import Any
 
@@ -113,8 +112,7 @@ class ProgramPlan:
         self._apart |= bool(swept.lowered.exchanges)  # the time of a collective is not linear in its array
         self.level_names = tuple(level.name for level in kept)
         self.moves_only = all(p.moves_only for p in plans)
-        self.launch_s = machine.launch_s or Fraction(0)
-        self.names = ("compute", *self.level_names, *(("launch",) if self.launch_s else ()))
+        self.names = tuple(name for name in plans[0].names if all(name in p.names for p in plans))
         self.left_out = list(dict.fromkeys((*units.warnings(swept.name), *(w for p in plans for w in p.left_out))))
         self.has_caches = any(p.has_caches for p in plans)
         self.weighs = all(p.weighs for p in plans)

@@ -26,7 +26,7 @@ from roofdsl.predict.terms import (
 )
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sweep.numeric import Points, TooLarge
-from roofdsl.sweep.rounding import over_one
+from roofdsl.sweep.rounding import OverOne
 from tests.page.javascript import evaluate
 
 G = 10**9
@@ -116,7 +116,7 @@ def test_arrays_say_what_fractions_say(exact: bool) -> None:
     for of, counts in drawn(50):
         amounts = {n: np.array([v, 0, 2 * v], dtype=object if exact else np.float64) for n, v in counts.items()}
         try:
-            name, top, below = over_one("T", of, amounts, Points({}, 3, exact=exact))
+            name, top, below = OverOne("T", of).at(amounts, Points({}, 3, exact=exact))
         except TooLarge:
             continue
         found = [F(int(t), below) for t in top]
@@ -125,12 +125,19 @@ def test_arrays_say_what_fractions_say(exact: bool) -> None:
     assert compared == 50 if exact else compared >= 5
 
 
+def test_a_count_that_all_points_share_is_a_number() -> None:
+    of = Largest(((("a", F(3, 7)), ("b", F(2))), (("b", F(5)),)))
+    for b in (np.array([1.0, 10.0]), 10):
+        _, top, below = OverOne("T", of).at({"a": 21, "b": b}, Points({}, 2))
+        assert [F(int(t), below) for t in top] == [of.at({"a": 21, "b": int(v)}) for v in np.broadcast_to(b, 2)]
+
+
 def test_arrays_tell_where_floats_end() -> None:
     of = Largest(((("a", F(3)),),))
     with pytest.raises(TooLarge):
-        over_one("T", of, {"a": np.array([2.0**52])}, Points({}, 1))
+        OverOne("T", of).at({"a": np.array([2.0**52])}, Points({}, 1))
     exact = np.array([2**70], dtype=object)
-    assert over_one("T", of, {"a": exact}, Points({}, 1, exact=True))[1][0] == 3 * 2**70
+    assert OverOne("T", of).at({"a": exact}, Points({}, 1, exact=True))[1][0] == 3 * 2**70
 
 
 def test_a_page_says_what_fractions_say() -> None:

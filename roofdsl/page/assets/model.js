@@ -78,9 +78,19 @@ function predictionAt(kernel, type, machine, unit, values, cache) {
   };
 }
 
+/** The time: the largest of its terms. */
+function timeOf(terms) {
+  return Math.max(...terms.map(([, seconds]) => seconds));
+}
+
+/** Terms of which that of the memory, the second, takes so many seconds instead. */
+function withMemory([compute, [name], launch], seconds) {
+  return [compute, [name, seconds], launch];
+}
+
 /** One end of a prediction: where so many bytes move, and the terms of the time are these: compute, memory, launch. */
 function endAt(work, bytes, terms) {
-  const time = Math.max(...terms.map(([, seconds]) => seconds));
+  const time = timeOf(terms);
   const bounds = terms
     .filter(([, seconds]) => seconds > 0 && seconds >= NEAR * time)
     .sort((a, b) => b[1] - a[1])
