@@ -71,16 +71,15 @@ class Collective(Record):
     @property
     def transfer_s(self) -> Fraction:
         """Bytes over bandwidth."""
-        return self._time(Fraction(0))
+        return self._seconds(Fraction(0))
 
     @property
     def time_s(self) -> Fraction:
         """All steps, each with its latency, and the bytes."""
-        return self._time(self.steps * self.latency_s)
+        return self._seconds(self.steps * self.latency_s)
 
-    def _time(self, latency_s: Fraction) -> Fraction:
-        of = link_seconds(self.link, self.bandwidth_bytes_per_s)
-        return of.at({f"{self.link} bytes": self.link_bytes, f"{self.link} latency": latency_s})
+    def _seconds(self, latency_s: Fraction) -> Fraction:
+        return link_seconds(self.bandwidth_bytes_per_s).at({"bytes": self.link_bytes, "latency": latency_s})
 
     @property
     def even_bytes(self) -> Fraction | None:

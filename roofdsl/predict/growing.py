@@ -39,17 +39,15 @@ class Sent(Record):
 
     def seconds_at(self, values: Mapping[str, int], step_s: Fraction) -> Fraction:
         """One of it at a size, where each step takes `step_s`."""
-        sent = self.bytes.evaluate(values) * self.share
-        of = link_seconds(self.link, self.bandwidth_bytes_per_s)
-        return of.at({f"{self.link} bytes": sent, f"{self.link} latency": self.steps * step_s})
+        sent, waited = self.bytes.evaluate(values) * self.share, self.steps * step_s
+        return link_seconds(self.bandwidth_bytes_per_s).at({"bytes": sent, "latency": waited})
 
     def seconds(self, step_s: Fraction) -> Quasi:
         """One of it as a closed form. Raises NotExact."""
         from roofdsl.predict.forms import in_closed_form
 
         sent, waited = as_quasi(self.bytes) * self.share, Quasi.constant(self.steps * step_s)
-        of = link_seconds(self.link, self.bandwidth_bytes_per_s)
-        return in_closed_form(of, {f"{self.link} bytes": sent, f"{self.link} latency": waited})
+        return in_closed_form(link_seconds(self.bandwidth_bytes_per_s), {"bytes": sent, "latency": waited})
 
 
 class Grown(Record):

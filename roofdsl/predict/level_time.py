@@ -92,8 +92,7 @@ class LinkTime(Record):
 
     @property
     def time_s(self) -> Fraction:
-        of = link_seconds(self.name, self.bandwidth_bytes_per_s)
-        return of.at({f"{self.name} bytes": self.bytes, f"{self.name} latency": self.latency_s})
+        return link_seconds(self.bandwidth_bytes_per_s).at({"bytes": self.bytes, "latency": self.latency_s})
 
     def __add__(self, other: LinkTime) -> LinkTime:
         return replace(

@@ -311,13 +311,13 @@ def _break_evens(
     memory = machine.main_memory
     others = [(memory.name, terms.seconds(memory.name, machine).substitute(local))]
     if sharding.transfers:
-        of, seconds = link_seconds(network.link, network.bandwidth_bytes_per_s), Quasi.constant(0)
+        of, seconds = link_seconds(network.bandwidth_bytes_per_s), Quasi.constant(0)
         for t in sharding.transfers:
             share, steps = cost(t.kind, p, network.topology)
             size = Quasi.constant(t.array.type.bytes)
             for d in t.array.dims:
                 size = size * quasi(d)
             sent, waited = size * share, Quasi.constant(steps * network.latency_s)
-            seconds += in_closed_form(of, {f"{network.link} bytes": sent, f"{network.link} latency": waited})
+            seconds += in_closed_form(of, {"bytes": sent, "latency": waited})
         others.append((network.link, seconds))
     return tuple(break_even(name, (compute, other), parameter, values, within=terms.within) for name, other in others)

@@ -8,8 +8,7 @@ What differs between those who ask is what stands for a count:
 - closed forms in the parameters, for formulas and thresholds: `predict.forms`;
 - numbers at the sizes of a page's sliders: `page.rates` writes the expression as JavaScript.
 
-Counts have names: `f64 fma` (operations, two for each fused pair), `HBM bytes`, `HBM loads`, `HBM stores`, `launches`;
-of a link `ring bytes` and `ring latency`, the latter in seconds.
+Counts have names: `f64 fma` (operations, two for each fused pair), `HBM bytes`, `HBM loads`, `HBM stores`, `launches`.
 """
 
 from __future__ import annotations
@@ -204,9 +203,9 @@ def capped_bandwidth(level: str, bandwidth_bytes_per_s: Fraction, ceilings: Iter
     return min([bandwidth_bytes_per_s, *(c.bandwidth_bytes_per_s for c in ceilings if c.level == level)])
 
 
-def link_seconds(link: str, bandwidth_bytes_per_s: Fraction) -> Largest:
-    """A link's bytes over its bandwidth, and the latency of all steps."""
-    return Largest((((f"{link} bytes", 1 / bandwidth_bytes_per_s), (f"{link} latency", Fraction(1))),))
+def link_seconds(bandwidth_bytes_per_s: Fraction) -> Largest:
+    """A link's `bytes` over its bandwidth, and the `latency` of all steps, which is in seconds."""
+    return Largest(((("bytes", 1 / bandwidth_bytes_per_s), ("latency", Fraction(1))),))
 
 
 def launch_seconds(machine: Machine) -> Largest:

@@ -92,7 +92,7 @@ def test_levels_links_and_launches() -> None:
     assert level_seconds("L2", F(5), duplex=True).at(moved) == 4
     caps = (BandwidthCeiling("", "L2", F(3)), BandwidthCeiling("", "L1", F(2)))
     assert [capped_bandwidth(n, F(4), caps) for n in ("L1", "L2", "L3")] == [2, 3, 4]
-    assert link_seconds("ring", F(5)).at({"ring bytes": 10, "ring latency": F(1, 2)}) == F(5, 2)
+    assert link_seconds(F(5)).at({"bytes": 10, "latency": F(1, 2)}) == F(5, 2)
     assert launch_seconds(machine("peak f64 1 GFLOP/s\nmemory M 1 GiB, 1 GB/s\nlaunch 2 us")).at({"launches": 3}) == F(
         6, 10**6
     )
@@ -153,8 +153,8 @@ def test_a_page_says_what_fractions_say() -> None:
 
 def test_closed_forms_say_what_fractions_say() -> None:
     n = Quasi.symbol("n")
-    of = link_seconds("ring", F(7))
-    form = in_closed_form(of, {"ring bytes": n * n, "ring latency": n * F(1, 2)})
-    assert form.evaluate({"n": 14}) == of.at({"ring bytes": 196, "ring latency": 7}) == 35
+    of = link_seconds(F(7))
+    form = in_closed_form(of, {"bytes": n * n, "latency": n * F(1, 2)})
+    assert form.evaluate({"n": 14}) == of.at({"bytes": 196, "latency": 7}) == 35
     with pytest.raises(ValueError, match="too many"):
         in_closed_form(level_seconds("L2", F(7), duplex=True), {"L2 loads": n, "L2 stores": n})
