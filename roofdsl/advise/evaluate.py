@@ -14,8 +14,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_overlap import in_turn
-from roofdsl.predict.levels import larger_direction
 from roofdsl.predict.orders import orders_of
+from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime, Prediction
 
 LEGALITY_OPERATIONS = 20_000_000

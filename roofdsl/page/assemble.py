@@ -19,6 +19,7 @@ from roofdsl import __version__
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.visible import visible
 from roofdsl.page.content import Content
+from roofdsl.predict.terms import SAME
 
 LARGEST_BYTES = 500_000
 """A page is a thing to send by mail."""
@@ -36,9 +37,11 @@ def asset(name: str) -> str:
 
 
 def expressions(functions: tuple[str, ...]) -> str:
-    """The engine's expressions as the JavaScript constant `FUNCTIONS`."""
+    """The engine's expressions as the constant `FUNCTIONS`, and how near to the largest a term is named with it."""
     rows = ",\n".join(f"  {text}" for text in functions)
-    return f"// The engine's expressions, exact: [numerator, denominator].\nconst FUNCTIONS = [\n{rows}\n];"
+    near = f"const NEAR = {float(SAME)}; // terms that are so large, relatively, are named with the largest"
+    about = "// The engine's expressions: exact ones as [numerator, denominator], times as [[name, seconds], ...]."
+    return f"{about}\nconst FUNCTIONS = [\n{rows}\n];\n{near}"
 
 
 def script(functions: tuple[str, ...]) -> str:

@@ -33,13 +33,14 @@ from roofdsl.page.forms import (
 )
 from roofdsl.page.javascript import function, truth
 from roofdsl.page.lines import in_lines
-from roofdsl.page.rates import Key, rates_of
+from roofdsl.page.rates import Key, rates_of, seconds_function
 from roofdsl.page.retype import own_type, retyped
 from roofdsl.page.sums import sum_function
 from roofdsl.plot.content import roofs_of
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.orders import orders_of
+from roofdsl.predict.terms import level_seconds, terms_of_a_launch
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import LeadingTerms, RowsAligned
 from roofdsl.sets.terms import Terms
@@ -130,7 +131,6 @@ class _Collector:
             },
             "cache": None if cache is None else {"name": cache.name, "size": cache.size_bytes},
             "caches": [{"name": c.name, "size": c.size_bytes} for c in machine.caches],
-            "launch": float(machine.launch_s or 0),
             "roofs": {t: {u: self.roofs(machine, t, u) for u in UNITS} for t in types},
         }
 
@@ -241,7 +241,7 @@ class _Collector:
                 "convention": at.convention,
                 "because": at.because,
                 "notes": list(at.assumptions),
-                "rates": {u: self.rates(other, machine, keys, u) for u in UNITS},
+                "rates": {u: self.rates(other, machine, keys, u, at.convention) for u in UNITS},
             }
         return {
             "types": list(dict.fromkeys(t for t, _ in counts)),
@@ -251,16 +251,19 @@ class _Collector:
             "machines": by_machine,
         }
 
-    def rates(self, kernel: Kernel, machine: Machine, keys: frozenset[Key], unit: str) -> Json:
+    def rates(self, kernel: Kernel, machine: Machine, keys: frozenset[Key], unit: str, convention: Traffic) -> Json:
+        """The time of a launch, memory the only level, as the number of its function; or why there is none."""
         matrix = unit if unit and is_contraction(kernel) else None
         found = rates_of(machine, keys, matrix, {n: Fraction(v) for n, v in kernel.costs})
         if unit and matrix is None:
             return {"same": ""}
-        return {
-            "pipes": [[[f"{t} {cls}", float(s)] for (t, cls), s in pipe] for pipe in found.pipes],
-            "notes": list(found.assumptions),
-            "missing": found.missing,
-        }
+        if found.compute is None:
+            return {"missing": found.missing}
+        memory = machine.main_memory
+        duplex = memory.duplex and convention != "once"
+        level = (memory.name, level_seconds(memory.name, memory.bandwidth_bytes_per_s, duplex=duplex))
+        terms = terms_of_a_launch(found.compute, (level,), machine)
+        return {"seconds": self.number(seconds_function(terms)), "notes": list(found.assumptions), "missing": ""}
 
     # ---- forms ----
 

@@ -1,12 +1,12 @@
-"""Seconds per operation of every class on a machine: T_comp as sums that a page can do.
+"""The time of a kernel on a machine for a page: `predict.terms` in the counts of which a page has forms.
 
-The rates are not read here but asked of `predict.compute`, one operation at a time: T_comp is linear in the counts
-(rule 13), and with two pipes the larger of two such sums.
+What operations run at which rate is asked of `predict.compute`, and the expression becomes a JavaScript function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.counts.results import WorkAt
@@ -14,22 +14,20 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine, MatrixUnitsOnly
-from roofdsl.predict.compute import PIPES, compute_time, pipe_of
+from roofdsl.predict.compute import parts_of, seconds_in
+from roofdsl.predict.terms import ComputePart, Largest, Sum, Terms
 
 Key = tuple[str, str]
 """(type, class), classes as in `forms.WorkForms`."""
 
-Pipe = tuple[tuple[Key, Fraction], ...]
-"""Operations that take turns, with the seconds of one of each."""
-
 
 class Rates(Record):
-    """T_comp = the largest over `pipes` of the sum of count times seconds.
+    """T_comp in counts named `f64 pair`: type and class, classes as in `forms.WorkForms`.
 
-    assumptions: in words, what the rates assume. missing: why the kernel does not run here; then there are no pipes.
+    assumptions: in words, what the rates assume. missing: why the kernel does not run here; then there is no time.
     """
 
-    pipes: tuple[Pipe, ...]
+    compute: Largest | None
     assumptions: tuple[str, ...] = ()
     missing: str = ""
 
@@ -38,52 +36,59 @@ def rates_of(
     machine: Machine, counts: frozenset[Key], unit: str | None, costs: Mapping[str, Fraction] | None = None
 ) -> Rates:
     """The rates of the operations in `counts` (those that occur at all) on `machine`, on matrix units where asked."""
-    probe = _Probe(machine, unit, costs or {})
-    keys = sorted(counts)
+    made: dict[str, tuple[ComputePart, ...]] = {}
+    notes: list[str] = []
     try:
-        if unit is not None:
-            pipes = [tuple((k, probe.seconds({(k[0], "mul"): 1})) for k in keys if k[1] == "all")]
-        elif machine.pipes_separate:
-            pipes = _pipes(keys, probe)
-        else:
-            pipes = [tuple(_one_pipe(keys, probe))]
+        for key in sorted(counts):
+            one = _one(key, machine, unit)
+            if one is not None:
+                made[" ".join(key)], assumed = parts_of(one, machine, unit=unit, costs=costs)
+                notes += assumed
     except MatrixUnitsOnly as error:
-        return Rates((), missing=f"{error.message}; choose matrix units")
+        return Rates(None, missing=f"{error.message}; choose matrix units")
     except CommandError as error:
-        return Rates((), missing=error.message + (f"; {error.help}" if error.help else ""))
-    return Rates(tuple(pipes), tuple(dict.fromkeys(probe.notes)))
+        return Rates(None, missing=error.message + (f"; {error.help}" if error.help else ""))
+    return Rates(seconds_in(made, machine, unit), tuple(dict.fromkeys(notes)))
 
 
-class _Probe:
-    """Asks for the time of a few operations, and collects what that assumes."""
-
-    def __init__(self, machine: Machine, unit: str | None, costs: Mapping[str, Fraction]) -> None:
-        self.machine, self.unit, self.costs = machine, unit, costs
-        self.notes: list[str] = []
-
-    def seconds(self, operations: Mapping[Key, int], pairs: Mapping[str, int] | None = None) -> Fraction:
-        functions = {key: n for key, n in operations.items() if key[1] in SPECIAL_FUNCTIONS}
-        classes = {(t, "special" if (t, cls) in functions else cls): n for (t, cls), n in operations.items()}
-        work = WorkAt(classes, pairs or {}, functions=functions)
-        found = compute_time(work, self.machine, unit=self.unit, costs=self.costs)
-        self.notes.extend(found.assumptions)
-        return found.time_s
-
-
-def _one_pipe(keys: Sequence[Key], probe: _Probe) -> Iterator[tuple[Key, Fraction]]:
-    for key in keys:
-        t, cls = key
-        if cls == "pair":
-            yield key, probe.seconds({(t, "add"): 1, (t, "mul"): 1}, {t: 1})
-        elif cls not in ("all", "add", "mul"):
-            yield key, probe.seconds({(t, cls.removesuffix("_left")): 1})
+def _one(key: Key, machine: Machine, unit: str | None) -> WorkAt | None:
+    """The operations of one of a count; None of a count that is not needed, since others tell it class by class."""
+    t, cls = key
+    if unit is not None:
+        return WorkAt({(t, "mul"): 1}, {}) if cls == "all" else None
+    unneeded = ("all", "pair", "add_left", "mul_left") if machine.pipes_separate else ("all", "add", "mul")
+    if cls in unneeded:
+        return None
+    if cls == "pair":
+        return WorkAt({(t, "add"): 1, (t, "mul"): 1}, {t: 1})
+    if cls in SPECIAL_FUNCTIONS:
+        return WorkAt({(t, "special"): 1}, {}, functions={key: 1})
+    return WorkAt({(t, cls.removesuffix("_left")): 1}, {})
 
 
-def _pipes(keys: Sequence[Key], probe: _Probe) -> list[Pipe]:
-    """Classes by the pipe that they run on, where pipes are separate."""
-    pipes: dict[str, list[tuple[Key, Fraction]]] = {name: [] for name in PIPES}
-    for key in keys:
-        cls = key[1]
-        if cls not in ("all", "pair") and not cls.endswith("_left"):
-            pipes[pipe_of(cls, probe.machine)].append((key, probe.seconds({key: 1})))
-    return [tuple(pipe) for name, pipe in pipes.items() if name != "div" or probe.machine.divider_separate]
+# ---- JavaScript ----
+
+
+def seconds_function(terms: Terms) -> str:
+    """The terms as a function that takes a function from the name of a count to its number.
+
+    It returns [[name, seconds], ...] in the order of `terms`.
+    """
+    rows = ", ".join(f"[{json.dumps(name)}, {_largest(of)}]" for name, of in terms)
+    return f"(count) => [{rows}]"
+
+
+def _largest(of: Largest) -> str:
+    sums = [_sum(one) for one in of.sums]
+    return sums[0] if len(sums) == 1 else f"Math.max({', '.join(sums)})"
+
+
+def _sum(one: Sum) -> str:
+    return " + ".join(_product(name, weight) for name, weight in one if weight) or "0"
+
+
+def _product(name: str, weight: Fraction) -> str:
+    """A quotient where the rate is a number of the page's, so that it is rounded once."""
+    rate = 1 / weight
+    by = f"/ {float(rate)!r}" if Fraction(float(rate)) == rate else f"* {float(weight)!r}"
+    return f"count({json.dumps(name)}) {by}"

@@ -10,6 +10,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import boundary_behind
+from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def with_sets(
         )
         run = simulate(plain, values, [one])
         loads, stores = run.load_bytes(0), run.store_bytes(0)
-        duplex = None if level.duplex_bytes is None else max(loads, stores)
+        duplex = larger_direction(level.duplex_bytes is not None, loads, stores)
         found.append(replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=duplex))
         notes.append(f"{level.name}: behind {sets.count} sets of {sets.ways} ways of {cache.name}, simulated")
     return WithSets(tuple(found), tuple(notes), tuple(warnings))

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Link, Machine
+from roofdsl.predict.terms import link_seconds
 
 Kind = Literal["all-gather", "reduce-scatter", "all-reduce", "all-to-all"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -70,12 +71,15 @@ class Collective(Record):
     @property
     def transfer_s(self) -> Fraction:
         """Bytes over bandwidth."""
-        return self.link_bytes / self.bandwidth_bytes_per_s
+        return self._seconds(Fraction(0))
 
     @property
     def time_s(self) -> Fraction:
         """All steps, each with its latency, and the bytes."""
-        return self.transfer_s + self.steps * self.latency_s
+        return self._seconds(self.steps * self.latency_s)
+
+    def _seconds(self, latency_s: Fraction) -> Fraction:
+        return link_seconds(self.bandwidth_bytes_per_s).at({"bytes": self.link_bytes, "latency": latency_s})
 
     @property
     def even_bytes(self) -> Fraction | None:

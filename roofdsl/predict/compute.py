@@ -5,31 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from roofdsl.counts.operations import StatementOperations, work_at
 from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine
-
-# Where the adder and the multiplier are two pipes, these run on the multiplier's; all else on the adder's.
-PIPES = ("add", "mul", "div")
-_PIPE_NAMES = {"add": "adder", "mul": "multiplier", "div": "divider"}
-
-
-class ComputePart(Record):
-    """Operations of one type that run at one rate. `cls` is a peak class, or "add" and "mul" left unfused.
-
-    Special functions stand apart where the machine or the file gives them a rate of their own, else as "special".
-    """
-
-    type: str
-    cls: str
-    operations: int
-    rate_per_s: Fraction
-
-    @property
-    def time_s(self) -> Fraction:
-        return self.operations / self.rate_per_s
+from roofdsl.machine.model import ComputeCeiling, Machine
+from roofdsl.predict.terms import PIPE_NAMES, ComputePart, Largest, compute_seconds, pipe_cost, pipe_of
 
 
 class ComputeTime(Record):
@@ -60,28 +42,53 @@ def compute_time(
     `unit` is "tensor" or "tensor_sparse" where a contraction runs on matrix units: all its operations then take
     that rate. `ceilings` caps the rate of their types. Raises CommandError where the machine lacks a type.
     """
+    parts, notes = parts_of(work, machine, unit=unit, costs=costs)
+    time = compute_seconds(parts, machine, unit, ceilings).at({part.count: part.operations for part in parts})
+    dominant = _dominant(parts)
+    peak = machine.peak(dominant, unit).per_s if dominant else None
+    return ComputeTime(time, parts, dominant, peak, notes)
+
+
+def statement_seconds(
+    operations: Sequence[StatementOperations],
+    machine: Machine,
+    *,
+    unit: str | None = None,
+    costs: Mapping[str, Fraction] | None = None,
+    ceilings: Sequence[ComputeCeiling] = (),
+) -> Largest:
+    """T_comp in executions of statements: `0` of the first one, `1` of the next. Raises what `compute_time` raises."""
+    each = [parts_of(work_at([s], [1]), machine, unit=unit, costs=costs)[0] for s in operations]
+    return seconds_in({str(k): parts for k, parts in enumerate(each)}, machine, unit, ceilings)
+
+
+def seconds_in(
+    made: Mapping[str, Sequence[ComputePart]],
+    machine: Machine,
+    unit: str | None,
+    ceilings: Sequence[ComputeCeiling] = (),
+) -> Largest:
+    """T_comp in other counts than operations: one of the count `name` is what `made[name]` says."""
+    kinds = {part.count: part for parts in made.values() for part in parts}
+    operations = {name: {part.count: part.operations for part in parts} for name, parts in made.items()}
+    return compute_seconds(tuple(kinds.values()), machine, unit, ceilings).made_of(operations)
+
+
+def parts_of(
+    work: WorkAt, machine: Machine, *, unit: str | None = None, costs: Mapping[str, Fraction] | None = None
+) -> tuple[tuple[ComputePart, ...], tuple[str, ...]]:
+    """The operations of `work` by the rate they run at, and in words what the rates assume.
+
+    Raises CommandError where the machine lacks a type.
+    """
     parts: list[ComputePart] = []
     notes: list[str] = []
     for type_name, total in work.by_type.items():
         if total:
             parts += _parts_of(work, type_name, machine, unit, costs=costs or {}, notes=notes)
     if machine.pipes_separate and unit is None:
-        time = _pipes_time(parts, machine, notes)
-    else:
-        time = sum((p.time_s for p in parts), Fraction(0))
-    for ceiling in ceilings:
-        under = [p for p in parts if is_under(ceiling, p)]
-        others = Fraction(0) if machine.pipes_separate else sum(p.time_s for p in parts if p not in under)
-        time = max(time, sum(p.operations for p in under) / ceiling.rate_per_s + others)
-    dominant = _dominant(parts)
-    peak = machine.peak(dominant, unit).per_s if dominant else None
-    return ComputeTime(time, tuple(parts), dominant, peak, tuple(dict.fromkeys(notes)))
-
-
-def is_under(ceiling: ComputeCeiling, part: ComputePart) -> bool:
-    """Whether a ceiling caps these operations."""
-    special = ceiling.cls == "special" and part.cls in SPECIAL_FUNCTIONS
-    return ceiling.type == part.type and (special or ceiling.cls in ("", part.cls))
+        notes += [note for part in parts for note in _pipe_notes(part, machine)]
+    return tuple(parts), tuple(dict.fromkeys(notes))
 
 
 def _parts_of(
@@ -126,49 +133,15 @@ def _functions_apart(work: WorkAt, type_name: str, machine: Machine, costs: Mapp
     }
 
 
-def _pipes_time(parts: list[ComputePart], machine: Machine, notes: list[str]) -> Fraction:
-    """The maximum over the adder, the multiplier and, where it is apart, the divider."""
-    return max(busy_pipes(parts, machine, notes).values())
+def _pipe_notes(part: ComputePart, machine: Machine) -> tuple[str, ...]:
+    """Which pipe takes a class whose rate the machine does not state, and at what cost."""
+    cost = pipe_cost(part, machine)
+    if cost is None or part.cls in ("add", "mul"):
+        return ()
+    return (f"{part.type}: {part.cls} on the {PIPE_NAMES[pipe_of(part.cls, machine)]}, cost {cost}",)
 
 
-def busy_pipes(parts: Sequence[ComputePart], machine: Machine, notes: list[str]) -> dict[str, Fraction]:
-    """Seconds that the adder and the multiplier are busy: each runs at half the rate of the two together.
-
-    That rate is the fused peak where the machine states one, else the unfused one (73.6 GFLOP/s together are
-    36.8 additions and 36.8 multiplications). Classes go to pipes as `pipe_of` says; one with its own rate keeps it.
-    """
-    busy = dict.fromkeys(PIPES if machine.divider_separate else PIPES[:2], Fraction(0))
-    for part in parts:
-        pipe = pipe_of(part.cls, machine)
-        if _has_peak(part, machine):
-            busy[pipe] += part.time_s
-            continue
-        unfused = machine.rate(part.type, UNFUSED).per_s
-        cost = unfused / part.rate_per_s  # what rule 12 makes of the class, in unfused operations
-        busy[pipe] += part.operations * cost / (machine.peak(part.type).per_s / 2)
-        if part.cls not in ("add", "mul"):
-            notes.append(f"{part.type}: {part.cls} on the {_PIPE_NAMES[pipe]}, cost {cost}")
-    return busy
-
-
-def _has_peak(part: ComputePart, machine: Machine) -> bool:
-    """Whether the part's rate is stated, by a `peak` of its own or, of a special function, by that of all of them."""
-    if machine.stated(part.type, part.cls) is not None:
-        return True
-    special = machine.stated(part.type, "special") if part.cls in SPECIAL_FUNCTIONS else None
-    return special is not None and special.rate_per_s == part.rate_per_s
-
-
-def pipe_of(cls: str, machine: Machine) -> str:
-    """Which pipe of a machine with separate ones a class runs on, one of PIPES: minimum and maximum on the adder, div
-    and special functions on the divider where that is apart, else on the multiplier.
-    """
-    if cls in ("div", "special", *SPECIAL_FUNCTIONS):
-        return "div" if machine.divider_separate else "mul"
-    return "mul" if cls == "mul" else "add"
-
-
-def _dominant(parts: list[ComputePart]) -> str | None:
+def _dominant(parts: Sequence[ComputePart]) -> str | None:
     times: dict[str, Fraction] = {}
     for part in parts:
         times[part.type] = times.get(part.type, Fraction(0)) + part.time_s

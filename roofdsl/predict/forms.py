@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import lcm
 
 from roofdsl.counts.closed import ClosedForms
-from roofdsl.counts.operations import work_at
 from roofdsl.counts.settled import NoClosedForm
 from roofdsl.formulas.facts import facts_text
 from roofdsl.lang.checked import CheckedFile
@@ -21,9 +19,10 @@ from roofdsl.loops.integers import Compare, IntExpr
 from roofdsl.loops.model import Kernel, Parameter
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
-from roofdsl.predict.compute import check_unit, compute_time
+from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.predict.terms import LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi
 
@@ -47,11 +46,17 @@ class Terms(Record):
         if term == "compute":
             return self.compute_s
         if term == memory.name:
-            return self.memory_bytes * (1 / memory.bandwidth_bytes_per_s)
+            of = level_seconds(term, memory.bandwidth_bytes_per_s, duplex=False)
+            return in_closed_form(of, {f"{term} bytes": self.memory_bytes})
         if term == "launch" and launch_s:
-            return self.launches * launch_s
+            return in_closed_form(launch_seconds(machine), {LAUNCHES: self.launches})
         known = ["compute", memory.name, *(["launch"] if launch_s else [])]
         raise CommandError(f"no term is named {term}", f"those with a formula on {machine.name} are {', '.join(known)}")
+
+
+def in_closed_form(of: Largest, counts: Mapping[str, Quasi]) -> Quasi:
+    """A term of one sum with closed forms as its counts. Raises ValueError for one of several sums."""
+    return sum((counts[name] * weight for name, weight in of.only), Quasi.constant(0))
 
 
 def summed(terms: Sequence[Terms]) -> Terms:
@@ -107,10 +112,10 @@ def launch_forms(kernel: Kernel, given: Mapping[str, int], machine: Machine, opt
     """
     forms = ClosedForms(kernel, given)
     costs = {name: Fraction(value) for name, value in kernel.costs}
-    each = [compute_time(work_at([s], [1]), machine, unit=options.unit, costs=costs).time_s for s in forms.operations]
-    scale = lcm(*(t.denominator for t in each))
-    compute = forms.weighted(int(t * scale) for t in each)
-    cases = tuple(Case(c.alternatives, c.value * Fraction(1, scale)) for c in compute.cases)
+    time = statement_seconds(forms.operations, machine, unit=options.unit, costs=costs)
+    weights, below = whole_weights(time.only, map(str, range(len(forms.operations))))
+    compute = forms.weighted(weights)
+    cases = tuple(Case(c.alternatives, c.value * Fraction(1, below)) for c in compute.cases)
     convention = memory_boundary(kernel, machine, options.traffic).convention
     return LaunchForms(Cases(cases, compute.assumes), forms.work, forms.compulsory(convention).total)
 

@@ -13,6 +13,7 @@ from roofdsl.loops.programs import LoweredProgram
 from roofdsl.machine.model import Machine
 from roofdsl.predict.crossings import NotExact
 from roofdsl.predict.kernel import Options
+from roofdsl.predict.terms import launch_seconds, level_seconds, link_seconds
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi
 
@@ -35,6 +36,18 @@ class Sent(Record):
     bandwidth_bytes_per_s: Fraction
     steps: int
     times: IntExpr
+
+    def seconds_at(self, values: Mapping[str, int], step_s: Fraction) -> Fraction:
+        """One of it at a size, where each step takes `step_s`."""
+        sent, waited = self.bytes.evaluate(values) * self.share, self.steps * step_s
+        return link_seconds(self.bandwidth_bytes_per_s).at({"bytes": sent, "latency": waited})
+
+    def seconds(self, step_s: Fraction) -> Quasi:
+        """One of it as a closed form. Raises NotExact."""
+        from roofdsl.predict.forms import in_closed_form
+
+        sent, waited = as_quasi(self.bytes) * self.share, Quasi.constant(self.steps * step_s)
+        return in_closed_form(link_seconds(self.bandwidth_bytes_per_s), {"bytes": sent, "latency": waited})
 
 
 class Grown(Record):
@@ -76,6 +89,8 @@ def closed_terms(
     if machine.pipes_separate or options.ceilings or options.data:
         raise NotExact("a term that is itself a maximum")
     memory = machine.main_memory
+    moving = level_seconds(memory.name, memory.bandwidth_bytes_per_s, duplex=False)
+    launching = launch_seconds(machine)
     terms: dict[str, list[tuple[Quasi, Cases]]] = {"compute": [], memory.name: [], "launch": []}
     works: list[tuple[Quasi, Cases]] = []
     moved: list[tuple[Quasi, Cases]] = []
@@ -83,13 +98,13 @@ def closed_terms(
         times = as_quasi(launch.times)
         compute, work, traffic = _forms(launch, machine, options)
         terms["compute"].append((times, compute))
-        terms[memory.name].append((times * (1 / memory.bandwidth_bytes_per_s), traffic))
-        terms["launch"].append((times * (machine.launch_s or Fraction(0)), _constant(1)))
+        for name, of, count in ((memory.name, moving, traffic), ("launch", launching, _constant(1))):
+            terms[name] += [(times * weight, count) for _, weight in of.only]
         works.append((times, work))
         moved.append((times, traffic))
     for e in sent:
-        each = as_quasi(e.bytes) * (e.share / e.bandwidth_bytes_per_s) + Quasi.constant(1) * (e.steps * options.step_s)
-        terms.setdefault(e.link, []).append((as_quasi(e.times), Cases((Case((), each),))))
+        each = Cases((Case((), e.seconds(options.step_s)),))
+        terms.setdefault(e.link, []).append((as_quasi(e.times), each))
     return terms, _total(works), _total(moved)
 
 

@@ -18,6 +18,7 @@ from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
+from roofdsl.predict.terms import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 from roofdsl.predict.time import LevelTime, Prediction
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def predict(
     from roofdsl.counts.setting import numbers
     from roofdsl.counts.traffic_at import footprint_at, work_at
     from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
-    from roofdsl.predict.levels import Hierarchy, larger_direction, link_level, nearer_levels
+    from roofdsl.predict.levels import Hierarchy, link_level, nearer_levels
     from roofdsl.predict.orders import Orders, orders_of
 
     require_legal(kernel)
@@ -228,7 +229,7 @@ def predict_counts(
     compute = compute_time(work, machine, unit=unit, costs=costs, ceilings=compute_caps)
     bandwidth_caps += tuple(found.ceiling() for found in latency if found.binds)
     levels = tuple(_capped(level, bandwidth_caps) for level in levels)
-    launch_s = launches * (machine.launch_s or Fraction(0))
+    launch_s = launch_seconds(machine).at({LAUNCHES: launches})
     terms = (compute.time_s, *(level.time_s for level in levels), launch_s)
     turns = in_turn(levels, machine)
     return Prediction(
@@ -254,8 +255,8 @@ def predict_counts(
 
 
 def _capped(level: LevelTime, ceilings: tuple[BandwidthCeiling, ...]) -> LevelTime:
-    rates = [c.bandwidth_bytes_per_s for c in ceilings if c.level == level.name]
-    return replace(level, bandwidth_bytes_per_s=min([level.bandwidth_bytes_per_s, *rates]))
+    rate = capped_bandwidth(level.name, level.bandwidth_bytes_per_s, ceilings)
+    return replace(level, bandwidth_bytes_per_s=rate)
 
 
 def _ceilings(

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.lang.record import Record, replace
+from roofdsl.predict.terms import level_seconds, link_seconds
 
 
 class LevelTime(Record):
@@ -35,7 +36,8 @@ class LevelTime(Record):
 
     @property
     def time_s(self) -> Fraction:
-        return self.timed_bytes / self.bandwidth_bytes_per_s
+        of = level_seconds(self.name, self.bandwidth_bytes_per_s, duplex=False)
+        return of.at({f"{self.name} bytes": self.timed_bytes})
 
     @property
     def rate_bytes_per_s(self) -> Fraction:
@@ -90,7 +92,7 @@ class LinkTime(Record):
 
     @property
     def time_s(self) -> Fraction:
-        return self.bytes / self.bandwidth_bytes_per_s + self.latency_s
+        return link_seconds(self.bandwidth_bytes_per_s).at({"bytes": self.bytes, "latency": self.latency_s})
 
     def __add__(self, other: LinkTime) -> LinkTime:
         return replace(

@@ -16,6 +16,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
 from roofdsl.predict.orders import Orders
+from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime
 
 NEARER_ACCESSES = 300_000_000
@@ -128,11 +129,6 @@ def _level(
         moved_bytes=None if at is None else at.moved_bytes,
         duplex_bytes=larger_direction(cache.duplex, loads, stores),
     )
-
-
-def larger_direction(duplex: bool, loads_bytes: int | None, stores_bytes: int | None) -> int | None:
-    """What takes the time on a duplex level; None on any other, and where a convention does not tell the two apart."""
-    return max(loads_bytes, stores_bytes) if duplex and loads_bytes is not None and stores_bytes is not None else None
 
 
 def link_level(kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic) -> LevelTime:

@@ -24,6 +24,7 @@ from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
+from roofdsl.predict.terms import link_seconds
 from roofdsl.predict.time import Prediction, bounding
 from roofdsl.sets.quasi import Quasi
 
@@ -300,7 +301,7 @@ def _break_evens(
     Closed forms in the parameters of the whole, exact values where `values` has the others. Latencies are a part of
     the links' time. Raises CommandError where the terms have no closed form.
     """
-    from roofdsl.predict.forms import quasi, terms_of
+    from roofdsl.predict.forms import in_closed_form, quasi, terms_of
 
     kernel, p = sharding.kernel, network.devices
     _check_parameter(kernel, parameter)
@@ -308,14 +309,15 @@ def _break_evens(
     local = {sharding.parameter: Quasi.symbol(sharding.parameter) * Fraction(1, p)}
     compute = terms.compute_s.substitute(local)
     memory = machine.main_memory
-    others = [(memory.name, terms.memory_bytes.substitute(local) * (1 / memory.bandwidth_bytes_per_s))]
+    others = [(memory.name, terms.seconds(memory.name, machine).substitute(local))]
     if sharding.transfers:
-        seconds = Quasi.constant(0)
+        of, seconds = link_seconds(network.bandwidth_bytes_per_s), Quasi.constant(0)
         for t in sharding.transfers:
             share, steps = cost(t.kind, p, network.topology)
             size = Quasi.constant(t.array.type.bytes)
             for d in t.array.dims:
                 size = size * quasi(d)
-            seconds = seconds + size * (share / network.bandwidth_bytes_per_s) + steps * network.latency_s
+            sent, waited = size * share, Quasi.constant(steps * network.latency_s)
+            seconds += in_closed_form(of, {"bytes": sent, "latency": waited})
         others.append((network.link, seconds))
     return tuple(break_even(name, (compute, other), parameter, values, within=terms.within) for name, other in others)

@@ -186,8 +186,7 @@ def _searched(
             for name, time in p.terms:
                 total[name] = total.get(name, Fraction(0)) + time * launch.times.evaluate({question.over: n})
         for e in grown.sent:
-            each = e.bytes.evaluate({question.over: n}) * e.share / e.bandwidth_bytes_per_s
-            each += e.steps * question.options.step_s
+            each = e.seconds_at({question.over: n}, question.options.step_s)
             total[e.link] = total.get(e.link, Fraction(0)) + each * e.times.evaluate({question.over: n})
         terms = _picked(total, question.terms, machine)
         return max(terms, key=lambda name: terms[name])

@@ -8,13 +8,11 @@ from typing import Any
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
-from roofdsl.predict.compute import ComputePart
 from roofdsl.predict.level_time import LevelTime, LinkTime, joined_links
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy
+from roofdsl.predict.terms import SAME, ComputePart
 
 __all__ = ["LevelTime", "LinkTime", "Prediction", "bounding"]
-
-_SAME = Fraction(9, 10)  # terms within 10 % of the largest are named with it
 
 
 def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction], ...]:
@@ -27,7 +25,7 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
 def bounding(terms: Sequence[tuple[str, Fraction]]) -> tuple[str, ...]:
     """The names of the largest term and of those within 10 % of it, largest first; none where all are 0."""
     longest = max(t for _, t in terms)
-    near = [(name, t) for name, t in terms if t and t >= _SAME * longest]
+    near = [(name, t) for name, t in terms if t and t >= SAME * longest]
     return tuple(name for name, _ in sorted(near, key=lambda item: -item[1]))
 
 
@@ -159,7 +157,7 @@ class Prediction(Record):
         that has 10 % of their time.
         """
         together, whole = self.one_upon_another
-        shares = sorted((share for share in self.in_turn if share[1] >= (1 - _SAME) * whole), key=lambda s: -s[1])
+        shares = sorted((share for share in self.in_turn if share[1] >= (1 - SAME) * whole), key=lambda s: -s[1])
         found = [[n for n, _ in shares] if name == together else [name] for name in bounding(self.terms)]
         return tuple(dict.fromkeys(name for names in found for name in names))
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from math import lcm
 from typing import Any, TypeVar
 
-from roofdsl.counts.operations import work_at
 from roofdsl.counts.setting import check_cache
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -19,17 +17,22 @@ from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory
 from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
-from roofdsl.predict.compute import ComputePart, busy_pipes, check_unit, compute_time, is_under
+from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, no_ceiling
 from roofdsl.predict.levels import is_first_level
+from roofdsl.predict.terms import (
+    LAUNCHES,
+    SAME,
+    Largest,
+    capped_bandwidth,
+    level_seconds,
+    terms_of_a_launch,
+    whole_weights,
+)
 from roofdsl.sweep.forms import KernelForms, Known, LevelForms, Part
-from roofdsl.sweep.numeric import Points, TooLarge, combined, full
-from roofdsl.sweep.rounding import Term, ordered, quotient, ratio, total_time, words
-
-SAME = Fraction(9, 10)
-"""Terms that are at least so large, relatively, are named with the largest (rule 15)."""
-
+from roofdsl.sweep.numeric import Points, TooLarge, combined
+from roofdsl.sweep.rounding import OverOne, Term, ordered, quotient, ratio, total_time, words
 
 T = TypeVar("T")
 
@@ -60,13 +63,6 @@ class Counts(Record):
     work: Any
     levels: Mapping[str, Any]
     terms: list[Term]
-
-
-class Branch(Record):
-    """A time in seconds: executions of the statements times integer weights, over one denominator."""
-
-    weights: tuple[int, ...]
-    below: int
 
 
 class Bytes:
@@ -121,6 +117,16 @@ class Level(Record):
     total: Bytes
     directions: tuple[Bytes, ...] = ()
 
+    @property
+    def crossing(self) -> tuple[tuple[str, Bytes], ...]:
+        """What is counted at its boundary, as `predict.terms` names it."""
+        return (("bytes", self.total), *zip(("loads", "stores"), self.directions, strict=False))
+
+    @property
+    def seconds(self) -> Largest:
+        """Its time in these counts."""
+        return level_seconds(self.name, self.bandwidth_bytes_per_s, duplex=bool(self.directions))
+
 
 class Plan:
     """The prediction of the kernel of `forms` on `machine`. Raises CommandError as `predict` does for all sizes.
@@ -140,17 +146,16 @@ class Plan:
         self._counted_apart = plain != DEFAULTS  # what else may be asked for has no part here
         self._caps = _asked(machine, options.ceilings)
         self.levels = self._levels()
-        self.branches = self._branches(unit)
+        self.terms, weights = self._terms(unit)
         self.work = forms.weighted([s.total for s in forms.operations()])
         self.moves_only = not any(s.total for s in forms.operations())
-        self.times = [forms.weighted(b.weights) for b in self.branches]
+        self.times = {name: forms.weighted(each) for name, each in weights.items()}
         self.footprint = forms.compulsory(None, "once")
-        self.launch_s = machine.launch_s or Fraction(0)
-        self.names = ("compute", *(level.name for level in self.levels), *(("launch",) if self.launch_s else ()))
+        self.names = tuple(term.name for term in self.terms)
 
     def may_be_known(self, *, try_cache: bool) -> bool:
         """Whether there can be points at which all is known."""
-        if self.work is None or self.footprint is None or None in self.times or self._counted_apart:
+        if self.work is None or self.footprint is None or None in self.times.values() or self._counted_apart:
             return False
         return all(part.may_be_known(try_cache=try_cache) for part in self._parts())
 
@@ -227,38 +232,25 @@ class Plan:
             return Bytes(once, twice=LevelForms(self.forms.twice, sizes, at.convention, part=which))
 
         apart = level.duplex and (at is None or at.convention != "once")
-        rates = [
-            c.bandwidth_bytes_per_s for c in self._caps if isinstance(c, BandwidthCeiling) and c.level == level.name
-        ]
-        rate = min([level.bandwidth_bytes_per_s, *rates])
+        caps = [c for c in self._caps if isinstance(c, BandwidthCeiling)]
+        rate = capped_bandwidth(level.name, level.bandwidth_bytes_per_s, caps)
         return Level(level.name, rate, part("total"), (part("loads"), part("stores")) if apart else ())
 
-    def _branches(self, unit: str | None) -> list[Branch]:
-        """T_comp is the largest of these: each is linear in how often the statements run (rules 12 and 13)."""
-        costs = {name: Fraction(value) for name, value in self.kernel.costs}
-        rows = []
-        for statement in self.forms.operations():
-            parts = compute_time(work_at([statement], [1]), self.machine, unit=unit, costs=costs).parts
-            rows.append(self._times(parts, unit))
-        branches = []
-        for column in zip(*rows, strict=True) if rows else [()]:
-            below = lcm(*(w.denominator for w in column))
-            branches.append(Branch(tuple(int(w * below) for w in column), below))
-        return branches
+    def _terms(self, unit: str | None) -> tuple[list[OverOne], dict[str, tuple[int, ...]]]:
+        """The terms of the time; and, by name, the counts in them that are executions of statements times integers.
 
-    def _times(self, parts: Sequence[ComputePart], unit: str | None) -> list[Fraction]:
-        """What `parts` take, by each of the limits that `compute_time` takes the largest of."""
-        separate = self.machine.pipes_separate
-        if separate and unit is None:
-            times = list(busy_pipes(parts, self.machine, []).values())
-        else:
-            times = [sum((p.time_s for p in parts), Fraction(0))]
-        for ceiling in self._caps:
-            if isinstance(ceiling, ComputeCeiling):
-                under = [p for p in parts if is_under(ceiling, p)]
-                others = Fraction(0) if separate else sum((p.time_s for p in parts if p not in under), Fraction(0))
-                times.append(sum(p.operations for p in under) / ceiling.rate_per_s + others)
-        return times
+        A closed form is made for each whole sum over statements, which takes less than one for each class of operation.
+        """
+        caps = [c for c in self._caps if isinstance(c, ComputeCeiling)]
+        operations, costs = self.forms.operations(), {name: Fraction(value) for name, value in self.kernel.costs}
+        every = statement_seconds(operations, self.machine, unit=unit, costs=costs, ceilings=caps)
+        weights, sums = {}, []
+        for k, one in enumerate(every.sums):
+            weights[f"sum {k}"], below = whole_weights(one, map(str, range(len(operations))))
+            sums.append(((f"sum {k}", Fraction(1, below)),))
+        levels = [(level.name, level.seconds) for level in self.levels]
+        terms = terms_of_a_launch(Largest(tuple(sums)), levels, self.machine)
+        return [OverOne(*term) for term in terms if term[0] != "launch" or self.machine.launch_s], weights
 
     # ---- values ----
 
@@ -278,26 +270,19 @@ class Plan:
 
     def counts(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Counts:
         """The exact integers at the points. Raises TooLarge."""
-        import numpy as np
-
         assert self.work is not None
         work = self.work.values(points)
         known = self.work.assumed.mask(points, columns)
-        amounts: dict[str, Any] = {}
-        terms = [self._compute(points)]
+        amounts: dict[str, Any] = {LAUNCHES: 1}
+        for name, form in self.times.items():
+            assert form is not None
+            amounts[name] = form.values(points)
         for level in self.levels:
-            amounts[level.name], here = level.total.values(points, columns, try_cache=try_cache)
-            known = known & here
-            timed = amounts[level.name]
-            if level.directions:
-                both = [part.values(points, columns, try_cache=try_cache) for part in level.directions]
-                timed = np.maximum(both[0][0], both[1][0])
-                known = known & both[0][1] & both[1][1]
-            rate = level.bandwidth_bytes_per_s
-            terms.append((level.name, combined([(timed, rate.denominator)], points), rate.numerator))
-        if self.launch_s:
-            terms.append(("launch", full(self.launch_s.numerator, points), self.launch_s.denominator))
-        return Counts(known, work, amounts, terms)
+            for what, part in level.crossing:
+                amounts[f"{level.name} {what}"], here = part.values(points, columns, try_cache=try_cache)
+                known = known & here
+        terms = [term.at(amounts, points) for term in self.terms]
+        return Counts(known, work, {level.name: amounts[f"{level.name} bytes"] for level in self.levels}, terms)
 
     def _values(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Values:
         import numpy as np
@@ -318,18 +303,6 @@ class Plan:
             intensity(work, moved),
             bound,
         )
-
-    def _compute(self, points: Points) -> Term:
-        """T_comp."""
-        import numpy as np
-
-        below = lcm(*(b.below for b in self.branches))
-        found: Any = None
-        for known, branch in zip(self.times, self.branches, strict=True):
-            assert known is not None
-            top = combined([(known.values(points), below // branch.below)], points)
-            found = top if found is None else np.maximum(found, top)
-        return "compute", found, below
 
 
 def _exactly(compute: Callable[[Points], T], columns: Mapping[str, Any], count: int) -> T:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from math import lcm
 from typing import Any
 
@@ -18,9 +17,10 @@ from roofdsl.loops.programs import LoweredProgram, program
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import Units
+from roofdsl.predict.terms import SAME
 from roofdsl.sweep.forms import KernelForms
 from roofdsl.sweep.numeric import EXACT, Points, TooLarge
-from roofdsl.sweep.plan import SAME, Plan, Values, intensity
+from roofdsl.sweep.plan import Plan, Values, intensity
 from roofdsl.sweep.rounding import Term, ordered, over_sum, quotient, total_time, words
 
 
@@ -112,8 +112,7 @@ class ProgramPlan:
         self._apart |= bool(swept.lowered.exchanges)  # the time of a collective is not linear in its array
         self.level_names = tuple(level.name for level in kept)
         self.moves_only = all(p.moves_only for p in plans)
-        self.launch_s = machine.launch_s or Fraction(0)
-        self.names = ("compute", *self.level_names, *(("launch",) if self.launch_s else ()))
+        self.names = tuple(name for name in plans[0].names if all(name in p.names for p in plans))
         self.left_out = list(dict.fromkeys((*units.warnings(swept.name), *(w for p in plans for w in p.left_out))))
         self.has_caches = any(p.has_caches for p in plans)
         self.weighs = all(p.weighs for p in plans)

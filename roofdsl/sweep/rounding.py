@@ -6,15 +6,51 @@ open, which one point in a million does, Python's integers decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from math import lcm
+from functools import reduce
+from math import gcd, lcm
 from typing import Any
 
-from roofdsl.sweep.numeric import EXACT
+from roofdsl.predict.terms import Largest
+from roofdsl.sweep.numeric import EXACT, Points, combined, full
 
 Term = tuple[str, Any, int]
 """(name, numerator: an array of integers, denominator) of a time in seconds."""
+
+
+class OverOne:
+    """A term of the time made ready for arrays: weights that are integers, over one denominator.
+
+    What all weights have in common is multiplied last, so that of two arrays the larger is found first.
+    """
+
+    def __init__(self, name: str, of: Largest) -> None:
+        weights = [weight for one in of.sums for _, weight in one]
+        self.name, self.below = name, lcm(*(weight.denominator for weight in weights))
+        self.common = gcd(*(int(weight * self.below) for weight in weights)) or 1
+        self.sums = [[(n, int(weight * self.below) // self.common) for n, weight in one] for one in of.sums]
+
+    def at(self, amounts: Mapping[str, Any], points: Points) -> Term:
+        """The term at the points; `amounts` are its counts, arrays of integers, or a number that all points share.
+
+        Raises TooLarge.
+        """
+        import numpy as np
+
+        top = reduce(np.maximum, [_added([(amounts[n], weight) for n, weight in one], points) for one in self.sums])
+        if isinstance(top, int):
+            return self.name, full(top * self.common, points), self.below
+        return self.name, combined([(top, self.common)], points), self.below
+
+
+def _added(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
+    """The sum of numbers times integers; of one number once that number itself, which nobody changes."""
+    (first, weight), *others = parts or ((0, 1),)
+    if not others and (weight == 1 or isinstance(first, int)):
+        return first * weight if isinstance(first, int) else first
+    return combined([(full(amount, points), w) for amount, w in parts], points)
+
 
 OPEN = 2.0**-72
 """How far a correction may be off, in parts of what it corrects: a millionth of a last place, far more than it is."""

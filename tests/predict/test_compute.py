@@ -74,9 +74,10 @@ def test_a_divider_apart_is_a_third_pipe() -> None:
         assert compute_time(counts, three).time_s == Fraction(max(busy.values()), 10**12)
         keys = frozenset(counts.operations)
         for m in (two, three):  # the page computes the same from counts
-            pipes = rates_of(m, keys, None).pipes
-            times = [sum((counts.operations[key] * s for key, s in pipe), Fraction(0)) for pipe in pipes]
-            assert max(times) == compute_time(counts, m).time_s
+            of = rates_of(m, keys, None).compute
+            assert of is not None
+            at = {" ".join(key): n for key, n in counts.operations.items()}
+            assert of.at(at) == compute_time(counts, m).time_s
 
 
 def test_a_named_ceiling_caps_its_type_only() -> None:

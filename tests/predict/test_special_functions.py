@@ -126,8 +126,8 @@ def page_seconds(m: Machine, costs: dict[str, Fraction], sizes: dict[str, int]) 
     """T_comp as the page adds it up."""
     counts = work_forms(kernel_of(MIXED)).counts
     found = rates_of(m, frozenset(counts), None, costs)
-    at = {key: Fraction(form.form.evaluate(sizes)) for key, form in counts.items()}
-    return max(sum((at[key] * seconds for key, seconds in pipe), Fraction(0)) for pipe in found.pipes)
+    assert found.compute is not None
+    return found.compute.at({" ".join(key): form.form.evaluate(sizes) for key, form in counts.items()})
 
 
 @pytest.mark.parametrize("pipes", [(), ("pipes separate add mul",), ("pipes separate add mul div",)])

@@ -25,33 +25,27 @@ function allowed(kernel, values) {
 
 // ---- time ----
 
-/** T_comp in seconds: the busiest pipe. */
-function computeSeconds(variant, rates, sizes) {
-  const pipes = rates.pipes.map((pipe) =>
-    pipe.reduce((sum, [key, seconds]) => sum + toNumber(valueOf(variant.counts[key], sizes)) * seconds, 0),
-  );
-  return Math.max(0, ...pipes);
-}
-
 /**
- * T of the memory in seconds, at each end of what moves: on a duplex one, loads and stores cross at the same time. Where
- * they are not told apart there, the larger direction has at least half of the bytes.
+ * What the expression of the time asks for, by name: numbers of operations, and what moves over the memory's boundary at
+ * an `end`. Where loads and stores are not told apart there, the larger of the two has at least half of the bytes, and at
+ * most all of them.
  */
-function memorySeconds(memory, end, least, convention) {
-  if (end === null) return Infinity;
-  const bytes = toNumber(end.bytes);
-  if (!memory.duplex || convention === "once") return bytes / memory.bandwidth;
-  if (!end.loads) return bytes / (least ? 2 : 1) / memory.bandwidth;
-  const loads = toNumber(end.loads);
-  return Math.max(loads, bytes - loads) / memory.bandwidth;
+function countsAt(operations, memory, end, least) {
+  const bytes = end === null ? Infinity : toNumber(end.bytes);
+  const loads = end && end.loads ? toNumber(end.loads) : bytes / (least ? 2 : 1);
+  const moved = {
+    [`${memory.name} bytes`]: bytes,
+    [`${memory.name} loads`]: loads,
+    [`${memory.name} stores`]: loads < bytes ? bytes - loads : 0,
+    launches: 1,
+  };
+  return (name) => moved[name] ?? operations(name);
 }
 
 function ratesOf(entry, unit) {
   const found = entry.rates[unit];
   return found.same === undefined ? found : entry.rates[found.same];
 }
-
-const NEAR = 0.9; // terms within 10 % of the largest are named with it
 
 /**
  * The prediction of one launch, memory the only level: {work, bytes, intensity, terms, time, sum, rate, bounds, ...}, the
@@ -69,25 +63,34 @@ function predictionAt(kernel, type, machine, unit, values, cache) {
   const moved = trafficAt(entry, values, cache);
   if (work === null) return { problem: `W is stated for ${variant.work.for}` };
   if (moved === null) return { problem: "no closed form of its traffic for these sizes" };
-  const operations = toNumber(work);
-  const compute = computeSeconds(variant, rates, sizes);
-  const at = (end, least) => endAt(operations, machine, compute, end && toNumber(end.bytes),
-    memorySeconds(machine.memory, end, least, entry.convention));
+  const known = Object.create(null);
+  const operations = (name) => (known[name] ??= toNumber(valueOf(variant.counts[name], sizes)));
+  const at = (end, least) => endAt(toNumber(work), end && toNumber(end.bytes),
+    FUNCTIONS[rates.seconds](countsAt(operations, machine.memory, end, least)));
   const low = at(moved.low, true);
   const high = at(moved.high, false);
   const isOne = low.memory === high.memory && low.bytes === high.bytes;
   const candidates = [...new Set([...low.bounds, ...high.bounds])];
   const decided = candidates.length === low.bounds.length && candidates.length === high.bounds.length;
   return {
-    variant, entry, rates, moved, work: operations, compute, launch: machine.launch,
+    variant, entry, rates, moved, work: toNumber(work), compute: low.terms[0][1], launch: low.terms[2][1],
     ...high, low, high, isOne, candidates, decided, bounds: decided ? high.bounds : [],
   };
 }
 
-/** One end of a prediction: where so many bytes move in so many seconds. */
-function endAt(work, machine, compute, bytes, memory) {
-  const terms = [["compute", compute], [machine.memory.name, memory], ["launch", machine.launch]];
-  const time = Math.max(...terms.map(([, seconds]) => seconds));
+/** The time: the largest of its terms. */
+function timeOf(terms) {
+  return Math.max(...terms.map(([, seconds]) => seconds));
+}
+
+/** Terms of which that of the memory, the second, takes so many seconds instead. */
+function withMemory([compute, [name], launch], seconds) {
+  return [compute, [name, seconds], launch];
+}
+
+/** One end of a prediction: where so many bytes move, and the terms of the time are these: compute, memory, launch. */
+function endAt(work, bytes, terms) {
+  const time = timeOf(terms);
   const bounds = terms
     .filter(([, seconds]) => seconds > 0 && seconds >= NEAR * time)
     .sort((a, b) => b[1] - a[1])
@@ -95,7 +98,7 @@ function endAt(work, machine, compute, bytes, memory) {
   return {
     bytes: bytes ?? Infinity,
     intensity: work > 0 && bytes !== 0 ? work / (bytes ?? Infinity) : null,
-    terms, memory, time, bounds,
+    terms, memory: terms[1][1], time, bounds,
     longest: terms.reduce((best, term) => (term[1] > best[1] ? term : best))[0],
     sum: terms.reduce((total, [, seconds]) => total + seconds, 0),
     rate: time > 0 ? work / time : 0,

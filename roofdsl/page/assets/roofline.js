@@ -296,7 +296,7 @@ function intervalMark(group, state, point, x, y, labels) {
   const path = [];
   for (let s = 0; s <= 32; s += 1) {
     const intensity = from * (to / from) ** (s / 32);
-    const seconds = Math.max(found.compute, found.launch, memoryAt(found.work / intensity));
+    const seconds = timeOf(withMemory(found.terms, memoryAt(found.work / intensity)));
     path.push(place({ intensity, rate: found.work / seconds }).map((v) => v.toFixed(1)).join(","));
   }
   group.append(shape("polyline", { class: "interval", points: path.join(" ") }));
