@@ -21,9 +21,11 @@ def cache() -> None:
 @json_option
 def info(as_json: bool) -> None:
     """Show the folder, the number of entries and their size."""
+    from roofdsl.cli.text import show_blocks
     from roofdsl.lang.place import folder, is_off
     from roofdsl.machine.quantities import group, show_size
     from roofdsl.store import entries
+    from roofdsl.tell.blocks import figures, line
 
     root = folder()
     found = entries.kept(root) if root is not None else entries.Kept(0, 0)
@@ -42,11 +44,10 @@ def info(as_json: bool) -> None:
     if root is None:
         click.echo("no cache folder is known on this system: set ROOFDSL_CACHE_DIR")
         return
-    if is_off():
-        click.echo("switched off: nothing is read or stored")
-    click.echo(f"folder   {root}")
-    click.echo(f"entries  {group(found.entries)}")
-    click.echo(f"size     {show_size(found.bytes)} of at most {show_size(entries.MOST_BYTES)}")
+    size = f"{show_size(found.bytes)} of at most {show_size(entries.MOST_BYTES)}"
+    rows = [("folder", str(root)), ("entries", group(found.entries)), ("size", size)]
+    off = [line("switched off: nothing is read or stored", 0)] if is_off() else []
+    show_blocks([*off, figures(rows, depth=0)])
 
 
 @cache.command()

@@ -14,6 +14,11 @@ from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.progress import progress_bar
 from roofdsl.lang.diagnostics import CommandError
 
+if TYPE_CHECKING:
+    from roofdsl.classroom.data import Exercise
+    from roofdsl.classroom.grading import Grade, Judging
+    from roofdsl.classroom.isolate import Limits
+
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("roofdsl.cli.exercise:list_exercises", "List the exercises, unit by unit."),
     "show": ("roofdsl.cli.exercise:show", "Show an exercise, its hints, its solution, its figure."),
@@ -184,12 +189,6 @@ def check(
         if any(p.kind == "kernel" and p.id in own for p in chosen.parts):
             click.echo(f"compared on random data; --seed {drawn} draws the same again")
     return 0 if result.correct else 1
-
-
-if TYPE_CHECKING:
-    from roofdsl.classroom.data import Exercise
-    from roofdsl.classroom.grading import Grade, Judging
-    from roofdsl.classroom.isolate import Limits
 
 
 def _names(only: str | None) -> list[str]:

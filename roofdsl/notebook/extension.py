@@ -39,7 +39,7 @@ def load(shell: Any) -> None:
         module, _, name = place.partition(":")
         html.for_type_by_name(module, name, _shown(blocks, rich.as_html))
         latex.for_type_by_name(module, name, _shown(rich.LATEX[place], rich.as_latex))
-        plain.for_type_by_name(module, name, _printed(_shown(blocks, rich.as_text)))
+        plain.for_type_by_name(module, name, _printed(_shown(blocks, rich.as_text), place in rich.TITLED))
     html.for_type(Kernel, rich.kernel_html)
     plain.for_type(Kernel, _printed(rich.kernel_text))
     plain.for_type(Derivation, _printed(rich.derivation_text))
@@ -75,12 +75,14 @@ def _shown(blocks: Callable[[Any], list[Block]], write: Callable[[list[Block]], 
     return lambda of: write(blocks(of))
 
 
-def _printed(show: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
-    """A text for IPython's pretty printer; inside a list or a tuple the first line is enough."""
+def _printed(show: Callable[[Any], str], titled: bool = True) -> Callable[[Any, Any, bool], None]:
+    """A text for IPython's pretty printer. Inside a list or a tuple its first line is enough, where that is a title."""
 
     def write(of: Any, printer: Any, cycle: bool) -> None:
-        text = show(of)
-        printer.text(text.split("\n")[0] if printer.indentation else text)
+        if not printer.indentation:
+            printer.text(show(of))
+        else:
+            printer.text(show(of).split("\n")[0] if titled else repr(of))
 
     return write
 

@@ -15,7 +15,7 @@ from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_n
 from roofdsl.tell.as_html import to_html
 from roofdsl.tell.as_latex import to_latex
 from roofdsl.tell.as_text import to_text
-from roofdsl.tell.blocks import Block, Title, figures, items, line
+from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 
 # ---- what the commands print ----
 
@@ -53,7 +53,7 @@ def _advised(of: Any) -> list[Block]:
 def _measurement(of: Any) -> list[Block]:
     from roofdsl.tell import measurement
 
-    return [*measurement.blocks([of]), *_fields(of)]
+    return [*measurement.blocks([of]), Gap(), *_fields(of)]
 
 
 def _comparison(of: Any) -> list[Block]:
@@ -86,12 +86,18 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
 }
 """Results that commands print, and the blocks that are printed. Named, so that nothing is imported before its use."""
 
+TITLED = frozenset(
+    ("roofdsl.predict.time:Prediction", "roofdsl.predict.program:ProgramPrediction", "roofdsl.machine.model:Machine",
+     "roofdsl.advise.advise:Advised")
+)  # fmt: skip
+"""Those whose first line says what they are of."""
+
 LATEX = {**RESULTS, "roofdsl.predict.time:Prediction": _prediction_latex}
 """The same blocks; of a prediction its terms as formulas too."""
 
 
 def _warnings(found: Sequence[str]) -> list[Block]:
-    return [line("warnings:"), items(found)] if found else []
+    return [Gap(), line("warnings:"), items(found)] if found else []
 
 
 def as_text(blocks: Sequence[Block]) -> str:

@@ -220,6 +220,14 @@ def results() -> Iterator[tuple[str, Any]]:
     yield "levels", found.levels[0]
 
 
+def test_a_result_in_a_list_takes_one_line_or_says_itself(shell: Shell) -> None:
+    found = predict("gemv", "v100_deck", n=64)
+    alone, listed = (shell.formats(value)["text/plain"] for value in (found, [found]))
+    assert listed == f"[{alone.splitlines()[0]}]"
+    assert shell.formats([EXAMPLE])["text/plain"].startswith("[Measurement(kernel='triad'")
+    assert shell.formats(EXAMPLE)["text/plain"].splitlines()[1].split()[:3] == ["triad", "n=1000", "loops"]
+
+
 def _program() -> Any:
     from roofdsl.notebook.magic import read
 
