@@ -16,9 +16,8 @@ from math import gcd, prod
 from typing import Any
 
 from roofdsl.counts.sectors import Transfers
-from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.accesses import accesses
+from roofdsl.loops.accesses import accesses, scalar_bytes
 from roofdsl.loops.affine import Affine, affine
 from roofdsl.loops.integers import Const, IntExpr, Max, Min, Sym, add, sub
 from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node, Traffic

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -112,28 +113,15 @@ def sweep(
         from roofdsl.plot.board import check_format
 
         check_format(Path(figure))
-    from roofdsl.sweep.points import ConnectionLost
     from roofdsl.sweep.run import sweep as run
 
     runner, journal = _runner(jobs, scheduler, journal_name or (f"{output}.journal" if output else None))
     options = Options(traffic, unit, ceilings, levels, warm=warm)
-    try:
-        with progress_bar("counting points") as move:
-            found = run(
-                variants, ranges, machines, options, caches=caches, runner=runner, most_counted=most_counted,
-                tell=lambda done, total: move(done / max(1, total), f"{done:,} of {total:,}"),
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        if kept := _kept(journal):
-            warn(kept)
-        raise
-    except ConnectionLost as error:
-        here = "without --scheduler it counts on this machine"
-        kept = _kept(journal) or "they are lost; with `--journal FILE` the same command goes on from what was done"
-        raise CommandError(error.message, f"{kept}; {here}") from None
-    finally:
-        if journal is not None:
-            journal.close()
+    with _kept_in(journal), progress_bar("counting points") as move:
+        found = run(
+            variants, ranges, machines, options, caches=caches, runner=runner, most_counted=most_counted,
+            tell=lambda done, total: move(done / max(1, total), f"{done:,} of {total:,}"),
+        )  # fmt: skip
     if not len(found.table):
         raise CommandError("the sweep has no points")
     per = tuple(n.strip() for n in per_text.split(",")) if per_text else ()
@@ -156,6 +144,26 @@ def sweep(
     for message in found.warnings:
         warn(message)
     return _tell_failures(found.failures, journal)
+
+
+@contextmanager
+def _kept_in(journal: Journal | None) -> Iterator[None]:
+    """Says where the counted points are when the sweep is interrupted or its scheduler is lost; closes the journal."""
+    from roofdsl.sweep.points import ConnectionLost
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if kept := _kept(journal):
+            warn(kept)
+        raise
+    except ConnectionLost as error:
+        here = "without --scheduler it counts on this machine"
+        kept = _kept(journal) or "they are lost; with `--journal FILE` the same command goes on from what was done"
+        raise CommandError(error.message, f"{kept}; {here}") from None
+    finally:
+        if journal is not None:
+            journal.close()
 
 
 def _kept(journal: Journal | None) -> str:

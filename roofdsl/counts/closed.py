@@ -17,8 +17,7 @@ from roofdsl.counts.operations import StatementOperations, operation_counts
 from roofdsl.counts.setting import check_cache, numbers
 from roofdsl.counts.settled import AT_CACHE, COMPULSORY, PLATEAUS, WORK, NoClosedForm, form_within, settled
 from roofdsl.counts.traffic import Bytes, Regime, TermBytes
-from roofdsl.counts.traffic_at import scalar_bytes
-from roofdsl.loops.accesses import statements
+from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.integers import Sym
 from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.loops.transform import apply

@@ -9,7 +9,7 @@ from typing import Any
 
 from roofdsl.counts.growth import FAR
 from roofdsl.counts.traffic import TermBytes
-from roofdsl.counts.traffic_at import scalar_bytes
+from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
 from roofdsl.sets.crossings import MADE, Crossings, Longest
 from roofdsl.sets.facts import Fact

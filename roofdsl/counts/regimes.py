@@ -14,9 +14,9 @@ import islpy as isl
 
 from roofdsl.counts.rows import Hits, Row, union
 from roofdsl.counts.traffic import Regime
-from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace
+from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
 from roofdsl.sets.cases import Cases, closed_form_of
 from roofdsl.sets.count import count_symbolic

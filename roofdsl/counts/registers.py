@@ -12,9 +12,8 @@ from itertools import groupby
 from typing import Any
 
 from roofdsl.counts.setting import numbers
-from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.accesses import PlacedStatement, scalar_bytes, statements
 from roofdsl.loops.model import Assign, Element, If, Kernel, Let, Node
 from roofdsl.loops.transform import apply
 

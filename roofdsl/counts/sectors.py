@@ -22,12 +22,11 @@ from roofdsl.counts.traffic_at import (
     convention_totals,
     lines_by_sets,
     lines_by_simulation,
-    scalar_bytes,
     traffic_at,
 )
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
-from roofdsl.loops.accesses import accesses
+from roofdsl.loops.accesses import accesses, scalar_bytes
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import apply, repeated
 from roofdsl.store.memo import recall

@@ -13,10 +13,9 @@ from typing import Any, Literal
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.derived import Plateau, Quantity, quantity
 from roofdsl.counts.reuse_steps import PlateauStep, ReuseFacts, ReuseStep, element_text
-from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source, Span
-from roofdsl.loops.accesses import statements
+from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.integers import IntExpr
 from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases, closed_form

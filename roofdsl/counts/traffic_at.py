@@ -15,7 +15,7 @@ from roofdsl.counts.results import WorkAt
 from roofdsl.counts.setting import check_cache, numbers
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
-from roofdsl.loops.accesses import Access, accesses
+from roofdsl.loops.accesses import Access, accesses, scalar_bytes
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import apply
 from roofdsl.store.memo import recall
@@ -54,13 +54,6 @@ class ArrayLines(Record):
     begun: int
     begun_by_read: int
     stored: int
-
-
-def scalar_bytes(kernel: Kernel) -> tuple[int, int]:
-    """(loaded, stored) bytes of the scalars of one execution (counting_and_time.md, rule 8)."""
-    scalars = [a for a in kernel.arrays if a.is_scalar]
-    loaded = sum(a.type.bytes for a in scalars if a.intent == "inout")
-    return loaded, sum(a.type.bytes for a in scalars if a.intent in ("out", "inout"))
 
 
 def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:

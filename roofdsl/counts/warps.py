@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from roofdsl.counts.registers import alone
 from roofdsl.counts.setting import check_cache, numbers
-from roofdsl.counts.traffic_at import scalar_bytes
-from roofdsl.loops.accesses import PlacedStatement, accesses, statements
+from roofdsl.loops.accesses import PlacedStatement, accesses, scalar_bytes, statements
 from roofdsl.loops.affine import affine
 from roofdsl.loops.model import Assign, Kernel, Let
 from roofdsl.loops.transform import apply

@@ -67,46 +67,51 @@ def grammar() -> dict[str, Any]:
             {"match": words.line_start(words.STATEMENTS), "captures": {"2": {"name": "keyword.control.roof"}}},
             {"include": "#values"},
         ],
-        "repository": {
-            "comment": {"match": "#.*", "name": "comment.line.number-sign.roof"},
-            "note": {"match": r"\bsource\b", "name": "keyword.control.roof"},
-            "types": {"match": words.any_word(words.TYPE_NAMES), "name": "storage.type.roof"},
-            "words": {"match": words.NAME, "name": "constant.language.roof"},
-            "attributes": {
-                "match": rf",\s*({words.NAME})",
-                "captures": {"1": {"name": "entity.other.attribute-name.roof"}},
-            },
-            "declared": {
-                "patterns": [
-                    {
-                        "match": rf":\s*({'|'.join(words.TYPE_NAMES)})\b",
-                        "captures": {"1": {"name": "storage.type.roof"}},
-                    },
-                    {"match": r"\bcol\b", "name": "keyword.control.roof"},
-                ]
-            },
-            "values": {
-                "patterns": [
-                    {"include": "#comment"},
-                    {"match": words.STRING, "name": "string.quoted.double.roof"},
-                    {
-                        "match": words.quantity(),
-                        "captures": {"1": {"name": "constant.numeric.roof"}, "3": {"name": "keyword.other.unit.roof"}},
-                    },
-                    {"match": words.NUMBER, "name": "constant.numeric.roof"},
-                    {"match": words.any_word(words.OPERATORS), "name": "keyword.operator.logical.roof"},
-                    {"match": words.any_word(("for", "in", "by", "const")), "name": "keyword.control.roof"},
-                    {
-                        "match": words.any_word(words.FUNCTION_NAMES) + r"(?=\s*\()",
-                        "name": "support.function.roof",
-                    },
-                    {
-                        "match": r"(?:min|max|[-+*/])=(?!=)|\*\*|//|[-+*/%]|<->|->|[<>=!]=|[<>=]",
-                        "name": "keyword.operator.roof",
-                    },
-                    {"match": words.NAME, "name": "variable.other.roof"},
-                ]
-            },
+        "repository": _repository(),
+    }
+
+
+def _repository() -> dict[str, Any]:
+    """The patterns that others include by name."""
+    return {
+        "comment": {"match": "#.*", "name": "comment.line.number-sign.roof"},
+        "note": {"match": r"\bsource\b", "name": "keyword.control.roof"},
+        "types": {"match": words.any_word(words.TYPE_NAMES), "name": "storage.type.roof"},
+        "words": {"match": words.NAME, "name": "constant.language.roof"},
+        "attributes": {
+            "match": rf",\s*({words.NAME})",
+            "captures": {"1": {"name": "entity.other.attribute-name.roof"}},
+        },
+        "declared": {
+            "patterns": [
+                {
+                    "match": rf":\s*({'|'.join(words.TYPE_NAMES)})\b",
+                    "captures": {"1": {"name": "storage.type.roof"}},
+                },
+                {"match": r"\bcol\b", "name": "keyword.control.roof"},
+            ]
+        },
+        "values": {
+            "patterns": [
+                {"include": "#comment"},
+                {"match": words.STRING, "name": "string.quoted.double.roof"},
+                {
+                    "match": words.quantity(),
+                    "captures": {"1": {"name": "constant.numeric.roof"}, "3": {"name": "keyword.other.unit.roof"}},
+                },
+                {"match": words.NUMBER, "name": "constant.numeric.roof"},
+                {"match": words.any_word(words.OPERATORS), "name": "keyword.operator.logical.roof"},
+                {"match": words.any_word(("for", "in", "by", "const")), "name": "keyword.control.roof"},
+                {
+                    "match": words.any_word(words.FUNCTION_NAMES) + r"(?=\s*\()",
+                    "name": "support.function.roof",
+                },
+                {
+                    "match": r"(?:min|max|[-+*/])=(?!=)|\*\*|//|[-+*/%]|<->|->|[<>=!]=|[<>=]",
+                    "name": "keyword.operator.roof",
+                },
+                {"match": words.NAME, "name": "variable.other.roof"},
+            ]
         },
     }
 

@@ -16,6 +16,7 @@ from roofdsl.loops.model import (
     Expr,
     For,
     If,
+    Kernel,
     Let,
     Node,
     ScalarRef,
@@ -101,3 +102,10 @@ def _walk(
             yield from _walk(node.body, (*loops, node), guards, position, [0])
         else:
             yield PlacedStatement(node, loops, guards, position)
+
+
+def scalar_bytes(kernel: Kernel) -> tuple[int, int]:
+    """(loaded, stored) bytes of the scalars of one execution (counting_and_time.md, rule 8)."""
+    scalars = [a for a in kernel.arrays if a.is_scalar]
+    loaded = sum(a.type.bytes for a in scalars if a.intent == "inout")
+    return loaded, sum(a.type.bytes for a in scalars if a.intent in ("out", "inout"))

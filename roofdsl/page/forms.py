@@ -9,10 +9,9 @@ from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.derived import Derivation, Quantity, Traffics
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.operations import StatementOperations
-from roofdsl.counts.traffic_at import scalar_bytes
 from roofdsl.lang.functions import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.accesses import accesses, statements
+from roofdsl.loops.accesses import accesses, scalar_bytes, statements
 from roofdsl.loops.integers import Condition
 from roofdsl.loops.model import Assign, Kernel, Let, Node, Traffic
 from roofdsl.sets.cases import Case, Cases, Constraint

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from roofdsl import budget
 from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
-from roofdsl.counts.traffic_at import QUICK_OPERATIONS, scalar_bytes
+from roofdsl.counts.traffic_at import QUICK_OPERATIONS
+from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.page.forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
 from roofdsl.sets.cases import Case, Cases

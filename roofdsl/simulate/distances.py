@@ -13,6 +13,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.simulate.hierarchy import Progress
 from roofdsl.simulate.lru import DEFAULT_MEMORY_BYTES, check_inside
@@ -131,12 +132,9 @@ def miss_curve(
     unit = gcd(*(a.line_bytes for a in layouts)) or 1
     weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)
     whole = sum(a.count * a.line_bytes // unit for a in layouts)  # the longest distance there can be
-    if sets < 1:
-        raise CommandError(f"a cache cannot have {sets} sets", "give a number from 1 on, such as --sets 64")
     if sets > 1:
-        if any(a.line_bytes != unit for a in layouts):
-            raise CommandError("sets hold lines of one size, and the kernel has elements of several", "give a --line")
         whole = -(-lines // sets)
+    _check(sets, {a.line_bytes for a in layouts})
     room = 2 * -(-lines // sets) + (66 if sets == 1 else 18)
     needed = lines * BYTES_PER_LINE + whole * 32 + (sets - 1) * 16 * 18
     if needed > memory_bytes:
@@ -162,20 +160,17 @@ def miss_curve(
             progress(accesses)
     check_inside(cursor, program, kernel.name)
 
+    # Lines of temporaries that are dirty at the end are never stored by a cache that still holds them.
     dropped = np.zeros(whole + 2, dtype=np.int64)
     temp = np.array([a.array.intent == "temp" for a in layouts], dtype=bool)
     for k in range(sets if temp.any() else 0):
-        present = at[k, 1 : int(clocks[k, NOW]) + 1]
-        times = np.arange(1, len(present) + 1)
-        stack = np.where((present >= 0) & (last[np.maximum(present, 0)] == times), present, -1)
-        stack = stack[stack >= 0][::-1]  # the latest first
+        stack = _stack(at[k, 1 : int(clocks[k, NOW]) + 1], last)
         depth = np.cumsum(weights[owner[stack]])
         assert len(stack) == 0 or depth[-1] == clocks[k, HELD]
         own = temp[owner[stack]] & (written[stack] != NEVER)
         np.add.at(dropped, np.maximum(depth[own], written[stack[own]]), weights[owner[stack[own]]])
     some = np.nonzero(histogram[:-1].any(axis=1) | (dropped[:-1] != 0))[0]
     cold = [int(histogram[-1, c]) * (unit if c else 1) for c in range(4)]
-    scalars = [a for a in kernel.arrays if a.is_scalar]
     return MissCurve(
         accesses,
         line_bytes,
@@ -188,6 +183,21 @@ def miss_curve(
         histogram[some, 3] * unit,
         dropped[some] * unit,
         (cold[0], cold[1], cold[2], cold[3]),
-        sum(a.type.bytes for a in scalars if a.intent == "inout"),
-        sum(a.type.bytes for a in scalars if a.intent in ("out", "inout")),
+        *scalar_bytes(kernel),
     )
+
+
+def _check(sets: int, line_sizes: set[int]) -> None:
+    if sets < 1:
+        raise CommandError(f"a cache cannot have {sets} sets", "give a number from 1 on, such as --sets 64")
+    if sets > 1 and len(line_sizes) > 1:
+        raise CommandError("sets hold lines of one size, and the kernel has elements of several", "give a --line")
+
+
+def _stack(touched: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lines of one set, the latest first: `touched` at each time, of which a line's last time counts."""
+    import numpy as np
+
+    times = np.arange(1, len(touched) + 1)
+    found = np.where((touched >= 0) & (last[np.maximum(touched, 0)] == times), touched, -1)
+    return found[found >= 0][::-1]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
 from roofdsl.simulate.levels import CacheLevel, check_levels
 from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside
@@ -107,11 +108,7 @@ def simulate(
     program = compile_kernel(kernel, params, block)
     if warp and _is_list(levels, program, memory_bytes):
         return _by_list(kernel, params, levels[0], progress)
-    longest = max(level.line_bytes for level in levels) // block
-    first, end = [], 0
-    for layout in program.layouts:
-        first.append(end)
-        end = -(-(end + layout.count) // longest) * longest
+    first, end = _placed(program, max(level.line_bytes for level in levels) // block)
     if end >= MOST_BLOCKS:
         raise CommandError(f"the sizes given to kernel {kernel.name} are too large to simulate")
     sets = _sets(levels, block, max(end, 1), memory_bytes)
@@ -142,12 +139,10 @@ def simulate(
         LevelTraffic(level.name, level.sector, *(int(x) for x in row))
         for level, row in zip(levels, tallies, strict=True)
     )
-    scalars = [a for a in kernel.arrays if a.is_scalar]
     return Simulated(
         accesses,
         found,
-        sum(a.type.bytes for a in scalars if a.intent == "inout"),
-        sum(a.type.bytes for a in scalars if a.intent in ("out", "inout")),
+        *scalar_bytes(kernel),
         touched,
     )
 
@@ -168,6 +163,15 @@ def _is_list(levels: Sequence[CacheLevel], program: Program, memory_bytes: int) 
         and len({a.array.type.bytes for a in program.layouts}) == 1
         and program.lines * BYTES_PER_LINE <= min(memory_bytes, MOST_LIST_BYTES)
     )
+
+
+def _placed(program: Program, longest: int) -> tuple[list[int], int]:
+    """The first block of each array and the end of the last: each begins with a line of `longest` blocks of its own."""
+    first, end = [], 0
+    for layout in program.layouts:
+        first.append(end)
+        end = -(-(end + layout.count) // longest) * longest
+    return first, end
 
 
 def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progress: Progress | None) -> Simulated:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.simulate.program import Program, compile_kernel
 
@@ -106,13 +107,11 @@ def simulate_lru(
     arrays = tuple(
         ArrayTraffic(a.array, a.line_bytes, *(int(x) for x in tallies[k])) for k, a in enumerate(program.layouts)
     )
-    scalars = [a for a in kernel.arrays if a.is_scalar]
     return SimulatedTraffic(
         int(totals[ACCESSES]),
         int(totals[TOUCHES]),
         arrays,
-        sum(a.type.bytes for a in scalars if a.intent == "inout"),
-        sum(a.type.bytes for a in scalars if a.intent in ("out", "inout")),
+        *scalar_bytes(kernel),
     )
 
 

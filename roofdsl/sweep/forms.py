@@ -15,8 +15,7 @@ from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import FOR_CASES, FOR_TERMS
 from roofdsl.counts.operations import StatementOperations
 from roofdsl.counts.traffic import Bytes, TermBytes
-from roofdsl.counts.traffic_at import scalar_bytes
-from roofdsl.loops.accesses import Access, accesses, statements
+from roofdsl.loops.accesses import Access, accesses, scalar_bytes, statements
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.transform import repeated
 from roofdsl.sets.cases import Cases
