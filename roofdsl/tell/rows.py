@@ -52,8 +52,8 @@ class Rows:
 
     def work(self) -> Iterator[Row]:
         """W, by class and by type where there are several, and what is counted beside it."""
-        for entry in work_entries(self.counted):
-            yield self.quantity("  " * entry.depth + entry.label, entry.of, entry.unit, entry.remark)
+        for part in work_parts(self.counted):
+            yield self.quantity("  " * part.depth + part.label, part.of, part.unit, part.remark)
 
     def traffic(self, t: Traffics) -> Iterator[Row]:
         """Q in bytes, and its loads and stores where they are told apart."""
@@ -63,7 +63,7 @@ class Rows:
             yield self.quantity("  stores", t.stores, "B")
 
 
-class WorkEntry(Record):
+class WorkPart(Record):
     """One quantity of W: `depth` says how deep it stands below W."""
 
     label: str
@@ -73,24 +73,24 @@ class WorkEntry(Record):
     remark: str = ""
 
 
-def work_entries(work: Work) -> Iterator[WorkEntry]:
+def work_parts(work: Work) -> Iterator[WorkPart]:
     """W, by class and by type where there are several, and what is counted beside it: in every report alike."""
     types = list(work.by_type)
-    yield WorkEntry("W", work.total, 0, f"{operation_name(work)}{f' ({types[0]})' if len(types) == 1 else ''}")
+    yield WorkPart("W", work.total, 0, f"{operation_name(work)}{f' ({types[0]})' if len(types) == 1 else ''}")
     functions = work.by_function if len(work.by_function) > 1 else {}
     if len(work.by_class) > 1:
         for name, q in work.by_class.items():
-            yield WorkEntry(class_name(name), q, 1)
+            yield WorkPart(class_name(name), q, 1)
             if name == "special":
-                yield from (WorkEntry(function, of, 2) for function, of in functions.items())
+                yield from (WorkPart(function, of, 2) for function, of in functions.items())
     elif work.by_class:
         (name,) = work.by_class
-        yield WorkEntry(f"all {class_name(name)}", work.total, 1)
-        yield from (WorkEntry(function, of, 2) for function, of in functions.items())
+        yield WorkPart(f"all {class_name(name)}", work.total, 1)
+        yield from (WorkPart(function, of, 2) for function, of in functions.items())
     if len(types) > 1:
-        yield from (WorkEntry(f"in {name}", q, 1) for name, q in work.by_type.items())
+        yield from (WorkPart(f"in {name}", q, 1) for name, q in work.by_type.items())
     if not is_zero(work.fused_pairs):
-        yield WorkEntry("fused pairs", work.fused_pairs)
+        yield WorkPart("fused pairs", work.fused_pairs)
     for name, q in (("comparisons", work.cmp), ("casts", work.casts)):
         if not is_zero(q):
-            yield WorkEntry(name, q, remark="(beside W)")
+            yield WorkPart(name, q, remark="(beside W)")

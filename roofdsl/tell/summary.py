@@ -19,7 +19,7 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.tell.blocks import Block, Code, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import Writer, assumptions, word
 from roofdsl.tell.maths import math, name
-from roofdsl.tell.rows import work_entries
+from roofdsl.tell.rows import WorkPart, work_parts
 from roofdsl.tell.terms import traffic_blocks
 from roofdsl.tell.words import (
     EXACT,
@@ -64,10 +64,9 @@ class _Summary(Writer):
 
     def _equations(self) -> Iterator[Equation]:
         d = self.d
-        for entry in work_entries(d.work):
-            left = Math("W", "W") if entry.label == "W" else word(entry.label)
-            yield self._row(left, entry.of, entry.unit, (entry.remark,) if entry.remark else ())
-            if entry.label == "fused pairs":
+        for part in work_parts(d.work):
+            yield self._row(part_name(part), part.of, part.unit, (part.remark,) if part.remark else ())
+            if part.label == "fused pairs":
                 share = ceiling(fused_share(d, self.order))
                 remark: Sentence = (f"at most {share} of the fused peak",) if share else ()
                 yield self._ratio(Math("alpha", "\\alpha"), d.work.fma_fraction, "", remark)
@@ -155,6 +154,11 @@ class _Summary(Writer):
         row += ((self.main(p.bytes),), (show_bytes(moved),) if sized and moved is not None else ())
         row += ((math(intensity.main.expr),) if intensity else (), (show_number(ratio),) if sized and ratio else ())
         return (*row, (EXACT,) if p.exact else self.end(p))
+
+
+def part_name(part: WorkPart) -> Math:
+    """The left side of the equation of W or of a part of it."""
+    return Math("W", "W") if part.label == "W" else word(part.label)
 
 
 def cases_math(form: Form, otherwise: str) -> Math:
