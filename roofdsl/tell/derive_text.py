@@ -28,9 +28,12 @@ from roofdsl.tell.rows import Rows
 from roofdsl.tell.terms import terms_lines
 from roofdsl.tell.words import (
     CONVENTIONS,
+    EXACT,
+    NO_PAIR,
     cache_title,
     ceiling,
     exact_number,
+    fused_share,
     has_work,
     heading,
     is_zero,
@@ -226,14 +229,14 @@ def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
         return
     if is_zero(work.fused_pairs):
         if work.total.form is not None:
-            yield "no fused pair: at most half the fused peak"
+            yield NO_PAIR
         return
     alpha = of_ratio(work.fma_fraction, order)
     if alpha is None:
         return
     limit = limit_of(work.fma_fraction, order, d.values)
     known = work.fma_fraction.value
-    share = ceiling(known if known is not None else (limit.constant() if limit is not None else None))
+    share = ceiling(fused_share(d, order))
     text = f"alpha = {neat_text(alpha.main.expr)}"
     if known is not None and neat_text(alpha.main.expr) != show_number(known):
         text += f" = {show_number(known)}"
@@ -259,7 +262,7 @@ def plateau_rows(d: Derivation, plateaus: Sequence[Plateau], order: Growth, oper
                 show_bytes(moved) if valued and moved is not None else "",
                 "-" if intensity is None else neat_text(intensity.main.expr),
                 show_number(ratio) if valued and ratio is not None else "",
-                "exact, compulsory" if p.exact else _end(p, order),
+                EXACT if p.exact else _end(p, order),
             )
         )
     if not has_work(d):

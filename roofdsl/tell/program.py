@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from roofdsl.counts.derived import Quantity, Ratio
+from roofdsl.counts.derived import Quantity, Ratio, Traffics
 from roofdsl.counts.forms import of_quantity, of_ratio
 from roofdsl.counts.programs import ProgramDerivation
 from roofdsl.formulas.facts import facts_text
@@ -18,8 +18,8 @@ from roofdsl.tell.derive_latex import HEAD
 from roofdsl.tell.equations import assumptions, word
 from roofdsl.tell.layout import Row, render
 from roofdsl.tell.lines import WIDTH, aligned, fitted
-from roofdsl.tell.rows import Rows
-from roofdsl.tell.summary import cases_math
+from roofdsl.tell.rows import Rows, work_parts
+from roofdsl.tell.summary import cases_math, part_name
 from roofdsl.tell.words import CONVENTIONS, cache_title, exact_number, is_zero, operation_name
 
 ORDER = Growth(frozenset())
@@ -168,22 +168,32 @@ def to_latex(derivations: Sequence[ProgramDerivation]) -> str:
 def _blocks(d: ProgramDerivation) -> Iterator[Block]:
     yield from (Paragraph((note,)) for note in _notes(d))
     convention: Sentence = (d.convention,) if d.convention else ()
-    rows = [
-        _equation(word("launches"), d.launches),
-        _equation(Math("W", "W"), d.work.total, operation_name(d.work)),
-        _equation(Math("Q", "Q"), d.compulsory.bytes, "B", convention),
-    ]
+    rows = [_equation(word("launches"), d.launches)]
+    for part in work_parts(d.work):
+        rows.append(_equation(part_name(part), part.of, part.unit, (part.remark,) if part.remark else ()))
+    rows += _moved(Math("Q", "Q"), d.compulsory, convention)
     if d.cache_bytes is not None:
         at = show_size(d.cache_bytes)
-        rows.append(_equation(Math(f"Q({at})", f"Q(\\text{{{at}}})"), d.at_cache.bytes, "B", convention))
+        rows += _moved(Math(f"Q({at})", f"Q(\\text{{{at}}})"), d.at_cache, convention)
     if not is_zero(d.work.total):
-        rows.append(_equation(Math("I", "I"), d.intensity, f"{operation_name(d.work)}/B", convention))
+        unit = f"{operation_name(d.work)}/B"
+        rows.append(_equation(Math("I", "I"), d.intensity, unit, convention))
+        if d.cache_bytes is not None:
+            compulsory = Ratio(d.work.total, d.compulsory.bytes, of_work=True)
+            rows.append(_equation(Math("I", "I"), compulsory, unit, ("compulsory",)))
     yield Equations(tuple(rows))
     yield Heading("By kernel")
     yield _latex_table(_head(d), _cells(d))
     if d.exchanges:
         yield Heading("Exchanged among devices")
         yield _latex_table(EXCHANGED, _exchanged(d))
+
+
+def _moved(left: Math, t: Traffics, convention: Sentence) -> list[Equation]:
+    """Q in bytes, and its loads and stores where they are told apart."""
+    both = (("loads", t.loads), ("stores", t.stores)) if t.loads is not None and t.stores is not None else ()
+    parts = [_equation(word(label), q, "B") for label, q in both if q is not None]
+    return [_equation(left, t.bytes, "B", convention), *parts]
 
 
 def _latex_table(head: Head, rows: Iterable[tuple[Quantity | Ratio | str, ...]]) -> Table:

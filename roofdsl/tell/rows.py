@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from roofdsl.counts.derived import Quantity, Ratio, Traffics, Work
 from roofdsl.counts.forms import Names, gives, limit_of, of_quantity, of_ratio
 from roofdsl.formulas.writing import neat_text
+from roofdsl.lang.record import Record
 from roofdsl.machine.quantities import show_number
 from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.layout import Row
@@ -51,31 +52,8 @@ class Rows:
 
     def work(self) -> Iterator[Row]:
         """W, by class and by type where there are several, and what is counted beside it."""
-        work, types = self.counted, list(self.counted.by_type)
-        yield self.quantity("W", work.total, f"{self.operation}{f' ({types[0]})' if len(types) == 1 else ''}")
-        if len(work.by_class) > 1:
-            for name, q in work.by_class.items():
-                yield self.quantity(f"  {class_name(name)}", q)
-                if name == "special":
-                    yield from self._functions()
-        elif work.by_class:
-            (name,) = work.by_class
-            yield self.quantity(f"  all {class_name(name)}", work.total)
-            yield from self._functions()
-        if len(types) > 1:
-            for name, q in work.by_type.items():
-                yield self.quantity(f"  in {name}", q)
-        if not is_zero(work.fused_pairs):
-            yield self.quantity("fused pairs", work.fused_pairs)
-        for name, q in (("comparisons", work.cmp), ("casts", work.casts)):
-            if not is_zero(q):
-                yield self.quantity(name, q, remark="(beside W)")
-
-    def _functions(self) -> Iterator[Row]:
-        """The special functions, where there are several."""
-        functions = self.counted.by_function
-        for name, q in functions.items() if len(functions) > 1 else ():
-            yield self.quantity(f"    {name}", q)
+        for part in work_parts(self.counted):
+            yield self.quantity("  " * part.depth + part.label, part.of, part.unit, part.remark)
 
     def traffic(self, t: Traffics) -> Iterator[Row]:
         """Q in bytes, and its loads and stores where they are told apart."""
@@ -83,3 +61,36 @@ class Rows:
         if t.loads is not None and t.stores is not None:
             yield self.quantity("  loads", t.loads, "B")
             yield self.quantity("  stores", t.stores, "B")
+
+
+class WorkPart(Record):
+    """One quantity of W: `depth` says how deep it stands below W."""
+
+    label: str
+    of: Quantity
+    depth: int = 0
+    unit: str = ""
+    remark: str = ""
+
+
+def work_parts(work: Work) -> Iterator[WorkPart]:
+    """W, by class and by type where there are several, and what is counted beside it: in every report alike."""
+    types = list(work.by_type)
+    yield WorkPart("W", work.total, 0, f"{operation_name(work)}{f' ({types[0]})' if len(types) == 1 else ''}")
+    functions = work.by_function if len(work.by_function) > 1 else {}
+    if len(work.by_class) > 1:
+        for name, q in work.by_class.items():
+            yield WorkPart(class_name(name), q, 1)
+            if name == "special":
+                yield from (WorkPart(function, of, 2) for function, of in functions.items())
+    elif work.by_class:
+        (name,) = work.by_class
+        yield WorkPart(f"all {class_name(name)}", work.total, 1)
+        yield from (WorkPart(function, of, 2) for function, of in functions.items())
+    if len(types) > 1:
+        yield from (WorkPart(f"in {name}", q, 1) for name, q in work.by_type.items())
+    if not is_zero(work.fused_pairs):
+        yield WorkPart("fused pairs", work.fused_pairs)
+    for name, q in (("comparisons", work.cmp), ("casts", work.casts)):
+        if not is_zero(q):
+            yield WorkPart(name, q, remark="(beside W)")

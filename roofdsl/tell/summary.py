@@ -19,9 +19,14 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.tell.blocks import Block, Code, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import Writer, assumptions, word
 from roofdsl.tell.maths import math, name
+from roofdsl.tell.rows import WorkPart, work_parts
 from roofdsl.tell.terms import traffic_blocks
 from roofdsl.tell.words import (
+    EXACT,
+    NO_PAIR,
+    ceiling,
     exact_number,
+    fused_share,
     has_work,
     is_zero,
     once_differs,
@@ -47,6 +52,8 @@ class _Summary(Writer):
             yield Paragraph(("with ", name(short.name), " = ", Code(short.meaning)))
         yield from (Paragraph((f"note: {note}",)) for note in d.notes)
         yield Equations(tuple(self._equations()))
+        if has_work(d) and is_zero(d.work.fused_pairs) and d.work.total.form is not None:
+            yield Paragraph((NO_PAIR,))
         if not has_work(d):
             yield Paragraph(("No intensity: ", Math("W = 0", "W = 0"), "."))
         if d.cache_bytes is not None and d.at_cache.bytes.terms is not None:
@@ -57,13 +64,18 @@ class _Summary(Writer):
 
     def _equations(self) -> Iterator[Equation]:
         d = self.d
-        yield self._row(Math("W", "W"), d.work.total, self.operation)
-        if not is_zero(d.work.fused_pairs):
-            yield self._row(word("fused pairs"), d.work.fused_pairs)
-            yield self._ratio(Math("alpha", "\\alpha"), d.work.fma_fraction, "")
+        for part in work_parts(d.work):
+            yield self._row(part_name(part), part.of, part.unit, (part.remark,) if part.remark else ())
+            if part.label == "fused pairs":
+                share = ceiling(fused_share(d, self.order))
+                remark: Sentence = (f"at most {share} of the fused peak",) if share else ()
+                yield self._ratio(Math("alpha", "\\alpha"), d.work.fma_fraction, "", remark)
         for label, q in d.counters.items():
             yield self._row(word(label), q)
         yield from self._traffic(Math("Q", "Q"), d.compulsory, (d.convention,))
+        for array, q in d.by_array.items():
+            if q.form is not None or q.value is not None:
+                yield self._row(word(f"distinct bytes of {array}"), q, "B")
         if d.cache_bytes is not None and d.at_cache.bytes.terms is None:
             at = show_size(d.cache_bytes)
             yield from self._traffic(Math(f"Q({at})", f"Q(\\text{{{at}}})"), d.at_cache, (d.convention,))
@@ -72,6 +84,9 @@ class _Summary(Writer):
             if once_differs(d):
                 once = Ratio(d.work.total, d.once, of_work=True)
                 yield self._ratio(Math("I", "I"), once, f"{self.operation}/B", ("once",))
+            if d.cache_bytes is not None:
+                compulsory = Ratio(d.work.total, d.compulsory.bytes, of_work=True)
+                yield self._ratio(Math("I", "I"), compulsory, f"{self.operation}/B", ("compulsory",))
 
     def _traffic(self, left: Math, t: Traffics, remark: Sentence) -> Iterator[Equation]:
         yield self._row(left, t.bytes, "B", remark)
@@ -138,7 +153,12 @@ class _Summary(Writer):
         row: tuple[Sentence, ...] = ((self.main(p.from_bytes),), (show_size(at),) if sized and at else ())
         row += ((self.main(p.bytes),), (show_bytes(moved),) if sized and moved is not None else ())
         row += ((math(intensity.main.expr),) if intensity else (), (show_number(ratio),) if sized and ratio else ())
-        return (*row, self.end(p))
+        return (*row, (EXACT,) if p.exact else self.end(p))
+
+
+def part_name(part: WorkPart) -> Math:
+    """The left side of the equation of W or of a part of it."""
+    return Math("W", "W") if part.label == "W" else word(part.label)
 
 
 def cases_math(form: Form, otherwise: str) -> Math:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Work
+from roofdsl.counts.forms import limit_of
 from roofdsl.loops.integers import Condition
 from roofdsl.machine.quantities import group, show_number, show_size
 from roofdsl.sets.plateaus import Growth
@@ -14,6 +15,10 @@ CONVENTIONS = {
     "load_store": "what is read before it is written is loaded, what is written is stored",
     "write_allocate": "as load_store, and what is written first is loaded too",
 }
+
+NO_PAIR = "no fused pair: at most half the fused peak"
+EXACT = "exact, compulsory"
+"""Of a plateau: its bytes are no leading terms, and as few as there can be."""
 
 
 def has_work(d: Derivation) -> bool:
@@ -53,6 +58,13 @@ def once_differs(d: Derivation) -> bool:
 def ceiling(alpha: Fraction | None) -> str:
     """(2 alpha + 1 - alpha) / 2 as a percentage."""
     return "" if alpha is None else f"{show_number((1 + alpha) * 50)} %"
+
+
+def fused_share(d: Derivation, order: Growth) -> Fraction | None:
+    """alpha at the sizes given, else its limit for large ones where that is a number."""
+    known = d.work.fma_fraction.value
+    limit = limit_of(d.work.fma_fraction, order, d.values)
+    return known if known is not None else None if limit is None else limit.constant()
 
 
 def size_order(d: Derivation, order: Growth) -> list[str]:

@@ -8,15 +8,25 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from roofdsl import api
 from roofdsl.cli import text
 from roofdsl.cli.main import run
 from roofdsl.measure.results import Launches
 from roofdsl.profiler.metrics import points_of
 from roofdsl.profiler.tables import read
-from roofdsl.tell import characterization, measurement, points, validation
+from roofdsl.tell import (
+    characterization,
+    derive_html,
+    derive_latex,
+    derive_text,
+    measurement,
+    points,
+    validation,
+)
 from roofdsl.tell.as_html import to_html
 from roofdsl.tell.as_latex import SPECIAL, to_latex
 from roofdsl.tell.as_text import to_text
@@ -153,3 +163,23 @@ def test_a_long_table_is_cut_in_a_notebook_only() -> None:
     shown = "".join(to_html(long))
     assert "<td" in shown and ">59<" in shown and ">60<" not in shown and "and 40 more" in shown
     assert "  99" in list(to_text(long)) and "  99 \\\\" in latex(long)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("gemv", {"n": 64}), ("lu", {"n": 50}), ("matmul_blocked", {"n": 64, "b": 8, "cache": "4KiB"}), ("gpp", {}),
+     ("gemv", {"n": 64, "cache": "1KiB", "line": "64B"})],
+)  # fmt: skip
+def test_numbers_of_a_derivation_stand_in_html_and_latex(name: str, options: dict[str, Any]) -> None:
+    d = api.derive(name, **options)
+    told = _numbers(derive_text.to_text(d))
+    assert len(told) > 3
+    shown = html.unescape(re.sub(r"<[^>]*>", " ", derive_html.to_html(d)))
+    assert told <= _numbers(shown.replace("{,}", ","))
+    assert told <= _numbers(derive_latex.to_latex([d]).replace("{,}", ","))
+
+
+def _numbers(said: str) -> set[str]:
+    """Numbers of three digits and more; smaller ones are coefficients, which text and formulas write differently."""
+    found = (number.replace(",", "") for number in re.findall(r"\d[\d,]*(?:\.\d+)?", said))
+    return {number for number in found if len(number) > 2}
