@@ -244,7 +244,7 @@ def roofline(
 
     for p in points:
         if not isinstance(p, (Prediction, Compared)):
-            raise CommandError(f"a {type(p).__name__} is no prediction", "roofline(predict(...), predict(...))")
+            raise CommandError(f"a {type(p).__name__} is not a prediction", "roofline(predict(...), predict(...))")
     predictions = [p if isinstance(p, Prediction) else p.prediction for p in points]
     names = dict.fromkeys(p.machine for p in predictions)
     machines = [machine(m) for m in (_listed(on) or names)]

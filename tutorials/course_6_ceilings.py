@@ -80,7 +80,7 @@ assert share["div"] == Fraction(2, 3)
 print("assumed:", *p.assumptions, sep="\n  ")
 
 # %% [markdown]
-# The cost is an assumption, and the output says so: this machine states no rate for divisions. An assumption that
+# The cost is an assumption, and the output says so: this machine has no rate for divisions. An assumption that
 # decides the answer is worth a measurement.
 
 # %% [markdown]

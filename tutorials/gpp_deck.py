@@ -103,11 +103,11 @@ check(
 )
 fewer = cited("v7.divs").work_flops / cited("v6.simplify").work_flops
 check(
-    "v7: the work falls by a third, as a profiler counts it",
+    "v7: the work falls by a third, as a profiler can count it",
     models["v7.divs"].work < 0.8 * models["v6.simplify"].work,
     f"to {100 * fewer:.0f} % in the deck; the model's W changes by "
     f"{100 * (models['v7.divs'].work / models['v6.simplify'].work - 1):+.1f} %",
-    "a profiler counts every instruction of a division, W counts one operation",
+    "a profiler can count every instruction of a division, W counts one operation",
 )
 before, after = (float(models[v].compute_s) for v in ("v7.divs", "v8.abs"))
 check("v8: a square instead of a root is faster", after < before, f"{before:.2f} to {after:.2f} s to compute")

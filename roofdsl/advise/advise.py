@@ -31,7 +31,7 @@ from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.time import Prediction
 
 LEAST_GAIN = Fraction(101, 100)
-"""A change that gains less is no advice."""
+"""A change that gains less is not an advice."""
 
 LEAST_STEP = Fraction(21, 20)
 """What a further change must gain to join the others."""

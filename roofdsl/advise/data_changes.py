@@ -30,7 +30,7 @@ def types(subject: Subject) -> Found:
     for to in NARROWER.get(widest, ()):
         what = f"{to} in place of {widest}"
         if to not in subject.case.machine.types:
-            yield Refused("type", what, f"{subject.case.machine.name} states no rate for {to}")
+            yield Refused("type", what, f"{subject.case.machine.name} has no rate for {to}")
             continue
         changed = edits.with_types(subject.syntax, {widest: to, "c128": "c64"} if to == "f32" else {widest: to})
         yield Candidate("type", what, subject.text(changed), _ROUNDED, rounding=True, precision=True)
@@ -46,7 +46,7 @@ def tensor(subject: Subject) -> Found:
     if not have or kernel.unit is not None or subject.case.options.unit is not None:
         return
     if not is_contraction(kernel):
-        yield Refused("tensor", "matrix units", "they take sums of products of two arrays, which this is not")
+        yield Refused("tensor", "matrix units", "they apply only to sums of products of two arrays")
         return
     unit = tree.Unit(edits.name("tensor"), edits.HERE)
     own = {a.type.name for a in kernel.arrays}

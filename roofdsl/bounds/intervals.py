@@ -47,7 +47,7 @@ FINISHED = 6
 
 
 def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | None:
-    """The piece with its two operands apart; None where it is no interval product, or they are apart already."""
+    """The piece with its two operands apart; None where it is not an interval product, or they are apart already."""
     running = [s for s in piece.slots if s.running]
     operands = [s for s in piece.slots if not s.running]
     if len(piece.loops) != 3 or len(running) != 1 or len(operands) != 2:

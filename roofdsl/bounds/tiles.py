@@ -48,7 +48,7 @@ class Tiling:
     extents: tuple[Any, ...]
 
 
-NO_PRODUCT = "it is no product of two operands on three loops, whose tiles are known in closed form"
+NO_PRODUCT = "it is not a product of two operands on three loops, whose tiles are known in closed form"
 
 
 class NoTiling(Exception):

@@ -84,7 +84,7 @@ _REGROUPED = {"+=": "+", "-=": "+", "*=": "*", "/=": "*", "min=": "min", "max=":
 def reduction(statement: Assign | Let | Count) -> str:
     """What its target is reduced by (`+`, `*`, `min`, `max`): updates by the same one commute, but for rounding.
 
-    Empty for what is no update, and for an update by a value that reads the target itself.
+    Empty for what is not an update, and for an update by a value that reads the target itself.
     """
     if not isinstance(statement, Assign):
         return ""

@@ -161,7 +161,7 @@ def load(path: Path) -> Exercise:
     try:
         document = tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of thousands of digits
-        raise CommandError(f"`{path}` is no TOML: {error}") from None
+        raise CommandError(f"`{path}` is not valid TOML: {error}") from None
     return _Reader(path.name, document).exercise(path)
 
 
@@ -177,7 +177,7 @@ class _Reader:
     def known(self, table: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
         for name in table:
             if name not in names:
-                raise self.fail(f"{where} has a key `{name}`, which means nothing", did_you_mean(name, names))
+                raise self.fail(f"{where} has a key `{name}`, which is not known", did_you_mean(name, names))
 
     def get(self, table: Mapping[str, Any], key: str, kind: type, where: str, default: Any = None) -> Any:
         if key not in table:
@@ -188,14 +188,14 @@ class _Reader:
         if kind is float and isinstance(value, int):
             value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.fail(f"`{key}` of {where} is of the wrong kind, {type(value).__name__}")
+            raise self.fail(f"`{key}` of {where} has the wrong type, {type(value).__name__}")
         return value.strip() if isinstance(value, str) else value
 
     def texts(self, table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
         """A list of texts; none where it is not there."""
         found = self.get(table, key, list, where, [])
         if not all(isinstance(each, str) for each in found):
-            raise self.fail(f"`{key}` of {where} is no list of texts")
+            raise self.fail(f"`{key}` of {where} is not a list of strings")
         return tuple(found)
 
     def exercise(self, path: Path) -> Exercise:
@@ -241,7 +241,7 @@ class _Reader:
         if unknown := next(
             (p for p in found.parts if p.prediction and p.prediction not in {q.id for q in found.parts}), None
         ):
-            raise self.fail(f"part `{unknown.id}` speaks of a part `{unknown.prediction}`, which is not there")
+            raise self.fail(f"part `{unknown.id}` speaks of a part `{unknown.prediction}`, which does not exist")
 
     def kernel(self, path: Path, text: str) -> str:
         """The text of a kernel; `file NAME.roof` is one beside the exercise."""
@@ -253,13 +253,13 @@ class _Reader:
             if "/" not in name and beside.is_file():
                 return beside.read_text(encoding="utf-8")
         except ValueError:  # a null character in the name, or no UTF-8 in the file
-            raise self.fail(f"the file `{name}` beside it is no text in UTF-8") from None
+            raise self.fail(f"the file `{name}` beside it is not UTF-8 text") from None
         raise self.fail(f"there is no file `{name}` beside it")
 
     def vary(self, table: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         for name, values in table.items():
             if not isinstance(values, list) or not values:
-                raise self.fail(f"`{name}` of vary is no list of values")
+                raise self.fail(f"`{name}` of vary is not a list of values")
         return {n: tuple(v) for n, v in table.items()}
 
     def symbol(self, name: str, value: Any) -> SymbolText:
@@ -267,14 +267,14 @@ class _Reader:
             return SymbolText(name, value)
         where = f"symbol {name}"
         if not isinstance(value, dict):
-            raise self.fail(f"{where} is neither a text nor a table with its `meaning`")
+            raise self.fail(f"{where} is neither a string nor a table with its `meaning`")
         self.known(value, ("meaning", "multiple_of"), where)
         return SymbolText(name, *(self.get(value, key, str, where, "") for key in ("meaning", "multiple_of")))
 
     def part(self, table: Any, number: int) -> Part:
         where = f"part {number}"
         if not isinstance(table, dict):
-            raise self.fail(f"{where} is no table")
+            raise self.fail(f"{where} is not a table")
         names = Part.__match_args__
         self.known(table, names, where)
         id = self.get(table, "id", str, where)

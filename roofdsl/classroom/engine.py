@@ -82,7 +82,7 @@ def size(text: str | int) -> int:
             return int(text)
         return parse_size(text)
     except UnitError as error:
-        raise CommandError(f"`{text}` is no size: {error}") from None
+        raise CommandError(f"`{text}` is not a size: {error}") from None
 
 
 # ---- counts ----
@@ -302,7 +302,7 @@ def _launch(query: Query) -> Node:
     """The time of one launch."""
     launch = machine_of(query.machine).launch_s
     if launch is None:
-        raise CommandError(f"machine {query.machine} states no launch time")
+        raise CommandError(f"machine {query.machine} does not define a launch time")
     return number(launch)
 
 

@@ -23,7 +23,7 @@ MAX_DIGITS = 40
 
 
 class FormulaError(ValueError):
-    """A text that is no formula, or one that is beyond the limits; the message is for the student."""
+    """A text that is not a formula, or one that is beyond the limits; the message is for the student."""
 
 
 class Number(Record):
@@ -374,11 +374,11 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 def _unread(character: str) -> FormulaError:
     if character == "^":
-        return FormulaError("`^` is no power here: write `**`, as in n**2")
+        return FormulaError("`^` is not a power here: write `**`, as in n**2")
     if character == "=":
         return FormulaError("an answer is the right-hand side alone, without `=`")
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    return FormulaError(f"`{shown}` is no part of a formula")
+    return FormulaError(f"`{shown}` is not part of a formula")
 
 
 def number_of(text: str) -> Fraction:
@@ -390,7 +390,7 @@ def number_of(text: str) -> Fraction:
     try:
         return Fraction(f"{plain}e{exponent}" if exponent else plain)
     except ValueError:
-        raise FormulaError(f"`{_short(text)}` is no number") from None
+        raise FormulaError(f"`{_short(text)}` is not a number") from None
 
 
 def _short(text: str) -> str:

@@ -138,4 +138,4 @@ def _unread(character: str) -> FormulaError:
     if character in "=≈~":
         return FormulaError("an answer is the right-hand side alone, without `=`")
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    return FormulaError(f"`{shown}` is no part of a formula")
+    return FormulaError(f"`{shown}` is not part of a formula")

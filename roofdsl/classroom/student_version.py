@@ -158,7 +158,7 @@ class Settled:
         given = self._deep({k: v for k, v in table.items() if k != "at"})
         kernel = given.get("kernel", "")
         if kernel and kernel not in self.exercise.kernels:
-            raise self.fail(f"quantity {name} asks for the kernel `{kernel}`, which is not there")
+            raise self.fail(f"quantity {name} asks for the kernel `{kernel}`, which does not exist")
         query = Query(
             given.get("ask", ""),
             self.kernels[kernel] if kernel else "",
@@ -196,7 +196,7 @@ class Settled:
             return value
         found = self.constant(self.formula(self.fill(str(value))))
         if not isinstance(found, Number) or found.value.denominator != 1:
-            raise self.fail(f"`{value}` is no whole number")
+            raise self.fail(f"`{value}` is not a whole number")
         return int(found.value)
 
     def bytes(self, value: Any) -> int:
@@ -285,7 +285,7 @@ class Settled:
             symbols = {}
         unknown = sorted(names_in(right) - symbols.keys()) if right is not None else []
         if unknown:
-            raise self.fail(f"part {part.id}: the answer has `{unknown[0]}` in it, which is no symbol of the part")
+            raise self.fail(f"part {part.id}: the answer has `{unknown[0]}` in it, which is not a symbol of the part")
         return SettledPart(
             part,
             self.fill(part.ask),

@@ -59,7 +59,7 @@ class Submission(Record):
         """The text of a file beside the answers. Raises Unreadable."""
         name = name.removeprefix("./")
         if self.folder is None or "/" in name or "\\" in name or name.startswith("."):
-            raise Unreadable(f"`{name[:80]}` is no file beside the answers")
+            raise Unreadable(f"`{name[:80]}` is not a file beside the answers")
         return read_text(self.folder / name)
 
 
@@ -74,7 +74,7 @@ def read_text(path: Path, limit: int = MAX_ANSWERS_BYTES) -> str:
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise Unreadable(f"`{name}` is no regular file")
+            raise Unreadable(f"`{name}` is not a regular file")
         if status.st_size > limit:
             raise Unreadable(f"`{name}` has {status.st_size:,} bytes, and at most {limit:,} are read")
         data = file.read(limit + 1)
@@ -84,7 +84,7 @@ def read_text(path: Path, limit: int = MAX_ANSWERS_BYTES) -> str:
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable(f"`{name}` is no text in UTF-8") from None
+        raise Unreadable(f"`{name}` is not UTF-8 text") from None
 
 
 def read(path: Path) -> Submission:
@@ -98,7 +98,7 @@ def read(path: Path) -> Submission:
     if stat.S_ISDIR(mode):
         return _folder(path)
     if not stat.S_ISREG(mode):
-        raise Unreadable("it is no regular file and no folder")
+        raise Unreadable("it is neither a regular file nor a folder")
     if path.suffix not in (".toml", ".json"):
         raise Unreadable("hand in a folder, or answers in TOML or JSON; archives and documents are not opened")
     document = _document(path)
@@ -164,7 +164,7 @@ def _document(path: Path) -> dict[str, Any]:
         where = "it nests too deep" if isinstance(error, RecursionError) else str(error)
         raise Unreadable(f"`{path.name[:80]}` is no {path.suffix[1:].upper()}: {where[:200]}") from None
     if not isinstance(found, dict):
-        raise Unreadable(f"`{path.name[:80]}` is no table of answers")
+        raise Unreadable(f"`{path.name[:80]}` is not a table of answers")
     return found
 
 

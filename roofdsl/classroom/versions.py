@@ -41,7 +41,7 @@ def version_of(student: str, key: str = "", code: str = "") -> str:
     if code:
         plain = code.strip().lower()
         if not _CODE.fullmatch(plain):
-            raise CommandError(f"`{code[:40]}` is no version code", "a code is 20 digits and letters a to f")
+            raise CommandError(f"`{code[:40]}` is not a version code", "a code is 20 digits and letters a to f")
         return f"code {plain}"
     return f"code {code_of(key, student)}" if key else plain_name(student)
 
@@ -57,7 +57,7 @@ def course_key(path: Path | None) -> str:
                 data = file.read(LARGEST_KEY + 1)
             text = data.decode("utf-8")
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", "") or "it is no text in UTF-8"
+            reason = getattr(error, "strerror", "") or "it is not UTF-8 text"
             raise CommandError(f"the course key `{path}` cannot be read: {reason}") from None
     elif KEY_VARIABLE in os.environ:
         text = os.environ[KEY_VARIABLE]

@@ -32,9 +32,9 @@ def bound(
 ) -> None:
     """Bound the loads that any order of the kernels of FILE needs, and tile near it."""
     if cache is not None and machine_name is not None:
-        raise click.UsageError("--cache and --machine both say how large fast memory is; give one of them")
+        raise click.UsageError("--cache and --machine both set the size of fast memory; choose one")
     if write and as_json:
-        raise click.UsageError("--apply and --json are two outputs; give one of them")
+        raise click.UsageError("--apply and --json are two outputs; choose one")
     if nested and machine_name is None:
         raise click.UsageError("--nested is for the caches of a machine: give --machine M")
     caches = _caches(cache, machine_name)
@@ -91,7 +91,7 @@ def _applied(kernel: Kernel, values: dict[str, int], caches: tuple[tuple[str, in
         plan = tiling(found)
         if len(widths) != 1:
             raise CommandError(
-                f"kernel {kernel.name} has elements of different sizes", "a tile is known for one size only"
+                f"kernel {kernel.name} has elements of different sizes", "tiles are found only for elements of one size"
             )
         elements = [size // min(widths) for _, size in caches]
         if nested:

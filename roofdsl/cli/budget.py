@@ -46,7 +46,7 @@ def take_budget(args: list[str]) -> tuple[list[str], float, int]:
 
 
 def parse_budget(text: str) -> tuple[float, int]:
-    """Seconds and bytes of `2min`, `1h,16GiB` or `none`, which is no limit; the defaults for an empty text.
+    """Seconds and bytes of `2min`, `1h,16GiB` or `none`, which is not a limit; the defaults for an empty text.
 
     Raises click.UsageError.
     """

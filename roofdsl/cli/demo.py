@@ -80,7 +80,7 @@ def demo(*, output: str, backend: str) -> None:
     if doubt:
         warn(f"the machine's own rates are in doubt: {doubt}")
     if any(c.verdict == "inconclusive" for c in compared):
-        warn("some comparisons are inconclusive: run the demo again when nothing else runs")
+        warn("some comparisons are inconclusive: run the demo again when no other programs are running")
 
 
 def _compared(runs: Sequence[Run], measured: Sequence[Measurement], machine: Machine, doubt: str) -> list[Comparison]:

@@ -60,7 +60,7 @@ def derive(
     from roofdsl.counts.derive import derive as derive_kernel
 
     if latex and as_json:
-        raise click.UsageError("--latex and --json are two outputs; give one of them")
+        raise click.UsageError("--latex and --json are two outputs; choose one")
     chosen = choose(file, whole=True)
     size, any_cache = (None, True) if cache == "Z" else (cache, False)
     if not chosen.kernels and (steps or any_cache):

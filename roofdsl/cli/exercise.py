@@ -245,7 +245,7 @@ def grade(
         write_whole(gradescope, _document(found, exercises, judging))
         return
     if not submissions.is_dir():
-        raise CommandError(f"`{submissions}` is no folder", "each student's answers are a folder or a file in it")
+        raise CommandError(f"`{submissions}` is not a folder", "each student's answers are a folder or a file in it")
     _grade_class(submissions, output, exercises, jobs, limits=limits, judging=judging)
 
 
@@ -342,7 +342,7 @@ def codes(*, students: tuple[str, ...], roster: TextIO | None, key_file: Path | 
     try:
         lines = [line.strip() for line in roster] if roster is not None else []
     except ValueError:
-        raise CommandError("the roster is no text in UTF-8", "save it as UTF-8, a student on each line") from None
+        raise CommandError("the roster is not UTF-8 text", "save it as UTF-8, a student on each line") from None
     everyone = [*students, *filter(None, lines)]
     if not everyone:
         raise CommandError("there are no students to make codes for", "name them, or give --roster FILE")

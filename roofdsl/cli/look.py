@@ -68,7 +68,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
         return None
     parts = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*[xX]\s*([0-9]+(?:\.[0-9]+)?)", value.strip())
     if parts is None:
-        raise click.BadParameter(f"`{value}` is no width and height in inches, as in 8x5", ctx, param)
+        raise click.BadParameter(f"`{value}` is not a width and height in inches, as in 8x5", ctx, param)
     width, height = float(parts[1]), float(parts[2])
     if not all(SMALLEST_IN <= side <= LARGEST_IN for side in (width, height)):
         raise click.BadParameter(
@@ -83,7 +83,7 @@ def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
         return None
     parts = [_NUMBER.fullmatch(part.strip()) for part in value.split(":")]
     if len(parts) != 2 or not (parts[0] and parts[1]):
-        raise click.BadParameter(f"`{value}` is no two limits, as in 0.01:100 or 10G:10T", ctx, param)
+        raise click.BadParameter(f"`{value}` is not two limits, as in 0.01:100 or 10G:10T", ctx, param)
     low, high = (float(p["digits"]) * _PREFIXES[p["prefix"]] for p in parts if p)
     if not low < high < 1e30:
         raise click.BadParameter(f"the first limit of `{value}` is not below the second", ctx, param)

@@ -107,7 +107,7 @@ def _run_in_budget(args: list[str], debug: bool) -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    args = [f"./-{a[1:]}" if a.startswith("-:") else a for a in args]  # `-:KERNEL` is no option
+    args = [f"./-{a[1:]}" if a.startswith("-:") else a for a in args]  # `-:KERNEL` is not an option
     name = next((a for a in args if not a.startswith("-")), "")
     with budget.beginning(seconds, memory, whole=name not in OWN_WORK) as own, telling_progress(name):
         status = _run(args, debug)

@@ -59,7 +59,7 @@ def parse_settings(text: str, ctx: click.Context | None = None, param: click.Par
         try:
             found[name] = parse_count(number)
         except UnitError as error:
-            message = f"`{number[:40]}` for `{name}` is no integer; {error.help}"
+            message = f"`{number[:40]}` for `{name}` is not an integer; {error.help}"
             raise click.BadParameter(message, ctx, param) from None
         if not 0 < found[name] <= LARGEST_PARAMETER:
             what = "at most 2**62" if found[name] > 0 else "a positive integer"

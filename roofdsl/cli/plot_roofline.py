@@ -122,7 +122,7 @@ def _measured(text: str) -> Point:
     except UnitError as error:
         raise click.BadParameter(str(error), param_hint="--measured") from None
     except ValueError:
-        raise click.BadParameter(f"`{match['intensity']}` is no intensity", param_hint="--measured") from None
+        raise click.BadParameter(f"`{match['intensity']}` is not an intensity", param_hint="--measured") from None
     if not 0 < intensity < 1e12:
         raise click.BadParameter("an intensity is positive, in operations per byte", param_hint="--measured")
     return Point(match["label"], intensity, rate, "measured")

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, for what takes its time; nothing where that is no terminal."""
+"""Progress bars on standard error, for what takes its time; nothing where that is not a terminal."""
 
 from __future__ import annotations
 

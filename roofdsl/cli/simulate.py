@@ -79,7 +79,7 @@ def simulate(
     if cache is None and machine_name is None and not histogram and figure is None:
         raise click.UsageError("give the caches: --cache SIZE, or --machine NAME")
     if cache is not None and machine_name is not None:
-        raise click.UsageError("--cache and --machine both give the caches; take one of them")
+        raise click.UsageError("--cache and --machine both define the caches; choose one")
     if traffic is not None and around:
         raise click.UsageError("--around takes no line for a write that misses, so that --traffic says nothing")
     if sets is not None and (figure is not None or not histogram):
@@ -159,7 +159,7 @@ def count_accesses(kernel: Kernel, values: dict[str, int], *, long_run: bool) ->
         shown = show_time(seconds) if seconds < 86400 else f"{seconds / 86400:,.0f} days"
         raise CommandError(
             f"kernel {kernel.name} makes {total:,} accesses at these sizes, and simulating them takes {shown} or so",
-            "use smaller sizes, or --long to start it all the same; `derive --cache` may find the traffic at once",
+            "use smaller sizes, or --long to start it anyway; `derive --cache` may find the traffic at once",
         )
     return total
 

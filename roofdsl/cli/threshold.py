@@ -150,7 +150,7 @@ def terms_over(
         else:
             values, terms = kernel_terms(chosen.checked, name, machine, settings, options)
         if over not in values:
-            raise CommandError(f"{name} has no parameter `{over}` to let grow", f"it has {', '.join(values)}")
+            raise CommandError(f"{name} has no parameter `{over}` to vary", f"it has {', '.join(values)}")
         found.append((name, {n: v for n, v in values.items() if v is not None}, terms))
     return found
 

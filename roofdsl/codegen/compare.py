@@ -103,7 +103,7 @@ def _reason(right: NDArray[Any], allowed: NDArray[Any], silent: NDArray[np.bool_
     """Why elements of an array say nothing."""
     with np.errstate(invalid="ignore", over="ignore"):
         if not np.isfinite(right[silent]).any():
-            return "what the kernel says is no number there"
+            return "what the kernel says is not a number there"
         least = float(np.min(allowed[silent]))
         largest = float(np.max(np.abs(right[silent]).astype(np.float64)))
     if not np.isfinite(least):
@@ -112,7 +112,7 @@ def _reason(right: NDArray[Any], allowed: NDArray[Any], silent: NDArray[np.bool_
 
 
 def _difference(mine: NDArray[Any], want: Outcome, array: Array) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """(difference, what is allowed, the largest size of a value), a result that is no number infinitely far away."""
+    """(difference, what is allowed, the largest size of a value), a result that is not a number infinitely far away."""
     right = want.values[array.name]
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(mine - right).astype(np.float64)

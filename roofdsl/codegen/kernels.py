@@ -103,7 +103,7 @@ def store_scalars(
 
 
 def name_extents(emitter: Emitter, nodes: Sequence[Node], integer: str) -> None:
-    """Declares a name for each dimension that offsets multiply by and that is no plain parameter or number."""
+    """Declares a name for each dimension that offsets multiply by and that is not a plain parameter or number."""
     arrays = {e.array.name: e.array for e in all_elements(nodes)}
     for array in arrays.values():
         last = len(array.dims) - 1

@@ -142,7 +142,7 @@ class Tile:
             if s.symbols() & variables - owned:
                 raise refused(self.kernel, f"`{self.target.array.name}` is written in tiles that depend on each other")
         if self.turns and self.update.op == "=":
-            raise refused(self.kernel, "its assignment is no update such as `+=`")
+            raise refused(self.kernel, "its assignment is not an update such as `+=`")
         if any(e.array.name == self.target.array.name for e in elements(self.update.value)):
             raise refused(self.kernel, f"it reads other elements of `{self.target.array.name}`, which it writes")
 

@@ -21,7 +21,7 @@ from roofdsl.loops.transform import apply
 def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
     """The total of every counter of `kernel` at `params`, in order of the text.
 
-    Raises CommandError for missing or illegal sizes, and for an amount that is no polynomial of affine values.
+    Raises CommandError for missing or illegal sizes, and for an amount that is not a polynomial of affine values.
     """
     from roofdsl.sets.count import number
     from roofdsl.sets.library import cardinality

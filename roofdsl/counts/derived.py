@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 AS_TERMS = "a sum of terms, each where its condition holds"
-"""The note of a quantity whose closed form is no partition into cases."""
+"""The note of a quantity whose closed form is not a partition into cases."""
 
 
 class Quantity(Shown):

@@ -249,7 +249,7 @@ def _bracketed(shown: str, value: Quasi) -> str:
 
 
 def range_text(where: Alternatives, name: str) -> str:
-    """A condition as bounds of one parameter, `24 <= Z <= 16*n - 8`; as `condition_text` where it is no range of it."""
+    """A condition as bounds of one parameter, `24 <= Z <= 16*n - 8`; as `condition_text` where it is not one."""
     return " or ".join(_range(constraints, name) or condition_text((constraints,)) for constraints in where)
 
 

@@ -5,7 +5,7 @@ Where the rules leave room, this is what is counted:
 - A pair through a `let` needs the `let` and its one use in the same block, so that both run equally often; the pair
   is counted with the statement that adds, the multiplication with the `let`.
 - Unary minus and `conj` are transparent: `a - (-(b*c))` is one pair. `real`, `imag`, `abs` and `select` are not.
-- A pair counts for the product's type in `c + a*b` as it does in `c += a*b` (rule 6); an integer product is no part
+- A pair counts for the product's type in `c + a*b` as it does in `c += a*b` (rule 6); an integer product is not part
   of a pair with a floating-point addition. Of two products, the one of the addition's type fuses, else the left one.
 - Powers are products: `x**2 + y` is one pair. `x**1` and `x**0` cost nothing.
 - Complex: every addition is 2 adds, with a real operand too; complex / real is 2 divs; real / complex 4 muls, 1 add,
@@ -306,7 +306,7 @@ class _Counter:
     def power(self, base: _Value, exponent: Expr) -> _Value:
         """An integer power by repeated squaring (rule 3)."""
         if not isinstance(exponent, Number) or not isinstance(exponent.value, int):
-            raise TypeError(f"an exponent that is no integer literal: {exponent}")
+            raise TypeError(f"an exponent that is not an integer literal: {exponent}")
         if base.type is None or exponent.value == 1:
             return base
         if exponent.value == 0:

@@ -216,7 +216,7 @@ class _Sums:
     def expression(self, e: IntExpr, what: str) -> Quantity:
         value = self.number(e, what)
         form = self.quasi(e)
-        note = f"`{e}` is no polynomial without numbers for what it divides by" if form is None else ""
+        note = f"`{e}` is not a polynomial without numbers for what it divides by" if form is None else ""
         return Quantity(
             None if form is None else Cases((Case((), form),)), None if value is None else Fraction(value), note
         )

@@ -81,7 +81,7 @@ def transfers_at(
     """Loads, stores and bytes across the boundary behind the cache `where`, exact.
 
     A cache that holds every line touched has the compulsory traffic, which needs no reuse distances. Beyond `longest`
-    accesses nothing is simulated. Raises CommandError as `traffic_at`, for a sector that is no part of the line, and
+    accesses nothing is simulated. Raises CommandError as `traffic_at`, for a sector that is not part of the line, and
     where no way to the number is short enough.
     """
     asked = dict(params), where, convention, longest
@@ -97,7 +97,7 @@ def _transfers_at(
     if line is not None and sector is not None:
         check_cache(kernel, None, sector)
         if line % sector:
-            raise CommandError(f"a line of {line} B is no whole number of sectors of {sector} B")
+            raise CommandError(f"a line of {line} B does not hold a whole number of sectors of {sector} B")
     plain = apply(kernel)
     executed = access_count(plain, values)
     if where.cache_bytes is not None and _held(plain, values, line, where.cache_bytes):

@@ -38,7 +38,8 @@ def check_cache(kernel: Kernel, cache_bytes: int | None, line_bytes: int | None)
     for a in arrays:
         if line_bytes is not None and (line_bytes < a.type.bytes or line_bytes % a.type.bytes):
             raise CommandError(
-                f"a line of {line_bytes} B is no whole number of elements of {a.name} ({a.type}, {a.type.bytes} B)",
+                f"a line of {line_bytes} B does not hold a whole number of elements of {a.name} "
+                f"({a.type}, {a.type.bytes} B)",
                 "give a line that is a multiple of every element's size",
             )
     largest = max((line_bytes or a.type.bytes for a in arrays), default=0)

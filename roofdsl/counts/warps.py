@@ -20,7 +20,8 @@ from roofdsl.loops.transform import apply
 def warp_bytes_at(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
     """(loaded, stored) bytes in sectors, with warps of `warp` threads; scalars once per execution (rule 8).
 
-    Raises CommandError for missing or illegal sizes and for a sector that is no whole number of elements, and TooHard.
+    Raises CommandError for missing or illegal sizes and for a sector that does not hold a whole number of elements, and
+    TooHard.
     """
     values = numbers(kernel, params)
     check_cache(kernel, None, sector_bytes)

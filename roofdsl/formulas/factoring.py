@@ -389,6 +389,6 @@ def _primitive(p: Poly) -> Poly:
 
 
 def _divisors(value: int) -> list[int]:
-    """The positive divisors of a small number; 1 alone of a great one, which is no root that one looks for."""
+    """The positive divisors of a small number; 1 alone of a great one, which is not a root that one looks for."""
     value = abs(value)
     return [k for k in range(1, value + 1) if value % k == 0] if value <= 1000 else [1]

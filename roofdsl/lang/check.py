@@ -108,7 +108,7 @@ class _File:
                 self.report.error("use-missing", error.message, use.path.span)
                 return None
             except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "it is no text"
+                reason = error.strerror if isinstance(error, OSError) else "it is not a string"
                 self.report.error("use-missing", f"`{path}` cannot be read: {reason}", use.path.span)
                 return None
         result = self.known[path]

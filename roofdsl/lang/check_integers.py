@@ -179,7 +179,7 @@ class Integers:
             return UNSURE
         if op in ("//", "%"):
             if b.value is not None and b.value <= 0:
-                self.report.error("divisor", f"`{op}` divides by a positive integer, and this is {b.value}", right.span)
+                self.report.error("divisor", f"`{op}` divides by a positive integer, but this is {b.value}", right.span)
                 return UNSURE
             if not b.constant and not place.any_divisor:
                 help = "write a number, or make the parameter a `const` one: `kernel k(n, const s = 2):`"

@@ -29,7 +29,8 @@ def check_kernel(kernel: tree.Kernel, report: Report) -> None:
     _directives(kernel, scope, report, len(report.errors) > before)
     if not statements:
         message = f"the kernel `{kernel.name.text}` has no statements"
-        report.error("kernel-empty", message, kernel.name.span, "a kernel that moves or computes nothing has no time")
+        help = "a kernel that neither moves nor computes anything has no run time"
+        report.error("kernel-empty", message, kernel.name.span, help)
     else:
         _uses(scope, body, report, whole=len(report.errors) == at_start)
 
@@ -78,7 +79,7 @@ def _declared(group: tree.Declared, intent: str, scope: Scope, integers: Integer
     for dim in group.dims:
         shape = integers.shape(dim, DIMENSION)
         if shape.value is not None and shape.value <= 0:
-            report.error("dimension", f"a dimension is positive, and this is {shape.value}", dim.span)
+            report.error("dimension", f"a dimension is positive, but this is {shape.value}", dim.span)
     if group.column_major and not group.dims:
         report.error("dimension", "a scalar has no order of its elements", group.span, "leave `col` out")
     for name in group.names:
@@ -96,7 +97,7 @@ def _directives(kernel: tree.Kernel, scope: Scope, report: Report, broken: bool)
             case tree.Assume(conditions):
                 for condition in conditions:
                     if not integers.condition(condition, ASSUMPTION):
-                        report.error("assume", "an assumption is about parameters, and this names none", condition.span)
+                        report.error("assume", "an assumption must name a parameter", condition.span)
             case tree.Traffic():
                 _once(item, "traffic", seen, report)
                 check_word(item.convention, "traffic convention", CONVENTIONS, report)

@@ -134,7 +134,7 @@ class _Program:
     def _positive(self, expression: tree.Expr, what: str) -> None:
         shape = self.integers.shape(expression, ARGUMENT)
         if shape.value is not None and shape.value <= 0:
-            message = f"{what} is a positive integer, and this is {shape.value}"
+            message = f"{what} is a positive integer, but this is {shape.value}"
             self.report.error("run-value", message, expression.span)
 
     def _arguments(self, step: tree.Run, found: tree.Kernel | tree.Program) -> None:

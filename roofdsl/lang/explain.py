@@ -204,11 +204,11 @@ def bad_character(text: str, token: Token) -> Diagnostic:
         span = span._replace(end_column=len(text) + 1)
         return Diagnostic("string-unclosed", 'the text that begins here has no closing `"` on its line', span)
     if token == "'":
-        message, help = "`'` is no part of the language", 'texts stand between double quotes: "..."'
+        message, help = "`'` is not part of the language", 'texts stand between double quotes: "..."'
     elif token.isalpha():
         message = f"`{shown}` cannot stand in a name"
         help = "names are made of the letters a to z, A to Z, digits and `_`"
     else:
-        message = f"the character `{shown}` is no part of the language"
+        message = f"the character `{shown}` is not part of the language"
         help = of_character(text, span.column - 1) or _CHARACTERS.get(shown, "")
     return Diagnostic("character", message, span, help)

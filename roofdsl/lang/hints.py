@@ -131,7 +131,7 @@ def of_token(text: str, column: int) -> str:
 
 
 def of_character(text: str, position: int) -> str:
-    """What to write instead of the character at `position` (from 0), which is no part of the language."""
+    """What to write instead of the character at `position` (from 0), which is not part of the language."""
     character = text[position]
     if character == "?":
         found = of_line(text)

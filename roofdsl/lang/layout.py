@@ -43,7 +43,7 @@ class Layout(PostLex):
         self.indents = [""]
         self.brackets: list[Token] = []
         self.waiting: deque[Token] = deque()
-        self.last: Token | None = None  # the last token that is no line end; None before the first
+        self.last: Token | None = None  # the last token that is not a line end; None before the first
         self.in_line = False  # whether a line has begun
         indent = _INDENTED.match(text)
         if indent:

@@ -64,14 +64,14 @@ def convert(number: str, unit: str, kind: Kind) -> Fraction:
     if factor is None:
         raise _unit_error(number, unit, kind)
     if len(number) > _LONGEST or not _NUMBER.fullmatch(number):
-        raise UnitError("number-range", f"`{number[:20]}...` is no number of everyday size")
+        raise UnitError("number-range", f"`{number[:20]}...` is not a number of everyday size")
     value = Fraction(number.replace("_", "")) * factor
     if value <= 0:
         raise UnitError("quantity-zero", f"{WORDS[kind]} is positive, and this is 0")
     if not 1 / _LARGEST <= value <= _LARGEST:
         raise UnitError("number-range", f"`{number} {unit}` is out of every range that a machine could have")
     if kind == "size" and value.denominator != 1:
-        raise UnitError("quantity-whole", f"`{number} {unit}` is no whole number of bytes")
+        raise UnitError("quantity-whole", f"`{number} {unit}` is not a whole number of bytes")
     return value
 
 
@@ -86,7 +86,7 @@ def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
         return UnitError("unit-kind", f"{WORDS[kind]} is expected, and `{unit}` is the unit of {other}", units)
     meant = _meant(unit, kind)
     help = f"write `{meant}`" if meant else _converted(number, unit, kind) or units
-    return UnitError("unit-unknown", f"`{unit}` is no unit of {WORDS[kind]}", help)
+    return UnitError("unit-unknown", f"`{unit}` is not a unit of {WORDS[kind]}", help)
 
 
 def _respelt(unit: str) -> str:
@@ -152,7 +152,7 @@ def parse_count(text: str) -> int:
     for factor in re.split(r"(?<!\*)\*(?!\*)", text[: _LONGEST_COUNT + 1]):
         found = _factor(factor.strip()) if len(text) <= _LONGEST_COUNT else None
         if found is None:
-            raise UnitError("number", f"`{text[:40]}` is no integer", _count_help(text))
+            raise UnitError("number", f"`{text[:40]}` is not an integer", _count_help(text))
         value *= found
     return value
 

@@ -19,7 +19,7 @@ from roofdsl.loops.model import Kernel
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:
-    """The text of a file. Raises CommandError where it cannot be read, InputError where it is no UTF-8 text."""
+    """The text of a file. Raises CommandError where it cannot be read, InputError where it is not UTF-8 text."""
     return decode(_read(Path(path)), os.fspath(path))
 
 
@@ -36,7 +36,7 @@ def decode(data: bytes, name: str) -> Source:
         start = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
         before = data[:start].decode("utf-8-sig", "replace")
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-        message = f"the byte 0x{data[start]:02x} is no part of a UTF-8 text"
+        message = f"the byte 0x{data[start]:02x} is not part of a UTF-8 text"
         source = Source(name, data.decode("utf-8-sig", "replace"))
         span = Span(line, column, line, column + 1)
         raise InputError(source, [Diagnostic("file-encoding", message, span, "save the file as UTF-8")]) from None
@@ -45,7 +45,7 @@ def decode(data: bytes, name: str) -> Source:
 def standard_input() -> Source:
     """What standard input holds; of more than a file may have, no more than tells so.
 
-    Raises InputError where it is no UTF-8 text, CommandError where it is closed.
+    Raises InputError where it is not UTF-8 text, CommandError where it is closed.
     """
     if sys.stdin is None:
         raise CommandError("there is no standard input", "give the name of a file")

@@ -184,7 +184,7 @@ class _Lowering:
             return Const(0), args[0], Const(1)
         step = args[2] if len(args) == 3 else Const(1)
         if isinstance(step, Const) and step.value <= 0:
-            raise self.integers.fail("loop-step", f"a step is positive, and this is {step.value}", clause.args[2].span)
+            raise self.integers.fail("loop-step", f"a step is positive, but this is {step.value}", clause.args[2].span)
         return args[0], args[1], step
 
     def _if(self, item: tree.If, at: int) -> If:

@@ -37,7 +37,7 @@ def _changed(part: Any, numbers: Mapping[str, IntExpr]) -> Any:
 
 
 def check_names(whose: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raises CommandError for the first of `given` that is no parameter of `whose` (as in "kernel gemv")."""
+    """Raises CommandError for the first of `given` that is not a parameter of `whose` (as in "kernel gemv")."""
     unknown = sorted(set(given).difference(known))
     if unknown:
         have = f"its parameters are {few(known)}" if known else "it has none"

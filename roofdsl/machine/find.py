@@ -95,7 +95,7 @@ def find_model(text: str) -> Target:
     if Path(path).is_dir():
         raise CommandError(f"`{path}` is a folder", f"give its files: {path.rstrip('/')}/*{SUFFIX}")
     help = did_you_mean(path, shipped_models(), "`roofdsl models` lists the shipped ones")
-    raise CommandError(f"there is no file and no shipped kernel `{path}`", help)
+    raise CommandError(f"there is no file or shipped kernel named `{path}`", help)
 
 
 def shipped_models() -> dict[str, Target]:

@@ -17,7 +17,7 @@ def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
     cannot be written.
 
     The content goes to a file beside it, reaches the disk, and takes the name (POSIX rename is atomic). Of a link, the
-    file it leads to is replaced; what is no file, such as /dev/stdout, is written to.
+    file it leads to is replaced; what is not a file, such as /dev/stdout, is written to.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     data = (p if isinstance(p, bytes) else p.encode("utf-8") for p in pieces)

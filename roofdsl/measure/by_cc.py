@@ -43,7 +43,7 @@ def find_compiler() -> tuple[str, ...]:
     try:
         first, *options = shlex.split(named)
     except ValueError:
-        raise CommandError(f"CC is `{named[:80]}`, in which a quote is not closed", _WITHOUT) from None
+        raise CommandError(f"CC is `{named[:80]}`, which has an unclosed quote", _WITHOUT) from None
     path = shutil.which(first)
     if path is None:
         raise CommandError(f"the compiler `{first[:80]}` that CC names is not found", _WITHOUT)
@@ -78,7 +78,7 @@ def _build(compiler: Sequence[str], flags: Sequence[str], text: str, function: s
         if done.returncode != 0:
             raise CommandError(f"`{shown}` does not compile the generated C: {_fault(done)}", _OTHER)
         if not library.is_file() or library.stat().st_size == 0:
-            raise CommandError(f"`{shown}` ends without an error, and writes no library", _OTHER)
+            raise CommandError(f"`{shown}` exited without an error but wrote no library", _OTHER)
         try:
             return ctypes.CDLL(str(library))[function]
         except OSError as error:

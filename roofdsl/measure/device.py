@@ -32,7 +32,7 @@ class Cpu:
     """The processor this process may use. `cores` are those of its affinity, not of the machine.
 
     memory_bytes: of the machine, or the control group's limit where that is less. clock_hz: as reported now, None
-    where it is not; it is no peak frequency.
+    where it is not; it is not a peak frequency.
     """
 
     name: str

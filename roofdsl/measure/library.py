@@ -83,7 +83,7 @@ def recognize(kernel: Kernel, types: Sequence[str] = TYPES) -> Contraction:
 
 def _none(kernel: Kernel, why: str) -> CommandError:
     return CommandError(
-        f"kernel {kernel.name} is no product that a library has: {why}",
+        f"kernel {kernel.name} is not a product that a library has: {why}",
         "the variant `library` is for dot, GEMV, GEMM, batched GEMM and scaled additions; take `loops` or `parallel`",
     )
 
@@ -101,7 +101,7 @@ def _added(kernel: Kernel, placed: PlacedStatement, lets: Mapping[str, Expr]) ->
         for a, b in ((value.left, value.right), (value.right, value.left)):
             if _resolved(a, lets) == target:
                 return operand, b, True
-    raise _none(kernel, f"`{statement.op}` is no sum of products")
+    raise _none(kernel, f"`{statement.op}` is not a sum of products")
 
 
 def _operand(kernel: Kernel, e: Element | ScalarRef) -> Operand:
@@ -110,7 +110,7 @@ def _operand(kernel: Kernel, e: Element | ScalarRef) -> Operand:
     letters = []
     for s in e.subscripts:
         if not isinstance(s, Sym):
-            raise _none(kernel, f"the subscript `{s}` of {e.array.name} is no loop variable")
+            raise _none(kernel, f"the subscript `{s}` of {e.array.name} is not a loop variable")
         letters.append(s.name)
     if len(set(letters)) != len(letters):
         raise _none(kernel, f"two subscripts of {e.array.name} are the same")
@@ -138,7 +138,7 @@ def _factors(kernel: Kernel, e: Expr, lets: Mapping[str, Expr]) -> tuple[tuple[O
             case ScalarRef(array) if array.intent == "in":
                 scalars.append(array)
             case _:
-                raise _none(kernel, "what it adds is no product of array elements")
+                raise _none(kernel, "what it adds is not a product of array elements")
     if not 1 <= len(operands) <= 2:
         raise _none(kernel, f"it multiplies {len(operands)} arrays")
     return tuple(operands), tuple(scalars)
@@ -178,10 +178,10 @@ def _classified(
     names = [loop.var for loop in main.loops]
     for loop in main.loops:
         if str(loop.step) != "1" or (loop.start.symbols() | loop.stop.symbols()) & set(names):
-            raise _none(kernel, f"the loop `{loop.var}` is no plain range")
+            raise _none(kernel, f"the loop `{loop.var}` is not a plain range")
     used = set().union(target.letters, *(o.letters for o in operands))
     if used != set(names):
-        raise _none(kernel, "a loop is no subscript of its arrays")
+        raise _none(kernel, "a loop is not a subscript of its arrays")
     if any(o.array == target.array for o in operands):
         raise _none(kernel, "it reads what it adds to")
     ranges = {loop.var: (loop.start, loop.stop) for loop in main.loops}

@@ -185,7 +185,7 @@ def _capacity(level: Level) -> str:
 
 
 def approximate_size(size: int) -> str:
-    """A size that is no round number: `716 KiB`, `28.4 MiB`."""
+    """A size that is not a round number: `716 KiB`, `28.4 MiB`."""
     return show_size(size >> 10 << 10) if size < 1 << 20 else f"{size / (1 << 20):.1f} MiB"
 
 

@@ -24,9 +24,10 @@ def measure_program_cpu(
 ) -> Measurement:
     """Times executions of `program` on the processor, after the results of each of its kernels were compared.
 
-    A kernel that the variant does not have (`library` of what is no product, `parallel` of what has no parallel loop)
-    runs as `loops`, which the record says. Warm by default: every launch finds in the caches what those before it left.
-    With `options.cold` they are emptied before every launch; the time of the program is then the sum of its launches'.
+    A kernel that the variant does not have (`library` for other kernels than products, `parallel` without a parallel
+    loop) runs as `loops`, and the record says so. Warm by default: every launch finds in the caches what those before
+    it left. With `options.cold` they are emptied before every launch; the time of the program is then the sum of its
+    launches'.
     Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches.
     """
     from roofdsl.measure.buffers import Flusher

@@ -192,7 +192,7 @@ def save(path: Path, measurements: Sequence[Measurement]) -> None:
 def load(path: Path) -> tuple[Measurement, ...]:
     """Every measurement of a result file.
 
-    Raises CommandError where it cannot be read, InputError where it is no whole result file of this version: cut
+    Raises CommandError where it cannot be read, InputError where it is not a whole result file of this version: cut
     off, edited into something inconsistent, of another schema.
     """
     data = read_limited(path, _LARGEST_FILE, "a result file")
@@ -204,10 +204,10 @@ def parse(source: Source) -> tuple[Measurement, ...]:
     try:
         document = json.loads(source.text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        message = f"this is no whole result file: {error.msg}"
+        message = f"this is not a whole result file: {error.msg}"
         raise _wrong(source, message, Span(error.lineno, error.colno, error.lineno, error.colno + 1)) from None
     except (ValueError, RecursionError) as error:
-        raise _wrong(source, f"this is no result file: {error}") from None
+        raise _wrong(source, f"this is not a result file: {error}") from None
     reader = _Reader(source)
     if isinstance(document, dict) and "kernels" in document:
         reader.schema(document)
@@ -215,7 +215,7 @@ def parse(source: Source) -> tuple[Measurement, ...]:
     else:
         entries = document if isinstance(document, list) else [document]
     if not entries:
-        raise reader.fail("this is no result file: it holds no measurement")
+        raise reader.fail("this is not a result file: it holds no measurement")
     try:
         return tuple(reader.measurement(entry) for entry in entries)
     except ArithmeticError:  # 10**400 operations, or so many calls that one takes no time
@@ -223,7 +223,7 @@ def parse(source: Source) -> tuple[Measurement, ...]:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"it holds {name}, which is no number of JSON")
+    raise ValueError(f"it holds {name}, which is not a number of JSON")
 
 
 def _wrong(source: Source, message: str, span: Span | None = None) -> InputError:
@@ -251,12 +251,12 @@ class _Reader:
             raise self.fail(f"this is a document {what}, and a result file has `{SCHEMA}`", "schema")
 
     def typed(self, document: Mapping[str, Any], key: str, kind: Any) -> Any:
-        """A field of one kind (bool is no int). Raises InputError."""
+        """A field of one kind (bool is not an int). Raises InputError."""
         if key not in document:
             raise self.fail(f"the field `{key}` is missing")
         value = document[key]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self.fail(f"the field `{key}` is not of the kind it should be", key)
+            raise self.fail(f"the field `{key}` has the wrong type", key)
         return value
 
     def number(self, document: Mapping[str, Any], key: str) -> float:
@@ -270,7 +270,7 @@ class _Reader:
         """Seconds. Raises InputError for none that a clock could give."""
         value = self.number(document, key)
         if not _LEAST_S <= value <= _MOST_S:
-            raise self.fail(f"`{key}` is {value:g}, and no call takes that many seconds", "times_s")
+            raise self.fail(f"`{key}` is {value:g}, and no call can take that time", "times_s")
         return value
 
     def part(self, document: Mapping[str, Any], key: str) -> float:
@@ -300,7 +300,7 @@ class _Reader:
     def strings(self, document: Mapping[str, Any], key: str) -> tuple[str, ...]:
         values = self.typed(document, key, list)
         if not all(isinstance(v, str) for v in values):
-            raise self.fail(f"`{key}` is no list of texts", key)
+            raise self.fail(f"`{key}` is not a list of strings", key)
         return tuple(values)
 
     def times(self, document: Mapping[str, Any]) -> tuple[float, ...]:
@@ -308,7 +308,7 @@ class _Reader:
         table = {f"times_s[{i}]": v for i, v in enumerate(values)}
         times = tuple(self.time(table, key) for key in table)
         if not times or len(times) != self.count(document, "repeats", 1):
-            raise self.fail(f"`times_s` has {len(times)} times, and `repeats` says otherwise", "times_s")
+            raise self.fail(f"`times_s` has {len(times)} times, and `repeats` does not match", "times_s")
         return times
 
     def verified(self, document: Mapping[str, Any]) -> Verified:
@@ -318,7 +318,7 @@ class _Reader:
         if not (allowed <= 1 and (share < 1 or (reasons and share == 1))):
             raise self.fail(f"the error is {allowed:g} of what is allowed: the results are not verified", "of_allowed")
         if table.get("status", STATUS[not reasons]) != STATUS[not reasons]:
-            raise self.fail("`status` says otherwise than `unverifiable`", "status")
+            raise self.fail("`status` contradicts `unverifiable`", "status")
         against, sizes = self.typed(table, "against", str), self.counts(table, "parameters")
         return Verified(against, error, allowed, share, sizes, reasons)
 
@@ -327,12 +327,12 @@ class _Reader:
         try:
             datetime.fromisoformat(value)
         except ValueError:
-            raise self.fail(f"`when` is no date and time: {value[:40]}", "when") from None
+            raise self.fail(f"`when` is not a date and time: {value[:40]}", "when") from None
         return value
 
     def measurement(self, document: Any) -> Measurement:
         if not isinstance(document, dict):
-            raise self.fail("this is no result file: a measurement is an object")
+            raise self.fail("this is not a result file: a measurement is an object")
         self.schema(document)
         state = self.typed(document, "state", str)
         if state not in ("warm", "cold", "rotated"):
@@ -378,7 +378,7 @@ class _Reader:
         found = []
         for part in self.typed(document, "by_launch", list):
             if not isinstance(part, dict) or "by_launch" in part:
-                raise self.fail("`by_launch` is no list of kernels", "by_launch")
+                raise self.fail("`by_launch` is not a list of kernels", "by_launch")
             found.append(Launches(self.count(part, "launches", 1), self.measurement(part | shared)))
         if not found:
             raise self.fail("`by_launch` is empty", "by_launch")

@@ -42,9 +42,9 @@ def _left_out(peaks: list[_Spread], levels: list[tuple[str, float]], disturbed: 
     if lost:
         meanwhile = f" ({disturbed})" if disturbed else ""
         raise CommandError(
-            f"this machine is too busy to be characterized{meanwhile}: the samples spread, of {', of '.join(lost)}; "
-            f"a number that spreads by more than {MOST_SPREAD:.0%} would mislead",
-            "run it again when nothing else runs; `--keep-noisy` writes such numbers all the same",
+            f"this machine is too busy to be characterized{meanwhile}: the samples vary too much for "
+            f"{', '.join(lost)}; a number that spreads by more than {MOST_SPREAD:.0%} would mislead",
+            "run it again when no other programs are running; `--keep-noisy` writes such numbers anyway",
         )
     return [
         f"{t} {cls} is left out, since its samples spread by {spread:.0%} and {MOST_SPREAD:.0%} is the most"

@@ -72,7 +72,7 @@ def to_page(content: Content) -> str:
     if len(page.encode("utf-8")) > LARGEST_BYTES:
         raise CommandError(
             f"the page would have {len(page.encode('utf-8')) // 1000} kB, and {LARGEST_BYTES // 1000} kB is the most",
-            "give fewer kernels, machines or --type",
+            "use fewer kernels, machines or types",
         )
     return page
 

@@ -348,7 +348,7 @@ def _once(what: str, names: Sequence[str]) -> None:
     """Links speak of kernels and machines by name. Raises CommandError for two of the same."""
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
-        raise CommandError(f"the {what} `{twice}` is given twice", "each stands on a page once, under its name")
+        raise CommandError(f"the {what} `{twice}` is given twice", "each can appear on a page only once")
 
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

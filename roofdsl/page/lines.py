@@ -98,7 +98,7 @@ def _stored(kernel: Kernel) -> list[Array]:
 
 
 def _array_bytes(array: Array) -> Quasi:
-    """The size of an array in bytes. Raises ValueError where it is no polynomial."""
+    """The size of an array in bytes. Raises ValueError where it is not a polynomial."""
     from roofdsl.counts.forms import quasi_of
 
     total = Quasi.constant(array.type.bytes)

@@ -71,7 +71,7 @@ def draw_advice(changes: Sequence[Change], floors: Sequence[Floor], title: str, 
     height = look.size_in[1] if look.size_in else above + below + sum(rows)
     if height - above - below < LEAST * sum(rows):
         what = f"{len(rows)} bars do not fit into {height:g} inches"
-        raise CommandError(what, "take a larger --size, or leave it out")
+        raise CommandError(what, "use a larger --size, or omit it")
     figure = Look(dark=look.dark, size_in=(width, height)).figure((width, height))
     left = 0.2 / width + max(text_width(label, look.normal) for label in labels) / 72 / width
     axes = figure.add_axes((left, below / height, 0.97 - left, 1 - (above + below) / height))

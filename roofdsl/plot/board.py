@@ -23,7 +23,7 @@ def check_format(path: Path) -> str:
     """The format that the ending names. Raises CommandError for another than svg, png and pdf."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
-        raise CommandError(f"`{path}` is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
+        raise CommandError(f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file", "end its name in .svg")
     return kind
 
 
@@ -85,7 +85,7 @@ def frame_of(
     above = 0.18 + 0.2 * look.font_scale * (heading.count("\n") + 1) + top_in * look.font_scale
     if width - left - right < 0.8 or height - below - above < 0.5:
         raise CommandError(
-            f"a figure of {width:g} x {height:g} inches has no room for its axes beside its letters",
+            f"a figure of {width:g} x {height:g} inches is too small for its axes and labels",
             "take a larger --size, or a smaller --font-scale",
         )
     rectangle = (left / width, below / height, 1 - (left + right) / width, 1 - (below + above) / height)

@@ -99,7 +99,7 @@ def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
     height = look.size_in[1] if look.size_in else below + above + row * scale * len(shown) + 0.1
     if height - below - above < 0.1 * len(shown):
         raise CommandError(
-            f"{len(shown)} bars do not fit into {height:g} inches", "take a larger --size, or leave it out"
+            f"{len(shown)} bars do not fit into {height:g} inches", "use a larger --size, or omit it"
         )
     figure = Look(dark=look.dark, size_in=(width, height)).figure((width, height))
     left = 0.25 / width + max(text_width(label, look.normal) for label in labels) / 72 / width

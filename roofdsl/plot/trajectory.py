@@ -64,7 +64,7 @@ def save_trajectory(
     if not roofs.roofs:
         raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
     if sum(len(p.steps) for p in paths) < 2:
-        raise CommandError("a trajectory has at least two points", "give --at twice, several files, or --points")
+        raise CommandError("a trajectory needs at least two points", "give --at twice, several files, or --points")
     save_figure(path, kind, lambda: draw_trajectory(roofs, paths, levels, title, look=look, ceilings=ceilings))
 
 

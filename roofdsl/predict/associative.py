@@ -108,4 +108,5 @@ def refuse_sets(*, warm: bool, machine: Machine) -> None:
     if warm:
         raise CommandError("with sets a launch begins with empty caches, and --warm asks for another one")
     if not any(sets_of(cache) for cache in machine.caches):
-        raise CommandError(f"{machine.name} states no ways of a cache", "take one that does, or `simulate --ways`")
+        message = f"{machine.name} does not define the associativity of its caches"
+        raise CommandError(message, "use a machine that does, or `simulate --ways`")

@@ -180,7 +180,7 @@ def _link(machine: Machine, name: str | None) -> Link:
         if len(names) > 1:
             raise CommandError(
                 f"machine {machine.name} has {len(names)} links",
-                f"pick the one between devices with --link: {', '.join(names)}",
+                f"choose the link between devices with --link: {', '.join(names)}",
             )
         return machine.links[0]
     found = next((link for link in machine.links if link.name == name), None)

@@ -153,5 +153,5 @@ def check_unit(unit: str | None, contraction: bool, kernel: str) -> None:
     if unit is not None and not contraction:
         raise CommandError(
             f"{kernel} is not a contraction, so {unit} rates do not apply to it",
-            "matrix units take sums of products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`",
+            "matrix units compute sums of products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`",
         )

@@ -1,6 +1,6 @@
 """The collectives of a program on a machine: the costs of `predict.collectives`, as parts of its prediction.
 
-A collective is no launch: it has no work and moves nothing over the memory's boundary, and its time is that of its
+A collective is not a launch: it has no work and moves nothing over the memory's boundary, and its time is that of its
 bytes over the link and of its steps.
 """
 

@@ -73,12 +73,12 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
     """The terms of one launch of `kernel` on `machine`, in all its parameters.
 
     `options.unit` and `options.traffic` hold as for `predict`; the others are not looked at. Raises CommandError where
-    there is no one closed form for all sizes, and for what the machine lacks.
+    there is no single closed form for all sizes, and for what the machine lacks.
     """
     unit = options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     if machine.pipes_separate and unit is None:
-        what = f"{machine.name} has separate pipes, so that its compute time is no sum of closed forms"
+        what = f"{machine.name} has separate pipes, so that its compute time is not a sum of closed forms"
         raise CommandError(what, "without --formula the sizes are found by predictions")
     if machine.main_memory.duplex:
         message = (
@@ -87,14 +87,14 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
         raise CommandError(message, "without --formula the sizes are found by predictions")
     at = memory_boundary(kernel, machine, options.traffic)
     if at.cache_bytes is not None:
-        what = f"{machine.name} has caches, behind which traffic has no one closed form for all sizes"
+        what = f"{machine.name} has caches, behind which traffic has no single closed form for all sizes"
         help = "without --formula the sizes are found by predictions; a machine without caches has a form"
         raise CommandError(what, help)
     try:
         found = launch_forms(kernel, {}, machine, replace(options, unit=unit))
         return Terms(kernel.name, _one(found.compute_s), _one(found.bytes), _within(kernel))
     except NoClosedForm as error:
-        raise CommandError(f"{kernel.name} has no one closed form for all sizes: {error}") from None
+        raise CommandError(f"{kernel.name} has no single closed form for all sizes: {error}") from None
 
 
 class LaunchForms(Record):

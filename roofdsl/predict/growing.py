@@ -168,7 +168,7 @@ def as_quasi(e: IntExpr) -> Quasi:
     try:
         return quasi_of(e)
     except ValueError:
-        raise NotExact(f"the argument {e} is no polynomial") from None
+        raise NotExact(f"the argument {e} is not a polynomial") from None
 
 
 def count_text(launches: Sequence[Growing]) -> str:

@@ -29,7 +29,7 @@ def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable
     """The maximum flow from the `sources` together to the `destinations` together.
 
     Every memory on the way is used once, at its own bandwidth, and every link once in each direction it has.
-    A node of a link that is no memory of this machine (another machine) passes on what it gets. Exact.
+    A node of a link that is not a memory of this machine (another machine) passes on what it gets. Exact.
     Raises CommandError for a name that is neither a memory nor an end of a link.
     """
     start, end = tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(destinations))

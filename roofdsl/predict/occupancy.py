@@ -42,12 +42,12 @@ def occupancy(machine: Machine, block: Block) -> Occupancy:
     """How many copies of `block` are resident on one multiprocessor of `machine`.
 
     Registers are dealt to warps, each scheduler having its share of registers and warps; shared memory to blocks.
-    Raises CommandError where the machine states no multiprocessor, and for a block that does not fit on one.
+    Raises CommandError where the machine does not define a multiprocessor, and for a block that does not fit on one.
     """
     own = machine.multiprocessor
     if own is None:
         raise CommandError(
-            f"machine {machine.name} states no multiprocessor",
+            f"machine {machine.name} does not define a multiprocessor",
             "add a line such as `multiprocessor warp 32, warps 64, registers 65536, shared 96 KiB`",
         )
     if own.block_threads is not None and block.threads > own.block_threads:
@@ -59,7 +59,7 @@ def occupancy(machine: Machine, block: Block) -> Occupancy:
     fits = {word: n for word, n in _limits(own, block, warps) if n is not None}
     if not fits:
         raise CommandError(
-            f"machine {machine.name} states no limit of its multiprocessors", "give `warps`, `registers`"
+            f"machine {machine.name} does not define limits of its multiprocessors", "give `warps`, `registers`"
         )
     blocks = min(fits.values())
     limits = tuple(word for word, n in fits.items() if n == blocks)

@@ -251,7 +251,7 @@ def _gathered(arrays: Sequence[Array], inputs: Sequence[str], parts: Sequence[st
         raise CommandError(f"nothing of {name} is gathered: each device needs only its part along {parameter}")
     if name not in inputs:
         help = did_you_mean(name, inputs, f"it may be {', '.join(inputs)}" if inputs else "none is needed whole")
-        raise CommandError(f"`{name}` is no input that every device needs whole", help)
+        raise CommandError(f"`{name}` is not an input that every device needs whole", help)
     return next(a for a in arrays if a.name == name)
 
 

@@ -38,5 +38,5 @@ def points_named(text: str) -> Points:
     files = cited_files()
     if text not in files:
         help = did_you_mean(text, files, f"citations are {', '.join(files)}; a file ends in .json")
-        raise CommandError(f"there is no file and no citation `{text}`", help)
+        raise CommandError(f"there is no file or citation named `{text}`", help)
     return load_points(files[text])

@@ -146,12 +146,12 @@ def parse_points(source: Source) -> Points:
     try:
         document = json.loads(source.text)
     except json.JSONDecodeError as error:
-        raise _wrong(source, f"this is no whole document: {error.msg}", error.lineno) from None
+        raise _wrong(source, f"this is not a whole document: {error.msg}", error.lineno) from None
     except (ValueError, RecursionError) as error:
-        raise _wrong(source, f"this is no document of points: {error}") from None
+        raise _wrong(source, f"this is not a document of points: {error}") from None
     reader = _Reader(source)
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise _wrong(source, f"this is no document of the schema `{SCHEMA}`")
+        raise _wrong(source, f"this is not a document of the schema `{SCHEMA}`")
     origin = reader.text(document, "origin")
     if origin not in ORIGINS:
         raise _wrong(source, f"`origin` is `{origin[:40]}`, and should be one of {', '.join(ORIGINS)}")
@@ -178,25 +178,25 @@ class _Reader:
     def text(self, table: Any, key: str) -> str:
         value = self.field(table, key)
         if not isinstance(value, str):
-            raise _wrong(self.source, f"`{key}` is no text")
+            raise _wrong(self.source, f"`{key}` is not a string")
         return value
 
     def items(self, table: Any, key: str) -> list[Any]:
         value = self.field(table, key)
         if not isinstance(value, list):
-            raise _wrong(self.source, f"`{key}` is no list")
+            raise _wrong(self.source, f"`{key}` is not a list")
         return value
 
     def texts(self, table: Any, key: str) -> tuple[str, ...]:
         values = self.items(table, key)
         if not all(isinstance(v, str) for v in values):
-            raise _wrong(self.source, f"`{key}` is no list of texts")
+            raise _wrong(self.source, f"`{key}` is not a list of strings")
         return tuple(values)
 
     def amount(self, table: Any, key: str) -> float:
         value = self.field(table, key)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LARGEST:
-            raise _wrong(self.source, f"`{key}` is no number from 0 to {_LARGEST:g}")
+            raise _wrong(self.source, f"`{key}` is not a number from 0 to {_LARGEST:g}")
         if 0 < value < 1 / _LARGEST:
             raise _wrong(self.source, f"`{key}` is {value}, which is too small to be measured")
         return float(value)
@@ -204,7 +204,7 @@ class _Reader:
     def point(self, p: Any) -> MeasuredPoint:
         launches, time = self.amount(p, "launches"), self.field(p, "time_s")
         if launches != int(launches) or launches < 1:
-            raise _wrong(self.source, "`launches` is no positive integer")
+            raise _wrong(self.source, "`launches` is not a positive integer")
         work = None
         if self.field(p, "work") is not None:
             work = tuple(

@@ -58,7 +58,7 @@ def read(path: Path) -> tuple[Launches, ...]:
         text = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")  # of PowerShell
     except UnicodeDecodeError:
         source = Source(str(path), data.decode("utf-8", "replace"))
-        raise wrong(source, 1, "this is no CSV: it is no text in UTF-8", _EXPORT) from None
+        raise wrong(source, 1, "this is no CSV: it is not UTF-8 text", _EXPORT) from None
     return parse(Source(str(path), text))
 
 
@@ -96,7 +96,7 @@ def parse(source: Source) -> tuple[Launches, ...]:
         if form is not None:
             return _FORMS[form][1](_Table(source, line, names, list(rows)))
     raise wrong(
-        source, 1, "this is no report of Nsight Compute or nvprof: no line has the names of its columns", _EXPORT
+        source, 1, "this is not a report of Nsight Compute or nvprof: no line has the names of its columns", _EXPORT
     )
 
 
@@ -111,7 +111,7 @@ def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
             if any(c.strip() for c in row):
                 yield whole, row
     except csv.Error as error:
-        raise wrong(source, whole + 1, f"this is no whole CSV: {error}") from None
+        raise wrong(source, whole + 1, f"this is not a whole CSV: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class _Table:
             if not any(row[name] for name in identity):
                 if not first:
                     message = "this row of units is not the one below the header"
-                    raise self.fail(row, message, "no row before it says in which units its numbers are")
+                    raise self.fail(row, message, "no row before it gives the units of its numbers")
                 units = row.values
                 continue
             if first:
@@ -186,11 +186,11 @@ class _Table:
             return None
         scale = factor(unit, quantity)
         if scale is None:
-            what = f"`{unit[:40]}` is no unit of" if unit else "no unit is given for"
+            what = f"`{unit[:40]}` is not a unit of" if unit else "no unit is given for"
             raise self.fail(row, f"{what} `{row['Metric Name'] or name}`", f"it is {EXPECTED[quantity]}", unit_column)
         result = number * scale
         if result and not LEAST <= result <= LARGEST:
-            raise self.fail(row, f"`{row[name][:40]}` is beyond what a profiler counts", _EDITED, name)
+            raise self.fail(row, f"`{row[name][:40]}` is beyond what a profiler can count", _EDITED, name)
         return result
 
     def number(self, row: _Row, name: str) -> float | None:
@@ -199,9 +199,10 @@ class _Table:
         if text.lower() in _NAMELESS:
             return None
         if _INFINITE.fullmatch(text):
-            raise self.fail(row, f"`{text}` is no amount: it is infinite", "measure again, without this launch", name)
+            message = f"`{text}` is not an amount: it is infinite"
+            raise self.fail(row, message, "measure again, without this launch", name)
         if not _NUMBER.fullmatch(text):
-            raise self.fail(row, f"`{text[:40]}` is no number", _LOCALE, name)
+            raise self.fail(row, f"`{text[:40]}` is not a number", _LOCALE, name)
         result = float(text.replace(",", ""))
         if result < 0:
             raise self.fail(row, f"`{text[:40]}` is negative, and nothing is counted below 0", _EDITED, name)
@@ -211,7 +212,7 @@ class _Table:
         """How often a kernel ran. Raises InputError."""
         found = self.number(row, name)
         if found is None or not 1 <= found <= _MOST_CALLS or found != int(found):
-            raise self.fail(row, f"`{row[name][:40]}` is no number of {name.lower()}", "", name)
+            raise self.fail(row, f"`{row[name][:40]}` is not a number of {name.lower()}", "", name)
         return int(found)
 
 
@@ -238,7 +239,7 @@ class _Collected:
         if not kernel:
             raise self.table.fail(row, "this row names no kernel", _EDITED, "Kernel Name")
         if self.numbered and not row["ID"]:
-            raise self.table.fail(row, "this row has no ID, and could be of any launch", _EDITED, "ID")
+            raise self.table.fail(row, "this row has no ID, so its launch is unknown", _EDITED, "ID")
         key = (row["Process ID"], row["ID"] if self.numbered else kernel)
         found = self.found.setdefault(key, _Launch(kernel, row["CC"], row.line))
         if found.kernel != kernel:
@@ -327,7 +328,7 @@ def _average(table: _Table, row: _Row, metric: str) -> float | None:
     if level is None or not metric.endswith(_UTILIZATION):
         return table.value(row, "Avg", quantity, "", "Avg")
     if int(level[1][:4]) > 10:
-        raise table.fail(row, f"`{row['Avg'][:40]}` is no level of 0 to 10", _EDITED, "Avg")
+        raise table.fail(row, f"`{row['Avg'][:40]}` is not a level of 0 to 10", _EDITED, "Avg")
     return float(level[1])
 
 

@@ -67,7 +67,7 @@ def quantity_of(metric: str) -> Quantity | None:
 
 
 def factor(unit: str, quantity: Quantity) -> float | None:
-    """What one of a unit is in seconds, bytes, counts or hertz; None where it is no unit of this quantity.
+    """What one of a unit is in seconds, bytes, counts or hertz; None where it is not a unit of this quantity.
 
     The micro sign may be either of Unicode's two, or a `u`. A count may be without a unit.
     """

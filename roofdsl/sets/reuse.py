@@ -86,7 +86,7 @@ def earlier_on_same_line(touch: Any) -> Any:
 def certify_previous(previous: Any, candidates: Any) -> None:
     """Check that `previous` is the lexicographic maximum of `candidates` (access -> earlier accesses).
 
-    Raises NotCertified where it is not: another domain, several values, a value that is no candidate, or a
+    Raises NotCertified where it is not: another domain, several values, a value that is not a candidate, or a
     candidate strictly between.
     """
     if not previous.is_subset(candidates):

@@ -74,7 +74,7 @@ def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
         if not a.is_scalar and levels[0].sector % a.type.bytes:
             what = "sector" if levels[0].sector_bytes else "line"
             raise CommandError(
-                f"a {what} of {levels[0].sector} B is no whole number of elements of {a.name} ({a.type}, "
+                f"a {what} of {levels[0].sector} B does not hold a whole number of elements of {a.name} ({a.type}, "
                 f"{a.type.bytes} B)",
                 "give a line that is a multiple of every element's size",
             )
@@ -108,7 +108,7 @@ def _check_level(level: CacheLevel) -> None:
             raise CommandError(f"{name} has {level.ways} ways", "a set has at least one")
         if size % (line * level.ways):
             raise CommandError(
-                f"{name} of {size} B is no whole number of sets of {level.ways} ways of {line} B lines",
+                f"{name} of {size} B does not divide into sets of {level.ways} ways of {line} B lines",
                 f"{_near(size, line * level.ways)} would be; without ways it is fully associative",
             )
     ways = level.ways or level.lines

@@ -90,7 +90,7 @@ class Program:
 def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> Program:
     """The program of a kernel whose directives are applied, with lines of `line_bytes` (None: one element each).
 
-    Raises CommandError where a line is no multiple of an element, a parameter has no value, an assumption is broken,
+    Raises CommandError where a line is not a multiple of an element, a parameter has no value, an assumption is broken,
     or a number is too large.
     """
     if kernel.directives:
@@ -118,7 +118,7 @@ def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) 
         line = size if line_bytes is None else line_bytes
         if line < size or line % size:
             raise CommandError(
-                f"a line of {line} B is no multiple of an element of {a.name} ({a.type}, {size} B)",
+                f"a line of {line} B is not a multiple of an element of {a.name} ({a.type}, {size} B)",
                 "give a line that every element size divides",
             )
         elements = prod(max(0, d.evaluate(params)) for d in a.dims)

@@ -89,7 +89,7 @@ class _Writer:
             raise NotStorable(f"{kind.__module__}.{kind.__qualname__}")
         extra = [n for n in vars(value) if n not in names and not isinstance(getattr(kind, n, None), cached_property)]
         if extra:
-            raise NotStorable(f"{kind.__qualname__}.{extra[0]} is no field")
+            raise NotStorable(f"{kind.__qualname__}.{extra[0]} is not a field")
         place = self.classes.setdefault((kind.__module__, kind.__qualname__, *names), len(self.classes))
         return ["record", place, *(self.child(getattr(value, n)) for n in names)]
 
@@ -127,7 +127,7 @@ def _read(table: Any, known: Mapping[str, object]) -> Any:
 def _plain(value: Any) -> Any:
     if value is None or type(value) in (bool, int, str):
         return value
-    raise Damaged(f"{type(value).__name__} is no plain value")
+    raise Damaged(f"{type(value).__name__} is not a plain value")
 
 
 def _value(kind: str, parts: list[Any], child: Any, classes: list[type], known: Mapping[str, object]) -> Any:

@@ -43,7 +43,7 @@ class Journal:
         self._file: IO[bytes] | None = None
         if path.exists():
             if not path.is_file():
-                raise CommandError(f"`{path}` is no file, and a journal is read again")
+                raise CommandError(f"`{path}` is not a file, and a journal is read again")
             self._read()
 
     def _read(self) -> None:
@@ -53,7 +53,7 @@ class Journal:
             raise CommandError(f"`{self.path}` cannot be read: {error.strerror or error}") from None
         lines = data.split(b"\n")
         if data and _checked(lines[0]) != {"schema": SCHEMA}:
-            raise CommandError(f"`{self.path}` is no journal of a sweep", "name another file with --journal")
+            raise CommandError(f"`{self.path}` is not a journal of a sweep", "name another file with --journal")
         for line in lines[1:]:
             if not line:
                 continue

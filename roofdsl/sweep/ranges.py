@@ -86,7 +86,7 @@ def _integer(text: str, name: str) -> int:
         value = parse_count(text)
     except UnitError:
         raise CommandError(
-            f"`{text[:40]}` for `{name}` is no integer", "write n=64, n=1..4096:*2 or n=8..64:+8"
+            f"`{text[:40]}` for `{name}` is not an integer", "write n=64, n=1..4096:*2 or n=8..64:+8"
         ) from None
     if not 0 < value <= LARGEST:
         what = "at most 2**62" if value > 0 else "a positive integer"
@@ -115,7 +115,7 @@ def _values(text: str, name: str, number: Callable[[str, str], int]) -> Sequence
     step = 1
     if step_text:
         if not step_text.startswith("+"):
-            raise CommandError(f"`:{step_text}` in `{text}` is no step", "write `:*2` to double, `:+8` to add 8")
+            raise CommandError(f"`:{step_text}` in `{text}` is not a step", "write `:*2` to double, `:+8` to add 8")
         step = number(step_text[1:].strip(), "a step")
     if (high - low) // step >= MOST_VALUES:
         raise CommandError(f"the range `{text}` of `{name}` has more than {MOST_VALUES:,} values", "take a larger step")
@@ -126,7 +126,7 @@ def _factor(text: str, whole: str) -> Fraction:
     try:
         factor = Fraction(text.strip())
     except (ValueError, ZeroDivisionError):
-        raise CommandError(f"`*{text}` in `{whole}` is no factor", "write `:*2`, or `:*1.5`") from None
+        raise CommandError(f"`*{text}` in `{whole}` is not a factor", "write `:*2`, or `:*1.5`") from None
     if factor <= 1 or len(text) > 20:
         raise CommandError(f"the factor of `{whole}` is {text.strip()[:20]}, and factors are greater than 1")
     return factor

@@ -71,7 +71,7 @@ def quotient(top: Any, below: int) -> Any:
 
 
 def ratio(top: Any, factor: int, bottom: Any) -> Any:
-    """top * factor / bottom, which means nothing where bottom is 0; `factor` is a positive integer."""
+    """top * factor / bottom, which is not known where bottom is 0; `factor` is a positive integer."""
     import numpy as np
 
     def at(k: int) -> float:

@@ -46,7 +46,7 @@ def with_cache(machine: Machine, size_bytes: int) -> Machine:
     """The machine with another size of its last cache. Raises CommandError where it has none."""
     if not machine.caches:
         raise CommandError(
-            f"machine {machine.name} has no cache to give a size to", "leave --cache away, or take another"
+            f"machine {machine.name} has no cache to give a size to", "omit --cache, or choose another machine"
         )
     return replace(machine, caches=(*machine.caches[:-1], replace(machine.caches[-1], size_bytes=size_bytes)))
 

@@ -190,7 +190,7 @@ def _steps(first: Any, lengths: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _whole(value: Polynomial, points: Points) -> Any:
-    """Rounded down, which for bounds of integers is no change."""
+    """Rounded down, which for bounds of integers is not a change."""
     top, bottom = value.parts(points)
     return full(top, points) // bottom
 

@@ -111,7 +111,7 @@ def _allowed(a: Allowed, flow: Flow, step: int) -> Iterator[str]:
 
 
 def _along(slot: Slot, loops: tuple[str, ...]) -> str:
-    """The directions a projection loses: `j`, or `(1, -1)` where that is no loop."""
+    """The directions a projection loses: `j`, or `(1, -1)` where that is not a loop."""
     names = []
     for vector in slot.lost:
         terms = [v for v, c in zip(loops, vector, strict=True) if c]

@@ -24,7 +24,7 @@ def check_output(path: Path) -> None:
 
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
-        raise CommandError(f"`{path}` is no csv, json or parquet", "end its name in .csv")
+        raise CommandError(f"`{path}` is not a csv, json or parquet file", "end its name in .csv")
     if kind == "parquet":
         _parquet()
     check_writable(path)

@@ -60,7 +60,7 @@ def measure_runs(
     """Every run, verified and timed on this computer.
 
     `tell` gets the part that is done and what is being done. Raises what the back ends raise; a kernel whose
-    results are wrong raises, and is no measurement.
+    results are wrong raises, and is not a measurement.
     """
     found = []
     for number, run in enumerate(runs):

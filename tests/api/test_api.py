@@ -143,7 +143,7 @@ def test_figures(tmp_path: Path) -> None:
         ((mine,), (), "laptop"),  # its machine is not a shipped one, and was not given
         ((mine,), "v100_deck", "a prediction is for laptop"),
         ((), (), "nothing to draw"),
-        (("gemv",), "v100_deck", "a str is no prediction"),
+        (("gemv",), "v100_deck", "a str is not a prediction"),
     ):
         with pytest.raises(CommandError, match=message):
             roofline(*points, on=on)  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ ERRORS = [
     (["check", "gemv", "--answers", "missing.toml"], "nothing that can be read", ""),
     (["check", "fuse", "kernel=missing.roof"], "`missing.roof` cannot be read", ""),
     (["list", "--unit", "cooking"], "no unit `cooking`", ""),
-    (["grade", "missing"], "is no folder", ""),
+    (["grade", "missing"], "is not a folder", ""),
     (["grade", "tests", "--only", "cooking"], "no exercise or unit `cooking`", ""),
     (["show", "gemv", "-o", "figure.svg"], "has no figure", ""),
     (["autograder", "-o", "missing/a.zip"], "cannot be written", ""),

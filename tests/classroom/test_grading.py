@@ -177,7 +177,7 @@ ask = "Twice {n}?"
 answer = "2*n"
 """
 FAULTY = [
-    ("title = ", "is no TOML"),
+    ("title = ", "is not valid TOML"),
     (OWN.replace("machines", "nothing"), "there is no unit `nothing`"),
     (OWN.replace("kind", "kinds"), "has a key `kinds`"),
     (OWN.replace('answer = "2*n"', ""), "lacks `answer`"),

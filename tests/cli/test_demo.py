@@ -91,7 +91,7 @@ def test_what_stays_disturbed_is_inconclusive(computer: Computer) -> None:
     done = computer.demo()
     assert computer.runs == ["vector_add", "gemv", "vector_add", "vector_add"]
     assert "vector_add n=1000000: inconclusive: other programs took 0.9 of" in done.output
-    assert "run the demo again when nothing else runs" in done.output and done.exit_code == 0
+    assert "run the demo again when no other programs are running" in done.output and done.exit_code == 0
 
 
 def test_a_machine_too_noisy_is_characterized_again(computer: Computer) -> None:

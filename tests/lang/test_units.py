@@ -43,7 +43,7 @@ def test_rates_are_exact() -> None:
         ("32 GB/s", "`GB/s` is the unit of a bandwidth"),
         ("32 kb", "write `kB`"),
         ("0 B", "is positive"),
-        ("0.3 B", "no whole number of bytes"),
+        ("0.3 B", "not a whole number of bytes"),
         ("-3 B", "is not a size"),
         ("", "is not a size"),
         ("many", "is not a size"),
@@ -51,7 +51,7 @@ def test_rates_are_exact() -> None:
         ("1e999 B", "out of every range"),
         ("9" * 99 + "B", "is not a size"),
         ("9" * 70 + "B", "everyday size"),
-        ("3 parsecs", "is no unit of a size"),
+        ("3 parsecs", "is not a unit of a size"),
     ],
 )
 def test_wrong_sizes(text: str, message: str) -> None:

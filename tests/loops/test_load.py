@@ -1,4 +1,4 @@
-"""Reading files: what cannot be read, what is no text, which kernel is meant."""
+"""Reading files: what cannot be read, what is not a text, which kernel is meant."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_the_file(golden: Callable[[Path, str], None], tmp_path: Path) -> None:
     assert load_machine(str(path)).name == machine_name(characterized()) == "a_fast_9000_2_cores"
     with pytest.raises(InputError):
         save_machine(path, "machine x:\n    units 1\n")
-    assert path.read_text() == text  # a file that is no machine is never written
+    assert path.read_text() == text  # a file that is not a machine is never written
     with pytest.raises(CommandError, match="cannot be written"):
         save_machine(tmp_path / "no" / "m.roof", text)
 
@@ -99,7 +99,7 @@ def points(*rates: float) -> list[Point]:
         ((30, 30, 30), "no_write_allocate"),
         ((30, 20, 22.5), "write_allocate"),
         ((30, 21, 23), "write_allocate"),
-        ((30, 29, 15), "no_write_allocate"),  # one disturbed pattern is no evidence
+        ((30, 29, 15), "no_write_allocate"),  # one disturbed pattern is not an evidence
         ((30, 28, 28), "no_write_allocate"),
         ((10, 30, 30), "no_write_allocate"),
         ((30, 30, 30, 45), "duplex"),
@@ -298,7 +298,7 @@ def test_the_figure_shows_the_sweep(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         save_sweep(tmp_path / name, figure)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    with pytest.raises(CommandError, match="is no svg, png or pdf"):
+    with pytest.raises(CommandError, match="is not an svg, png or pdf file"):
         save_sweep(tmp_path / "a.gif", figure)
 
 

@@ -110,7 +110,7 @@ def test_a_record_is_complete_and_read_back(tmp_path: Path) -> None:
     assert measured.footprint_bytes == 8 * (18 + 81 + 9 + 9 + 9)
     assert [p.of.variant for p in measured.by_launch] == ["loops", "library", "loops"]
     (note,) = measured.details["notes"]
-    assert note.startswith("shift: loops in place of library: kernel shift is no product")
+    assert note.startswith("shift: loops in place of library: kernel shift is not a product")
     assert measured.verified.of_allowed == max(p.of.verified.of_allowed for p in measured.by_launch) <= 1
     save(tmp_path / "r.json", [measured])
     assert load(tmp_path / "r.json") == (measured,)

@@ -51,7 +51,7 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
 WRONG = {
     "schema": (change(schema="roofdsl.predict/1"), "schema `roofdsl.predict/1`"),
     "no kernel": (lambda d: d.pop("kernel"), "`kernel` is missing"),
-    "time 0": (lambda d: d["times_s"].__setitem__(0, 0), "no call takes that many seconds"),
+    "time 0": (lambda d: d["times_s"].__setitem__(0, 0), "no call can take that time"),
     "time text": (lambda d: d["times_s"].__setitem__(0, "1"), "not of the kind"),
     "fewer times": (lambda d: d["times_s"].pop(), "`repeats` says otherwise"),
     "median": (change(median_s=1e-9), "the times give"),

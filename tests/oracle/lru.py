@@ -66,7 +66,7 @@ def residencies(
     arrays = {a.name: a for a in kernel.arrays if not a.is_scalar}
     for a in arrays.values():
         if line_bytes is not None and (line_bytes < a.type.bytes or line_bytes % a.type.bytes):
-            raise ValueError(f"a line of {line_bytes} B is no multiple of an element of {a.name}")
+            raise ValueError(f"a line of {line_bytes} B is not a multiple of an element of {a.name}")
         if cache_bytes is not None and cache_bytes < (line_bytes or a.type.bytes):
             raise ValueError(f"a cache of {cache_bytes} B holds no line of {a.name}")
 

@@ -42,7 +42,7 @@ def test_blocks_that_do_not_fit() -> None:
         occupancy(V100, Block(1024, 128))
     with pytest.raises(CommandError, match="runs out of shared memory"):
         occupancy(V100, Block(32, 32, 97 << 10))
-    with pytest.raises(CommandError, match="states no multiprocessor"):
+    with pytest.raises(CommandError, match="does not define a multiprocessor"):
         occupancy(load_machine("v100_textbook"), Block(32))
 
 

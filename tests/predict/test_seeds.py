@@ -1,7 +1,7 @@
 """Every number of the source documents that a model can produce, from the shipped models and the real engine.
 
 tests/reference/seeds.json is a copy of the project's reference. Errata are asserted at their correct value; what it
-lists under `cited_only` is no prediction and not tested here.
+lists under `cited_only` is not a prediction and not tested here.
 """
 
 from __future__ import annotations

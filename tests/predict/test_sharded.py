@@ -200,7 +200,7 @@ def test_names_that_do_not_fit() -> None:
         shard(matmul(), "d")
     with pytest.raises(CommandError, match="each device needs only its part along D"):
         shard(matmul(), "D", gather=("X",))
-    with pytest.raises(CommandError, match="`W` is no input that every device needs whole"):
+    with pytest.raises(CommandError, match="`W` is not an input that every device needs whole"):
         shard(matmul(), "B", gather=("W",))
     three = Network(3, Fraction(10**9))
     with pytest.raises(CommandError, match="3 devices do not share D = 4096 evenly"):

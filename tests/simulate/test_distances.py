@@ -83,7 +83,7 @@ def test_sets_of_any_number_of_ways(seed: int) -> None:
         for convention, write_miss in (("load_store", "claim"), ("write_allocate", "allocate")):
             level = CacheLevel("Z", cache, line, ways, write_miss=write_miss)  # type: ignore[arg-type]
             want = simulate(kernel, size, [level])
-            between = cache + rng.randrange(sets * line)  # a cache that is no whole number of ways larger
+            between = cache + rng.randrange(sets * line)  # a cache that is not a whole number of ways larger
             assert curve.misses(between) == want.levels[0].misses
             assert curve.loads(between, convention) == want.load_bytes(0)  # type: ignore[arg-type]
             assert curve.stores(between, convention) == want.store_bytes(0)  # type: ignore[arg-type]

@@ -167,7 +167,7 @@ def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
         ("kernels --size mini", "the kernels of `kernels` have no standard sizes"),
         ("gemv --set zz=3", "none of these kernels has a parameter `zz`"),
         ("polybench --symbolic -o out.csv", "--symbolic has no CSV"),
-        ("nothing", "there is no file and no shipped kernel `nothing`"),
+        ("nothing", "there is no file or shipped kernel named `nothing`"),
     ],
 )
 def test_wrong_questions(line: str, says: str, roofdsl: Run) -> None:

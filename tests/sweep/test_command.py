@@ -100,7 +100,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
         ((*GEMV, "--set", "n=8", "-o", "/nowhere/t.csv"), "no directory"),
         ((*GEMV, "--set", "n=8,16", "--best", "speed"), "no column of numbers named `speed`"),
         ((*GEMV, "--set", "n=8,16", "--pareto", "time_s"), "not two columns"),
-        ((*GEMV, "--set", "n=8", "--plot", "t.gif"), "is no svg"),
+        ((*GEMV, "--set", "n=8", "--plot", "t.gif"), "is not an svg"),
         (("sweep", "lstm_add_bias", "--machine", "v100_deck", "--set", "batch=4"), "needs a number for hidden"),
         (("sweep", "gemv", "--machine", "v100_deck", "--set", "n=1..1000000", "--cache", "1MiB..70MiB:+1MiB"),
          "70,000,000 points"),

@@ -112,7 +112,7 @@ def test_numbers_beyond_floats() -> None:
 
 
 def test_launches_that_are_not_allowed_are_told() -> None:
-    """n is no multiple of 4, or an argument is 0: `predict` says why, and the other rows stand."""
+    """n is not a multiple of 4, or an argument is 0: `predict` says why, and the other rows stand."""
     found = sweep(
         [Variant(swept_program(file("own"), "both", {}), {})],
         {"n": (6, 8), "steps": (2,)},

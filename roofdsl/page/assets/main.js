@@ -170,7 +170,7 @@ function notesOf(state) {
     if (typeOf(state, k) !== kernel.own) {
       out.push(`${kernel.name}: written in ${kernel.own}, shown as if all its data were ${typeOf(state, k)}`);
     }
-    if (state.unit && !kernel.contraction) out.push(`${kernel.name} is no contraction and runs on ordinary units`);
+    if (state.unit && !kernel.contraction) out.push(`${kernel.name} is not a contraction and runs on ordinary units`);
   }
   for (const row of DATA.measured) {
     if (row.stale) out.push(`${row.kernel} has changed since it was measured`);
