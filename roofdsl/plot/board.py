@@ -23,7 +23,7 @@ def check_format(path: Path) -> str:
     """The format that the ending names. Raises CommandError for another than svg, png and pdf."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
-        raise CommandError(f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file", "end its name in .svg")
+        raise CommandError(f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
     return kind
 
 

@@ -21,7 +21,7 @@ def check_name(path: Path) -> str:
     """The format that a file name asks for. Raises CommandError for one that there is not, before any work is done."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
-        raise CommandError(f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file", "end its name in .svg")
+        raise CommandError(f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
     if not path.absolute().parent.is_dir():
         raise CommandError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
     return kind

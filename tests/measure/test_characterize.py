@@ -298,7 +298,7 @@ def test_the_figure_shows_the_sweep(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         save_sweep(tmp_path / name, figure)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    with pytest.raises(CommandError, match="is not an svg, png or pdf file"):
+    with pytest.raises(CommandError, match="is not an svg, png or pdf"):
         save_sweep(tmp_path / "a.gif", figure)
 
 

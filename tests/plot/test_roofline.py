@@ -92,7 +92,7 @@ def test_predictions_alone_need_no_legend() -> None:
 
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="is not an svg, png or pdf file"):
+    with pytest.raises(CommandError, match="is not an svg, png or pdf"):
         save_roofline(tmp_path / "a.gif", [DECK])
     with pytest.raises(CommandError, match="no roof to draw"):
         save_roofline(tmp_path / "a.svg", [roofs_of(load_machine("v100_deck"), ["f16"])])
