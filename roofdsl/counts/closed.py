@@ -18,7 +18,7 @@ from roofdsl.counts.setting import check_cache, numbers
 from roofdsl.counts.settled import AT_CACHE, COMPULSORY, PLATEAUS, WORK, NoClosedForm, form_within, settled
 from roofdsl.counts.traffic import Bytes, Regime, TermBytes
 from roofdsl.loops.accesses import scalar_bytes, statements
-from roofdsl.loops.integers import Sym
+from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.loops.transform import apply
 from roofdsl.sets.cases import Case, Cases, closed_form
@@ -160,16 +160,10 @@ class ClosedForms:
 
     @cached_property
     def _least(self) -> int:
-        from roofdsl.loops.integers import Const, IntExpr
-
-        def largest(e: IntExpr) -> int:
-            return max([abs(e.value) if isinstance(e, Const) else 0, *(largest(a) for a in e.args())])
-
-        constants = [0]
-        for placed in statements(self.kernel.body):
-            for loop in placed.loops:
-                constants += [largest(loop.start), largest(loop.stop)]
-        return LEAST if max(constants) == 0 else 2 * min(8, max(constants)) + 2 * LEAST
+        loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
+        nodes = (node for loop in loops for bound in (loop.start, loop.stop) for node in bound.walk())
+        largest = max((abs(node.value) for node in nodes if isinstance(node, Const)), default=0)
+        return LEAST if largest == 0 else 2 * min(8, largest) + 2 * LEAST
 
     @settled
     def _large(self) -> Stream:
