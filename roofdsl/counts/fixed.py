@@ -14,11 +14,11 @@ from typing import Any
 
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.regimes import Plateaus
-from roofdsl.counts.setting import numbers
 from roofdsl.counts.settled import AT_CACHE
 from roofdsl.formulas.facts import facts_text
 from roofdsl.lang.record import replace as replace_record
 from roofdsl.loops.model import Traffic
+from roofdsl.loops.numbers import numbers
 from roofdsl.sets.facts import Compared, Fact, decided, fixed
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse

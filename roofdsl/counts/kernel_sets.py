@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import TypeVar
 
 from roofdsl.counts.operations import StatementOperations, operation_counts
-from roofdsl.counts.setting import check_cache, numbers
+from roofdsl.counts.setting import check_cache
 from roofdsl.counts.settled import AT_CACHE, COMPULSORY, PLATEAUS, form_within, settled
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
 from roofdsl.loops.transform import apply
 from roofdsl.sets.compulsory import compulsory
 from roofdsl.sets.facts import Fact, RowsAligned, at_least
