@@ -2,8 +2,7 @@
 
 An access instance is a point of the time space T: textual places and loop counters in turn (exact_traffic.md,
 section 1). A statement takes as many places in its body as it makes accesses, so that these need no dimension of
-their own. Loops with steps run over counters; see `sizes` for
-symbolic tile sizes.
+their own. Loops with steps run over counters (`domains`); see `sizes` for symbolic tile sizes.
 """
 
 from __future__ import annotations
