@@ -14,7 +14,7 @@ from benchmarks.peers import KERNELS, Answer
 from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
 from roofdsl.counts.traffic_at import access_count, footprint_at, traffic_at, work_at
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.transform import apply
+from roofdsl.loops.sized import sized
 
 AT = 1000
 """n at which formulas are compared."""
@@ -169,7 +169,7 @@ def counts(loopy: Answer, dace: Answer, repeats: int) -> str:
 
 def _counts(kernel: Kernel) -> tuple[int, int, int]:
     size = {"n": AT}
-    return work_at(kernel, size).total, access_count(apply(kernel), size), footprint_at(kernel, size)
+    return work_at(kernel, size).total, access_count(sized(kernel, size)), footprint_at(kernel, size)
 
 
 def _value(found: Mapping[str, Any], key: str) -> str:

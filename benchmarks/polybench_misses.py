@@ -27,6 +27,7 @@ from benchmarks.polybench_variants import HAYSTACK, LINE, VARIANTS, variant
 from roofdsl.counts.traffic_at import NoAnswer, access_count
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import shipped, standard_sizes
 from roofdsl.sets.library import TooHard
@@ -178,7 +179,7 @@ def _within(way: str, name: str, size: str, seconds: float, seen_as: str = "") -
 
 def measure(name: str, size: str = "large", ways: Mapping[str, float] = WAYS) -> Found:
     """One kernel, by the first of the ways that comes to an end."""
-    accesses = access_count(load_kernel(name), standard_sizes()[name][size])
+    accesses = access_count(Sized(load_kernel(name), standard_sizes()[name][size]))
     why: list[str] = []
     for way, seconds in ways.items():
         answer = _within(way, name, size, seconds)
@@ -249,7 +250,7 @@ def measure_all(
     for name in names or shipped("polybench"):
         if name not in known:
             if time.monotonic() - begun > seconds:
-                accesses = access_count(load_kernel(name), standard_sizes()[name]["large"])
+                accesses = access_count(Sized(load_kernel(name), standard_sizes()[name]["large"]))
                 rows.append(Found(name, accesses, None, "none", 0.0, "not begun in the time given"))
                 continue
             known[name] = explain(measure(name))

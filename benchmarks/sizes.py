@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roofdsl.counts.setting import numbers
 from roofdsl.counts.traffic_at import access_count, footprint_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.transform import apply
+from roofdsl.loops.numbers import numbers
+from roofdsl.loops.sized import sized
 
 FIXED = {"b": 16, "bi": 16, "bj": 16, "bk": 16, "bq": 16, "r": 3, "steps": 4}
 """Tile sizes and numbers of time steps, which do not grow with the data."""
@@ -54,7 +54,7 @@ def sizes_for(kernel: Kernel, target_bytes: int) -> dict[str, int] | None:
 
 def accesses_at(kernel: Kernel, sizes: Mapping[str, int]) -> int:
     """Array accesses of one launch."""
-    return access_count(apply(kernel), numbers(kernel, sizes))
+    return access_count(sized(kernel, sizes))
 
 
 def is_legal(kernel: Kernel, sizes: Mapping[str, int]) -> bool:

@@ -142,7 +142,7 @@ def simulate(
     source: KernelLike, *, cache: Size | None = None, line: Size | None = None, sizes: Sizes | None = None, **more: int
 ) -> SimulatedTraffic:
     """Every access through one fully associative LRU cache; without `cache`, one without bound."""
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
     from roofdsl.loops.transform import apply
     from roofdsl.simulate.lru import simulate_lru
 
@@ -276,7 +276,7 @@ def traffic_figure(
 
     path: where to save it too, as svg, png or pdf.
     """
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
     from roofdsl.plot.traffic import draw_traffic, save_traffic
     from roofdsl.plot.traffic_content import traffic_content
 

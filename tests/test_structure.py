@@ -19,18 +19,9 @@ MODULES = {module_of(path): path for path in FILES}
 
 
 def imports(path: Path) -> set[str]:
-    """Modules of the package that a file imports anywhere in it, but for those that only type checkers import."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
+    """Modules of the package that a file imports anywhere in it, be it for type checkers only."""
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if node in typing_only:
-            continue
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

@@ -16,7 +16,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 def run(name: str, variant: str, sizes: Mapping[str, int]) -> None:
     """Raises CommandError where there is no GPU or no such code."""
     from roofdsl.codegen.inputs import random_inputs
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
     from roofdsl.measure.gpu import GpuOptions, build_gpu
     from roofdsl.measure.gpu_driver import find_driver
 

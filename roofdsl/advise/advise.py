@@ -135,7 +135,7 @@ def advise(
     not suffice, a time that it surely does not exceed takes its place. Raises what `predict` raises for the kernel as
     it is.
     """
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
 
     case = Case(numbers(kernel, parameters), machine, options)
     progress(0.0, "the kernel as it is")

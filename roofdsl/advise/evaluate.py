@@ -158,7 +158,7 @@ def _behind_caches(case: Case) -> list[str]:
 def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
     """Every level behind a cache with what crosses its boundary at most. Raises NoBound."""
     from roofdsl.counts.sectors import Transfers
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
 
     machine, traffic = case.machine, case.options.traffic
     values = numbers(kernel, case.values)

@@ -63,7 +63,7 @@ def _covers(kernel: Kernel, over: For, inside: For) -> bool:
         return False
     if isinstance(inside.stop, Min):
         own = set(inside.stop.terms) - {end}
-        around = set(over.stop.terms) if isinstance(over.stop, Min) else {over.stop}
+        around = set(over.stops)
         return end in inside.stop.terms and own <= around and all(_ends_tile(over, stop) for stop in around - own)
     if affine(inside.stop) != affine(end):
         return False

@@ -20,6 +20,8 @@ from roofdsl.lang.units import UnitError, parse_size
 from roofdsl.loops.load import kernel as lowered
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import Sized
+from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped_model
 from roofdsl.machine.model import Cache, ComputeCeiling, Machine, Memory
 from roofdsl.sets.quasi import Quasi
@@ -246,25 +248,23 @@ def _bound(query: Query) -> Node:
 def _simulated(query: Query) -> Node:
     """Bytes, loads or misses of one set-associative cache, every access simulated."""
     from roofdsl.counts.traffic_at import access_count
-    from roofdsl.loops.transform import apply
     from roofdsl.simulate.hierarchy import simulate
     from roofdsl.simulate.levels import CacheLevel
 
-    kernel = apply(kernel_of(query.source, query.at))
-    if query.cache is None or query.line is None or access_count(kernel, query.at) > MOST_ACCESSES:
+    at = Sized(apply(kernel_of(query.source, query.at)), query.at)
+    if query.cache is None or query.line is None or access_count(at) > MOST_ACCESSES:
         raise CommandError("a simulation needs a cache and a line, and sizes that are not too large")
     miss: Any = "allocate" if _convention(query) == "write_allocate" else "claim"
     level = CacheLevel("cache", query.cache, query.line, query.ways, write_miss=miss)
-    found = simulate(kernel, query.at, [level]).levels[0]
+    found = simulate(at.kernel, at.values, [level]).levels[0]
     return number({"bytes": (found.loads + found.stores) * query.line, "misses": found.misses}[query.which or "bytes"])
 
 
 def _accesses(query: Query) -> Node:
     """Array accesses of one execution."""
     from roofdsl.counts.traffic_at import access_count
-    from roofdsl.loops.transform import apply
 
-    return number(access_count(apply(kernel_of(query.source, query.at)), query.at))
+    return number(access_count(Sized(apply(kernel_of(query.source, query.at)), query.at)))
 
 
 # ---- machines ----

@@ -129,7 +129,7 @@ def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str
     """COUNTS of a kernel where the part counts. Raises _Wrong for one that is illegal or runs too long."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import access_count, traffic_at, work_at
-    from roofdsl.loops.transform import apply
+    from roofdsl.loops.sized import sized
 
     asked = part.part
     convention: Any = asked.traffic or "load_store"
@@ -137,7 +137,7 @@ def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str
     kernel = _at_sizes(kernel, sizes)
     try:
         require_legal(kernel)
-        accesses = access_count(apply(kernel), sizes)
+        accesses = access_count(sized(kernel, sizes))
         if accesses > MOST_ACCESSES:
             raise _Wrong(f"It makes {accesses:,} accesses, and the one to be improved makes far fewer.")
         work = work_at(kernel, sizes)

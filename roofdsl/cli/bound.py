@@ -59,7 +59,7 @@ def bound(
 
 def _values(kernel: Kernel, own: dict[str, int]) -> dict[str, int]:
     """The parameters given, and the file's defaults for the others. Raises what `numbers` raises."""
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
 
     defaults = {p.name: p.default for p in kernel.parameters if p.default is not None}
     return numbers(kernel, {**defaults, **own}, complete=False)

@@ -35,7 +35,7 @@ def traffic(
     look: Look,
 ) -> None:
     """Draw Q(Z) of one kernel: exact, by its closed form where there is one, its plateaus, and simulated points."""
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
 
     check_name(Path(output))
     machine = load_machine(machine_name) if machine_name is not None else None

@@ -13,6 +13,7 @@ from roofdsl.cli.progress import bar
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.sized import Sized
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
@@ -86,8 +87,7 @@ def simulate(
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets says of which caches --histogram is, and {what}")
     from roofdsl.checks.deep import require_legal
-    from roofdsl.counts.setting import numbers
-    from roofdsl.loops.transform import apply
+    from roofdsl.loops.sized import sized
     from roofdsl.simulate.distances import miss_curve
 
     chosen = choose_kernels(file, "kernels are simulated (each launch starts cold, so that a program's is their sum)")
@@ -102,9 +102,9 @@ def simulate(
     runs: list[Run] = []
     for kernel, own in kernels:
         require_legal(kernel)
-        values = numbers(kernel, own)
-        total = count_accesses(kernel, values, long_run=long_run)
-        plain = apply(kernel)
+        at = sized(kernel, own)
+        plain, values = at.kernel, dict(at.values)
+        total = count_accesses(at, long_run=long_run)
         convention: Traffic = traffic or (kernel.traffic if kernel.traffic != "once" else None) or "load_store"
         run = Run(kernel.name, values, machine.name if machine else None)
         if cache is not None or machine is not None:
@@ -141,24 +141,23 @@ def _show(runs: list[Run], *, histogram: bool, as_json: bool) -> None:
     show_blocks(*([*blocks(r), *(of_curve(r) if histogram else [])] for r in runs))
 
 
-def count_accesses(kernel: Kernel, values: dict[str, int], *, long_run: bool) -> int | None:
+def count_accesses(at: Sized, *, long_run: bool) -> int | None:
     """How many accesses there will be; None where counting them is as hard as making them.
 
     Raises CommandError where simulating them would take more than an hour, unless `long_run`.
     """
     from roofdsl.counts.traffic_at import access_count
-    from roofdsl.loops.transform import apply
     from roofdsl.sets.library import LibraryFailure, TooHard
 
     try:
-        total = access_count(apply(kernel), values)
+        total = access_count(at)
     except (TooHard, LibraryFailure):
         return None
     seconds = total / ACCESSES_PER_S
     if seconds > LONG_S and not long_run:
         shown = show_time(seconds) if seconds < 86400 else f"{seconds / 86400:,.0f} days"
         raise CommandError(
-            f"kernel {kernel.name} makes {total:,} accesses at these sizes, and simulating them takes {shown} or so",
+            f"kernel {at.name} makes {total:,} accesses at these sizes, and simulating them takes {shown} or so",
             "use smaller sizes, or --long to start it anyway; `derive --cache` may find the traffic at once",
         )
     return total

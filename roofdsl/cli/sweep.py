@@ -255,7 +255,7 @@ def _constants_of(checked: CheckedFile, name: str) -> list[str]:
 
 def _complete(kernel: Kernel, ranges: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
     """Values of all parameters, those of the file's defaults too. Raises CommandError as `predict` does."""
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
 
     free = replace(kernel, assumptions=())  # which points keep them is seen later
     return _ordered(numbers(free, {n: v[0] for n, v in ranges.items()}), ranges)

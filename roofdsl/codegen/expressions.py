@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 from roofdsl.codegen.compute import Computed, compared_in, component, is_complex, join, kind_of, settled
 from roofdsl.codegen.syntax import AND, ATOM, COMPARE, OR, PRODUCT, SUM, UNARY, Syntax, Text
@@ -22,6 +23,8 @@ from roofdsl.loops.integers import (
     Product,
     Sum,
     Sym,
+    Tree,
+    fold,
 )
 from roofdsl.loops.model import (
     Array,
@@ -60,54 +63,30 @@ class Expressions:
 
     def integer(self, e: IntExpr) -> Text:
         """Integer arithmetic; `//` rounds down and `%` is never negative, whatever the target's operators do."""
-        match e:
-            case Const(value):
-                return Text(str(value), ATOM if value >= 0 else UNARY)
-            case Sym(name):
-                return Text(self.name(name))
-            case Sum(terms):
-                return self._sum(terms)
-            case Product(terms):
-                return self._product(terms)
-            case Min(terms):
-                return self.syntax.extremum("min", [self.integer(t) for t in terms])
-            case Max(terms):
-                return self.syntax.extremum("max", [self.integer(t) for t in terms])
-            case FloorDiv(a, b):
-                return self.syntax.floor_div(self.integer(a), self.integer(b))
-            case Mod(a, b):
-                return self.syntax.mod(self.integer(a), self.integer(b))
-        raise TypeError(e)
-
-    def _sum(self, terms: Sequence[IntExpr]) -> Text:
-        text = ""
-        for term in terms:
-            part = self.integer(term).at(PRODUCT if text else SUM)
-            if not text:
-                text = part
-            else:
-                text += f" - {part[1:]}" if part.startswith("-") else f" + {part}"
-        return Text(text, SUM)
-
-    def _product(self, terms: Sequence[IntExpr]) -> Text:
-        if terms[0] == Const(-1) and len(terms) > 1:
-            rest = self._product(terms[1:]) if len(terms) > 2 else self.integer(terms[1])
-            return Text(f"-{rest.at(PRODUCT if len(terms) > 2 else ATOM)}", PRODUCT)
-        first = self.integer(terms[0]).at(PRODUCT)
-        return Text(" * ".join([first, *(self.integer(t).at(UNARY) for t in terms[1:])]), PRODUCT)
+        return fold(e, self._rows)
 
     def truth(self, c: Condition) -> Text:
         """A condition over integers."""
-        match c:
-            case Compare(op, left, right):
-                return Text(f"{self.integer(left).at(SUM)} {op} {self.integer(right).at(SUM)}", COMPARE)
-            case And(parts):
-                return Text(f" {self.syntax.logic['and']} ".join(self.truth(p).at(COMPARE) for p in parts), AND)
-            case Or(parts):
-                return Text(f" {self.syntax.logic['or']} ".join(self.truth(p).at(COMPARE) for p in parts), OR)
-            case Not(part):
-                return self.syntax.negation(self.truth(part))
-        raise TypeError(c)
+        return fold(c, self._rows)
+
+    @cached_property
+    def _rows(self) -> dict[type[Tree], Callable[..., Text]]:
+        syntax = self.syntax
+        both, either = f" {syntax.logic['and']} ", f" {syntax.logic['or']} "
+        return {
+            Const: lambda e: Text(str(e.value), ATOM if e.value >= 0 else UNARY),
+            Sym: lambda e: Text(self.name(e.name)),
+            Sum: lambda _, *terms: _sum(terms),
+            Product: lambda _, *factors: _product(factors),
+            Min: lambda _, *terms: syntax.extremum("min", terms),
+            Max: lambda _, *terms: syntax.extremum("max", terms),
+            FloorDiv: lambda _, numerator, divisor: syntax.floor_div(numerator, divisor),
+            Mod: lambda _, numerator, divisor: syntax.mod(numerator, divisor),
+            Compare: lambda c, left, right: Text(f"{left.at(SUM)} {c.op} {right.at(SUM)}", COMPARE),
+            And: lambda _, *parts: Text(both.join(p.at(COMPARE) for p in parts), AND),
+            Or: lambda _, *parts: Text(either.join(p.at(COMPARE) for p in parts), OR),
+            Not: lambda _, part: syntax.negation(part),
+        }
 
     # ---- values ----
 
@@ -203,3 +182,18 @@ class Expressions:
     def dimension(self, e: IntExpr) -> Text:
         """The extent of an array, by its name where it has one."""
         return Text(self.extents[e]) if e in self.extents else self.integer(e)
+
+
+def _sum(terms: Sequence[Text]) -> Text:
+    text = terms[0].at(SUM)
+    for term in terms[1:]:
+        part = term.at(PRODUCT)
+        text += f" - {part[1:]}" if part.startswith("-") else f" + {part}"
+    return Text(text, SUM)
+
+
+def _product(factors: Sequence[Text]) -> Text:
+    if factors[0].text == "-1" and len(factors) > 1:
+        rest = _product(factors[1:]) if len(factors) > 2 else factors[1]
+        return Text(f"-{rest.at(PRODUCT if len(factors) > 2 else ATOM)}", PRODUCT)
+    return Text(" * ".join([factors[0].at(PRODUCT), *(f.at(UNARY) for f in factors[1:])]), PRODUCT)

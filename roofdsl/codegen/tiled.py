@@ -21,7 +21,7 @@ from roofdsl.codegen.tiles import STATIC_SHARED, Tile, refused, tiled_nest
 from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import IntExpr, Min, Sym, sub
+from roofdsl.loops.integers import IntExpr, Sym, sub
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.numbers import with_numbers
 
@@ -164,7 +164,7 @@ class _Text(Tile):
         """
         parts = []
         for a, count in zip(self.blocks, self.counts, strict=True):
-            ends = a.points.stop.terms if isinstance(a.points.stop, Min) else (a.points.stop,)
+            ends = a.points.stops
             over = count * a.threads(len(self.blocks)) > a.size
             for end in ends:
                 if over or Sym(a.tiles.var).name not in end.symbols():

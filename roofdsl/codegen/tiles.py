@@ -14,7 +14,7 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import Affine, affine
-from roofdsl.loops.integers import Const, IntExpr, Min, Sym, add, mul
+from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Element, For, Kernel
 
 THREADS = {1: (256,), 2: (16, 16), 3: (16, 4, 4)}
@@ -122,7 +122,7 @@ class Tile:
         return [Axis(over, loop, size, dimension.get(loop.var)) for over, loop, size in pairs]
 
     def _size(self, over: For, loop: For) -> int:
-        ends = loop.stop.terms if isinstance(loop.stop, Min) else (loop.stop,)
+        ends = loop.stops
         if not isinstance(over.step, Const):
             raise TypeError("sizes of tiles are numbers here")
         whole = affine(add(Sym(over.var), over.step)).expression()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -31,6 +32,8 @@ from roofdsl.loops.integers import (
     Product,
     Sum,
     Sym,
+    Tree,
+    fold,
 )
 from roofdsl.loops.model import (
     Array,
@@ -123,36 +126,10 @@ class Values:
 
     def integer(self, e: IntExpr, env: Mapping[str, Any]) -> Any:
         """The value, an array where it depends on an axis; numpy's `//` and `%` round down as Python's do."""
-        match e:
-            case Const(value):
-                return value
-            case Sym(name):
-                return env[name]
-            case Sum(terms):
-                return sum(self.integer(t, env) for t in terms)
-            case Product(terms):
-                return reduce(lambda a, b: a * b, (self.integer(t, env) for t in terms))
-            case Min(terms):
-                return _least(min, np.minimum, [self.integer(t, env) for t in terms])
-            case Max(terms):
-                return _least(max, np.maximum, [self.integer(t, env) for t in terms])
-            case FloorDiv(a, b):
-                return self.integer(a, env) // self.integer(b, env)
-            case Mod(a, b):
-                return self.integer(a, env) % self.integer(b, env)
-        raise TypeError(e)
+        return fold(e, {**_ROWS, Sym: lambda node: env[node.name]})
 
     def holds(self, c: Condition, env: Mapping[str, Any]) -> Any:
-        match c:
-            case Compare(op, left, right):
-                return error_bounds.COMPARE[op](self.integer(left, env), self.integer(right, env))
-            case And(parts):
-                return reduce(np.logical_and, (self.holds(p, env) for p in parts))
-            case Or(parts):
-                return reduce(np.logical_or, (self.holds(p, env) for p in parts))
-            case Not(part):
-                return np.logical_not(self.holds(part, env))
-        raise TypeError(c)
+        return fold(c, {**_ROWS, Sym: lambda node: env[node.name]})
 
     # ---- values ----
 
@@ -279,3 +256,18 @@ class Values:
 
 def _least(scalar: Any, array: Any, terms: Sequence[Any]) -> Any:
     return reduce(array, terms) if any(np.ndim(t) for t in terms) else scalar(terms)
+
+
+_ROWS: dict[type[Tree], Callable[..., Any]] = {
+    Const: lambda node: node.value,
+    Sum: lambda _, *terms: sum(terms),
+    Product: lambda _, *terms: reduce(operator.mul, terms),
+    Min: lambda _, *terms: _least(min, np.minimum, terms),
+    Max: lambda _, *terms: _least(max, np.maximum, terms),
+    FloorDiv: lambda _, numerator, divisor: numerator // divisor,
+    Mod: lambda _, numerator, divisor: numerator % divisor,
+    Compare: lambda node, left, right: error_bounds.COMPARE[node.op](left, right),
+    And: lambda _, *parts: reduce(np.logical_and, parts),
+    Or: lambda _, *parts: reduce(np.logical_or, parts),
+    Not: lambda _, part: np.logical_not(part),
+}

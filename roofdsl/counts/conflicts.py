@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from roofdsl.counts.setting import numbers
 from roofdsl.counts.vectorized import holds, value_of
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.integers import Condition, Const, IntExpr, add, mul
 from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node
-from roofdsl.loops.transform import apply
+from roofdsl.loops.numbers import numbers
+from roofdsl.loops.sized import Sized, sized
 
 MOST_POINTS = 1_000_000
 """Points of a reference that are listed; a window with more of them is taken for one that no cache keeps."""
@@ -78,22 +78,21 @@ def conflicts(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[Wi
 
     Arrays lie as `simulate` has them. Raises CommandError for a missing parameter or a broken assumption.
     """
-    plain = apply(kernel)
-    values = numbers(kernel, params)
-    found = [w for w in _Windows(plain, values, sets).of(plain.body, dict(values), 1) if w.differs]
+    at = sized(kernel, params)
+    found = [w for w in _Windows(at, sets).of(at.kernel.body, dict(at.values), 1) if w.differs]
     return tuple(sorted(found, key=lambda w: -w.differs))
 
 
 class _Windows:
-    def __init__(self, kernel: Kernel, values: Mapping[str, int], sets: Sets) -> None:
+    def __init__(self, at: Sized, sets: Sets) -> None:
         self.sets = sets
         self.first: dict[str, int] = {}
         self.strides: dict[str, tuple[int, ...]] = {}
         end = 0
-        for array in kernel.arrays:
+        for array in at.kernel.arrays:
             if array.is_scalar:
                 continue
-            dims = [d.evaluate(values) for d in array.dims]
+            dims = [d.evaluate(at.values) for d in array.dims]
             self.strides[array.name] = _strides(dims, column_major=array.column_major)
             self.first[array.name] = end
             elements = 1
@@ -274,7 +273,7 @@ def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tup
     from roofdsl.counts.traffic_at import access_count
 
     windows = conflicts(kernel, params, sets)
-    if not is_flagged(windows, access_count(apply(kernel), numbers(kernel, params))):
+    if not is_flagged(windows, access_count(sized(kernel, params))):
         return ()
     lost = max((w for w in windows if w.lost), key=lambda w: w.lost * w.times, default=None)
     kept = max((w for w in windows if w.kept), key=lambda w: w.kept * w.times, default=None)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count, product
 
-from roofdsl.counts.setting import numbers
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, IntExpr, Product, Sum, Sym, mul
 from roofdsl.loops.model import Count, For, If, Kernel, Node
-from roofdsl.loops.transform import apply
+from roofdsl.loops.sized import sized
 
 
 def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
@@ -28,11 +27,10 @@ def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
     from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build
 
-    values = numbers(kernel, params)
-    plain = expanded(apply(kernel))
+    at = sized(kernel, params)
     totals: dict[str, int] = {}
     try:
-        domains = build(plain, values, None).domains
+        domains = build(expanded(at.kernel), at.values, None).domains
     except NotAffine as error:
         raise CommandError(
             f"a counter of kernel {kernel.name} cannot be totalled: {error}",
@@ -41,7 +39,7 @@ def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
     for domain in domains:
         statement = domain.placed.statement
         if isinstance(statement, Count):
-            amount = statement.amount.evaluate(values)
+            amount = statement.amount.evaluate(at.values)
             totals[statement.name] = totals.get(statement.name, 0) + amount * number(cardinality(domain.executions))
     return totals
 

@@ -15,7 +15,7 @@ from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Rati
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import leading_of, tile_names, value_of
 from roofdsl.counts.results import WorkAt
-from roofdsl.counts.setting import check_cache, numbers
+from roofdsl.counts.setting import check_cache
 from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic import Bytes, Regime, TermBytes
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
@@ -23,6 +23,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import numbers
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Remainders
 from roofdsl.sets.plateaus import Growth

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-from roofdsl.counts.closed import NoClosedForm
+from roofdsl.counts.settled import NoClosedForm
 from roofdsl.formulas.quotients import RatioCase, ratio_cases
 from roofdsl.formulas.writing import form_text, ratio_text
 from roofdsl.lang.record import Record
 from roofdsl.lang.shown import Shown
-from roofdsl.loops.integers import Condition
+from roofdsl.loops.integers import Condition, IntExpr
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases, constant
 from roofdsl.sets.facts import Fact
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
-
-if TYPE_CHECKING:
-    from roofdsl.counts.steps import Steps
-
 
 AS_TERMS = "a sum of terms, each where its condition holds"
 """The note of a quantity whose closed form is not a partition into cases."""
@@ -144,6 +140,103 @@ class Plateau(Record):
     until_bytes: Quantity | None = None
     where: Condition | None = None
     end_bytes: Quantity | None = None
+
+
+# ---- the argument behind it, step by step ----
+
+
+class LoopStep(Record):
+    """`for var in range(start, stop, step)`."""
+
+    var: str
+    start: IntExpr
+    stop: IntExpr
+    step: IntExpr
+
+
+class StatementStep(Record):
+    """One statement: where it runs, how often, and what one execution costs.
+
+    operations: (class, number) of one execution, those in pairs included. fused_pairs, comparisons, casts: of one.
+    """
+
+    text: str
+    loops: tuple[LoopStep, ...]
+    guards: tuple[str, ...]
+    executions: Quantity
+    operations: tuple[tuple[str, int], ...]
+    fused_pairs: int
+    comparisons: int
+    casts: int
+
+    @property
+    def total(self) -> int:
+        return sum(n for _, n in self.operations)
+
+
+Access = Literal["read", "written", "read, then written", "written, then read", "mixed"]
+
+
+class ArrayStep(Record):
+    """One array: its references, how many distinct elements (lines) they touch, and what of that has to move.
+
+    unit_bytes: of an element, or of a line where `in_lines`. loaded, stored: bytes, None under `once`.
+    first: of each element, what happens to it; "mixed" where elements differ.
+    """
+
+    name: str
+    references: tuple[str, ...]
+    unit_bytes: int
+    in_lines: bool
+    intent: str
+    distinct: Quantity
+    bytes: Quantity
+    first: Access
+    loaded: Quantity | None
+    stored: Quantity | None
+
+
+class ReuseStep(Record):
+    """Reuse of an array: the previous access lies in an earlier iteration of `loop`, or in the same one (`within`).
+
+    references: those that find their datum so. loop: None where no loop surrounds both accesses.
+    low, high: the least and the greatest distance in bytes, leading terms; a cache of that size holds the datum.
+    times: how many accesses there are, leading terms. step: which step of Q(Z) it belongs to.
+    """
+
+    array: str
+    references: tuple[str, ...]
+    loop: str | None
+    within: bool
+    low: Quantity
+    high: Quantity
+    times: Quantity
+    step: int
+
+
+class PlateauStep(Record):
+    """One plateau of Q(Z): what begins to be held there, and what each array moves (leading terms)."""
+
+    plateau: Plateau
+    held: tuple[ReuseStep, ...]
+    by_array: tuple[tuple[str, Quantity], ...]
+
+
+class Steps(Record):
+    """The whole argument. scalars: bytes loaded and stored once per execution.
+
+    reuses: those that matter to leading order, by distance; `note` says why there are none.
+    """
+
+    statements: tuple[StatementStep, ...]
+    arrays: tuple[ArrayStep, ...]
+    scalars: tuple[int, int]
+    reuses: tuple[ReuseStep, ...]
+    plateaus: tuple[PlateauStep, ...]
+    note: str
+
+
+# ---- all of it ----
 
 
 class Derivation(Shown):

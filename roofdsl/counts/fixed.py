@@ -10,22 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
-from roofdsl.counts.setting import numbers
+from roofdsl.counts.regimes import Plateaus
 from roofdsl.counts.settled import AT_CACHE
 from roofdsl.formulas.facts import facts_text
 from roofdsl.lang.record import replace as replace_record
 from roofdsl.loops.model import Traffic
+from roofdsl.loops.numbers import numbers
 from roofdsl.sets.facts import Compared, Fact, decided, fixed
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.sizes import Sizes
 from roofdsl.sets.stream import Stream
-
-if TYPE_CHECKING:
-    from roofdsl.counts.regimes import Plateaus
 
 
 class FixedForms(ClosedForms):
@@ -43,7 +41,7 @@ class FixedForms(ClosedForms):
 
     @cached_property
     def _names(self) -> dict[str, int]:
-        sizes = self._base._large.sizes
+        sizes = self._base.large_stream.sizes
         if sizes.divided.keys() & self._values.keys():
             raise NoClosedForm("a size that is a multiple of a number is given")
         return {sizes.symbol_text(n): v for n, v in self._values.items()}
@@ -56,10 +54,10 @@ class FixedForms(ClosedForms):
         return isl.Set(f"[{', '.join(names)}] -> {{ : {' and '.join(f'{n} = {v}' for n, v in names.items())} }}")
 
     @cached_property
-    def _large(self) -> Stream:
-        stream = self._base._large
+    def large_stream(self) -> Stream:
+        stream = self._base.large_stream
         context = stream.context.intersect(self._here)
-        facts = self._base._facts(stream, self._base._least)
+        facts = self._base.facts(stream, self._base.least)
         if context.is_empty() or any(decided(fact.at(self._values)) is False for fact in facts):
             raise NoClosedForm(f"closed forms hold for {facts_text(facts)}")
         return replace(stream, context=context, sizes=self._sizes(stream.sizes))
@@ -73,14 +71,14 @@ class FixedForms(ClosedForms):
         return self._base.plateaus(convention)
 
     @cached_property
-    def _reuse(self) -> tuple[ArrayReuse, ...]:
+    def reuses(self) -> tuple[ArrayReuse, ...]:
         put = {n: Quasi.constant(v) for n, v in self._names.items()}
-        return self._guard(lambda: tuple(_restricted(r, self._here, put) for r in self._base._reuse), AT_CACHE)
+        return self.guard(lambda: tuple(_restricted(r, self._here, put) for r in self._base.reuses), AT_CACHE)
 
-    def _facts(self, stream: Stream, least: int) -> tuple[Fact, ...]:
+    def facts(self, stream: Stream, least: int) -> tuple[Fact, ...]:
         if least == 1:
-            return super()._facts(stream, least)
-        here = (fact.at(self._values) for fact in super()._facts(stream, least))
+            return super().facts(stream, least)
+        here = (fact.at(self._values) for fact in super().facts(stream, least))
         left = (f for f in here if not (isinstance(f, Compared) and decided(f)))
         return (*(fixed(n, v) for n, v in self._values.items()), *left)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from roofdsl.loops.accesses import statements
-from roofdsl.loops.integers import Condition, Const, IntExpr, Mod, Sym
+from roofdsl.loops.integers import Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Tile
 from roofdsl.loops.transform import apply
 from roofdsl.sets.cases import Case, Cases
@@ -35,13 +35,8 @@ def tile_names(kernel: Kernel) -> frozenset[str]:
     return frozenset(found)
 
 
-def _moduli(node: Condition | IntExpr) -> Iterator[Mod]:
-    if isinstance(node, Mod):
-        yield node
-    for value in vars(node).values():
-        for child in value if isinstance(value, tuple) else (value,):
-            if isinstance(child, (Condition, IntExpr)):
-                yield from _moduli(child)
+def _moduli(of: Condition) -> Iterator[Mod]:
+    return (node for node in of.walk() if isinstance(node, Mod))
 
 
 def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:

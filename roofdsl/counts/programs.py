@@ -224,8 +224,7 @@ class _Sums:
 
 def _divisors(e: IntExpr) -> frozenset[str]:
     """The parameters by which something is divided."""
-    own = e.divisor.symbols() if isinstance(e, (FloorDiv, Mod)) else frozenset[str]()
-    return own.union(*(_divisors(part) for part in e.args()))
+    return frozenset[str]().union(*(d.divisor.symbols() for d in e.walk() if isinstance(d, (FloorDiv, Mod))))
 
 
 def _in(d: Derivation, meaning: Mapping[str, Quasi | None]) -> Derivation:

@@ -8,10 +8,11 @@ own steps of Q(Z). Classes whose plateaus are the same are told together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import islpy as isl
 
+from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.rows import Hits, Row, union
 from roofdsl.counts.traffic import Regime
 from roofdsl.counts.where import condition_of
@@ -48,9 +49,6 @@ from roofdsl.sets.residues import (
     resolved,
 )
 
-if TYPE_CHECKING:
-    from roofdsl.counts.closed import ClosedForms
-
 MOST_CLASSES = 128
 """Residue classes that are compared with each other, at most; of more, one is told."""
 
@@ -60,9 +58,9 @@ Piece = tuple[Any, Quasi]
 class Plateaus:
     """The plateaus of one kernel in one convention. Methods raise CannotCount, and what counting raises."""
 
-    def __init__(self, forms: ClosedForms, convention: Traffic) -> None:
-        self.forms, self.convention = forms, convention
-        self.stream, self.order, self.found = forms._large, forms.order, forms.pieces
+    def __init__(self, sets: KernelSets, convention: Traffic) -> None:
+        self.sets, self.convention = sets, convention
+        self.stream, self.order, self.found = sets.large_stream, sets.order, sets.pieces
         self.pieces: list[Piece] = [p for r in self.found for p in (*r.distances, *(r.end_distances or ()))]
         self.counters = [PlateauCounter(r) for r in self.found]
         self._own = [self._periods_of(p) for p in self.pieces]
@@ -329,7 +327,7 @@ class Plateaus:
         """All bytes moved where `hits` hit: each value on an isl parameter set."""
         if hits not in self._totals:
             if hits is None:
-                lines = [self._compulsory(r) for r in self.forms._compulsory]
+                lines = [self._compulsory(r) for r in self.sets.residencies]
             else:
                 lines = [c.lines(hits) for c in self.counters]
             self._totals[hits] = _in_parameters(self._moved(lines, self._context(hits)))
@@ -341,7 +339,7 @@ class Plateaus:
         return PlateauLines(r.array, r.bytes, count_symbolic([r.begun]), by_read, stored)
 
     def _moved(self, lines: Iterable[PlateauLines], context: Any) -> Any:
-        loaded, stored = scalar_bytes(self.forms.kernel)
+        loaded, stored = scalar_bytes(self.sets.kernel)
         constant = stored if self.convention == "once" else loaded + stored
         total = isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(context.params())
         for r in lines:
@@ -352,7 +350,7 @@ class Plateaus:
         return total
 
     def _context(self, hits: Hits) -> Any:
-        return (self.forms._line_stream if hits is None else self.stream).context
+        return (self.sets.line_stream if hits is None else self.stream).context
 
     def _cases(self, hits: Hits, members: Sequence[Class] | None, *, conditional: bool = False) -> Cases:
         """The traffic as cases, on the sizes of `members`. conditional: the cases say so themselves."""
@@ -363,8 +361,8 @@ class Plateaus:
 
     def _counted_cases(self, hits: Hits, members: Sequence[Class] | None, conditional: bool) -> Cases:
         context, parts = self._context(hits), self._total(hits)
-        stream = self.forms._line_stream if hits is None else self.stream
-        assumes = self.forms._facts(stream, 1 if hits is None else self.forms._least)
+        stream = self.sets.line_stream if hits is None else self.stream
+        assumes = self.sets.facts(stream, 1 if hits is None else self.sets.least)
         if members is not None:
             inside = classes_set(members)
             at = self._far(members[0])

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from roofdsl.counts.setting import numbers
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import PlacedStatement, scalar_bytes, statements
 from roofdsl.loops.model import Assign, Element, If, Kernel, Let, Node
-from roofdsl.loops.transform import apply
+from roofdsl.loops.sized import Sized, sized
 
 
 class _Use(Record):
@@ -55,22 +54,21 @@ def compiled_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, i
     Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or illegal sizes, and
     TooHard.
     """
-    values = numbers(kernel, params)
-    plain = apply(kernel)
-    loaded, stored = scalar_bytes(plain)
-    for kept in kept_at(plain, values):
+    at = sized(kernel, params)
+    loaded, stored = scalar_bytes(at.kernel)
+    for kept in kept_at(at):
         size = kept.element.array.type.bytes * kept.times
         loaded, stored = loaded + size * kept.loaded, stored + size * kept.stored
     return loaded, stored
 
 
-def kept_at(kernel: Kernel, values: Mapping[str, int]) -> tuple[Kept, ...]:
-    """All registers of a kernel whose directives are applied, at numbers for all parameters. Raises TooHard."""
+def kept_at(at: Sized) -> tuple[Kept, ...]:
+    """All registers of a kernel. Raises TooHard."""
     from roofdsl.sets.library import limited
 
     found = []
-    with limited(f"the registers of kernel {kernel.name}"):
-        groups = _groups(list(_uses(kernel, values)))
+    with limited(f"the registers of kernel {at.name}"):
+        groups = _groups(list(_uses(at)))
         for group in groups:
             others = [u for g in groups if g is not group for u in g]
             for together in _shared(group, others):
@@ -93,17 +91,17 @@ def alone(kernel: Kernel, placed: PlacedStatement) -> Kernel:
     return replace(kernel, body=body)
 
 
-def _uses(kernel: Kernel, values: Mapping[str, int]) -> Iterator[_Use]:
+def _uses(at: Sized) -> Iterator[_Use]:
     """The elements of every statement in textual order, each once."""
     import islpy as isl
 
     from roofdsl.sets.stream import build
 
-    for placed in statements(kernel.body):
+    for placed in statements(at.kernel.body):
         if not isinstance(placed.statement, (Assign, Let)):
             continue
         found: dict[Element, _Use] = {}
-        for r in build(alone(kernel, placed), values, None).references:
+        for r in build(alone(at.kernel, placed), at.values, None).references:
             depth = len(placed.loops)
             touched = r.location.project_out(isl.dim_type.in_, depth, r.location.dim(isl.dim_type.in_) - depth)
             touched = touched.set_tuple_name(isl.dim_type.in_, "T")

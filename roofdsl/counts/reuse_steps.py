@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from roofdsl.counts.closed import ClosedForms
-from roofdsl.counts.derived import Plateau, Quantity, quantity
-from roofdsl.lang.record import Record
+from roofdsl.counts.derived import Plateau, PlateauStep, Quantity, ReuseStep, quantity
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases, constant
@@ -17,32 +16,6 @@ from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.residues import Class
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.stream import Reference, Stream
-
-
-class ReuseStep(Record):
-    """Reuse of an array: the previous access lies in an earlier iteration of `loop`, or in the same one (`within`).
-
-    references: those that find their datum so. loop: None where no loop surrounds both accesses.
-    low, high: the least and the greatest distance in bytes, leading terms; a cache of that size holds the datum.
-    times: how many accesses there are, leading terms. step: which step of Q(Z) it belongs to.
-    """
-
-    array: str
-    references: tuple[str, ...]
-    loop: str | None
-    within: bool
-    low: Quantity
-    high: Quantity
-    times: Quantity
-    step: int
-
-
-class PlateauStep(Record):
-    """One plateau of Q(Z): what begins to be held there, and what each array moves (leading terms)."""
-
-    plateau: Plateau
-    held: tuple[ReuseStep, ...]
-    by_array: tuple[tuple[str, Quantity], ...]
 
 
 def element_text(r: Reference) -> str:
@@ -56,7 +29,7 @@ class ReuseFacts:
     def __init__(self, closed: ClosedForms, convention: Traffic, values: Mapping[str, int]) -> None:
         """Of the residue class of the first plateaus that there are in this convention for sizes such as `values`."""
         self.closed, self.values = closed, values
-        self.stream: Stream = closed._large
+        self.stream: Stream = closed.large_stream
         self.found: tuple[ArrayReuse, ...] = closed.pieces
         self.order: Growth = closed.order
         rows = closed.plateaus(convention)
@@ -66,7 +39,7 @@ class ReuseFacts:
         self.loops = _loop_names(closed.kernel)
 
     def _guarded(self, compute: Callable[[], Any]) -> Any:
-        return self.closed._guard(compute, "the steps")
+        return self.closed.guard(compute, "the steps")
 
     def reuses(self) -> tuple[ReuseStep, ...]:
         """Every reuse for large sizes, by step of Q(Z), array and the loop that brings it."""

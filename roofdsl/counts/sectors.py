@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roofdsl import budget
-from roofdsl.counts.setting import check_cache, numbers
+from roofdsl.counts.setting import check_cache
 from roofdsl.counts.traffic_at import (
     LONGEST_SIMULATION,
     QUICK_OPERATIONS,
@@ -28,7 +28,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import accesses, scalar_bytes
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
-from roofdsl.loops.transform import apply, repeated
+from roofdsl.loops.sized import Sized, sized
+from roofdsl.loops.transform import repeated
 from roofdsl.store.memo import recall
 
 
@@ -58,10 +59,10 @@ def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, i
     from roofdsl.sets.library import cardinality, limited
     from roofdsl.sets.stream import build
 
-    plain = apply(kernel)
-    loaded, stored = scalar_bytes(plain)
+    at = sized(kernel, params)
+    loaded, stored = scalar_bytes(at.kernel)
     with limited(f"the number of accesses of kernel {kernel.name}"):
-        for domain in build(plain, numbers(kernel, params), None).domains:
+        for domain in build(at.kernel, at.values, None).domains:
             statement = domain.placed.statement
             if isinstance(statement, (Assign, Let)):
                 times = number(cardinality(domain.executions))
@@ -91,21 +92,20 @@ def transfers_at(
 def _transfers_at(
     kernel: Kernel, params: Mapping[str, int], where: Transfers, convention: Traffic, longest: int
 ) -> TrafficAt:
-    values = numbers(kernel, params)
+    at = sized(kernel, params)
     check_cache(kernel, where.cache_bytes, where.line_bytes)
     line, sector = where.line_bytes, where.moved_bytes
     if line is not None and sector is not None:
         check_cache(kernel, None, sector)
         if line % sector:
             raise CommandError(f"a line of {line} B does not hold a whole number of sectors of {sector} B")
-    plain = apply(kernel)
-    executed = access_count(plain, values)
-    if where.cache_bytes is not None and _held(plain, values, line, where.cache_bytes):
-        lines = lines_by_sets(plain, values, None, sector, QUICK_OPERATIONS)
-        return TrafficAt(*convention_totals(plain, lines, convention), executed, "integer sets")
+    executed = access_count(at)
+    if where.cache_bytes is not None and _held(at, line, where.cache_bytes):
+        lines = lines_by_sets(at, None, sector, QUICK_OPERATIONS)
+        return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "integer sets")
     if line == sector and longest == LONGEST_SIMULATION:
         return traffic_at(kernel, params, where.cache_bytes, line, convention)
-    return _found(plain, values, where, convention, (executed, longest))
+    return _found(at, where, convention, (executed, longest))
 
 
 def warm_transfers_at(
@@ -132,21 +132,19 @@ def warm_transfers_at(
     return TrafficAt(loads, stores, two.bytes - one.bytes, one.accesses, two.method)
 
 
-def _held(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None, cache_bytes: int) -> bool:
+def _held(at: Sized, line_bytes: int | None, cache_bytes: int) -> bool:
     """Whether all lines touched fit; False also where that is not found out quickly."""
     from roofdsl.sets.library import TooHard
 
     try:
         with budget.part(8):
-            lines = lines_by_sets(kernel, values, None, line_bytes, QUICK_OPERATIONS)
+            lines = lines_by_sets(at, None, line_bytes, QUICK_OPERATIONS)
     except (NoAnswer, TooHard):
         return False
     return sum(a.begun * a.line_bytes for a in lines) <= cache_bytes
 
 
-def _found(
-    kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic, length: tuple[int, int]
-) -> TrafficAt:
+def _found(at: Sized, where: Transfers, convention: Traffic, length: tuple[int, int]) -> TrafficAt:
     """By sets or by simulation, whichever is the quicker exact answer; length: accesses, and how many are too many."""
     from roofdsl.sets.library import MAX_OPERATIONS, TooHard
 
@@ -155,23 +153,23 @@ def _found(
     reason = "the integer sets take too long"
     for k, operations in enumerate((QUICK_OPERATIONS, MAX_OPERATIONS)):
         if k == simulate_before and executed <= longest:
-            return TrafficAt(*_simulated(kernel, values, where, convention), executed, "simulation")
+            return TrafficAt(*_simulated(at, where, convention), executed, "simulation")
         if k and longest < LONGEST_SIMULATION:
             break
         try:
             with budget.part(1 if k else 4):  # what may not lead to an answer leaves time for the simulation
-                lines = _lines(kernel, values, where, operations)
+                lines = _lines(at, where, operations)
         except TooHard as error:
             reason = error.message
             continue
         except NoAnswer as error:
             reason = str(error)
             continue
-        return TrafficAt(*convention_totals(kernel, lines, convention), executed, "integer sets")
-    raise OutOfReach(kernel.name, reason, executed, longest)
+        return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "integer sets")
+    raise OutOfReach(at.name, reason, executed, longest)
 
 
-def _lines(kernel: Kernel, values: Mapping[str, int], where: Transfers, operations: int) -> tuple[ArrayLines, ...]:
+def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ...]:
     """Sectors by integer sets. Raises NoAnswer, TooHard."""
     from roofdsl.sets.count import count_number
     from roofdsl.sets.library import LibraryFailure, limited
@@ -183,11 +181,11 @@ def _lines(kernel: Kernel, values: Mapping[str, int], where: Transfers, operatio
     from roofdsl.sets.stream import build
 
     if where.cache_bytes is None or where.line_bytes == where.moved_bytes:
-        return lines_by_sets(kernel, values, where.cache_bytes, where.moved_bytes, operations)
+        return lines_by_sets(at, where.cache_bytes, where.moved_bytes, operations)
     try:
-        with limited(f"the sectors of kernel {kernel.name}", operations):
+        with limited(f"the sectors of kernel {at.name}", operations):
             rule = exceeding(Quasi.constant(where.cache_bytes), Fresh())
-            lines, sectors = (build(kernel, values, b) for b in (where.line_bytes, where.sector_bytes))
+            lines, sectors = (build(at.kernel, at.values, b) for b in (where.line_bytes, where.sector_bytes))
             return tuple(
                 ArrayLines(
                     r.array, r.bytes, count_number([r.begun]), count_number([r.begun_by_read]), count_number(r.stored)
@@ -198,17 +196,15 @@ def _lines(kernel: Kernel, values: Mapping[str, int], where: Transfers, operatio
         raise NoAnswer(str(error)) from error
 
 
-def _simulated(
-    kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic
-) -> tuple[int | None, int | None, int]:
+def _simulated(at: Sized, where: Transfers, convention: Traffic) -> tuple[int | None, int | None, int]:
     """(loads, stores, both) in bytes by simulating every access; in `once` a stored sector is not counted again."""
     from roofdsl.sets.library import limited
     from roofdsl.simulate.hierarchy import simulate
     from roofdsl.simulate.levels import CacheLevel
 
     if where.cache_bytes is None or where.line_bytes is None or where.line_bytes == where.moved_bytes:
-        lines = lines_by_simulation(kernel, values, where.cache_bytes, where.line_bytes)
-        return convention_totals(kernel, lines, convention)
+        lines = lines_by_simulation(at, where.cache_bytes, where.line_bytes)
+        return convention_totals(at.kernel, lines, convention)
     level = CacheLevel(
         "cache",
         where.cache_bytes,
@@ -216,8 +212,8 @@ def _simulated(
         write_miss="claim" if convention == "load_store" else "allocate",
         sector_bytes=where.sector_bytes,
     )
-    with limited(f"the traffic at these sizes of kernel {kernel.name}"):
-        found = simulate(kernel, values, [level])
+    with limited(f"the traffic at these sizes of kernel {at.name}"):
+        found = simulate(at.kernel, at.values, [level])
     if convention == "once":
         return None, None, found.levels[0].load_bytes + found.scalar_store_bytes
     loads, stores = found.load_bytes(0), found.store_bytes(0)

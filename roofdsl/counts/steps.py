@@ -8,85 +8,29 @@ analyses that the results come from; nothing here is a second way to a number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
-from roofdsl.counts.derived import Plateau, Quantity, quantity
-from roofdsl.counts.reuse_steps import PlateauStep, ReuseFacts, ReuseStep, element_text
-from roofdsl.lang.record import Record
+from roofdsl.counts.derived import (
+    Access,
+    ArrayStep,
+    LoopStep,
+    Plateau,
+    PlateauStep,
+    Quantity,
+    ReuseStep,
+    StatementStep,
+    Steps,
+    quantity,
+)
+from roofdsl.counts.reuse_steps import ReuseFacts, element_text
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.accesses import scalar_bytes, statements
-from roofdsl.loops.integers import IntExpr
 from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases, closed_form
 from roofdsl.sets.misses import Residencies
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.stream import Reference
-
-
-class LoopStep(Record):
-    """`for var in range(start, stop, step)`."""
-
-    var: str
-    start: IntExpr
-    stop: IntExpr
-    step: IntExpr
-
-
-class StatementStep(Record):
-    """One statement: where it runs, how often, and what one execution costs.
-
-    operations: (class, number) of one execution, those in pairs included. fused_pairs, comparisons, casts: of one.
-    """
-
-    text: str
-    loops: tuple[LoopStep, ...]
-    guards: tuple[str, ...]
-    executions: Quantity
-    operations: tuple[tuple[str, int], ...]
-    fused_pairs: int
-    comparisons: int
-    casts: int
-
-    @property
-    def total(self) -> int:
-        return sum(n for _, n in self.operations)
-
-
-Access = Literal["read", "written", "read, then written", "written, then read", "mixed"]
-
-
-class ArrayStep(Record):
-    """One array: its references, how many distinct elements (lines) they touch, and what of that has to move.
-
-    unit_bytes: of an element, or of a line where `in_lines`. loaded, stored: bytes, None under `once`.
-    first: of each element, what happens to it; "mixed" where elements differ.
-    """
-
-    name: str
-    references: tuple[str, ...]
-    unit_bytes: int
-    in_lines: bool
-    intent: str
-    distinct: Quantity
-    bytes: Quantity
-    first: Access
-    loaded: Quantity | None
-    stored: Quantity | None
-
-
-class Steps(Record):
-    """The whole argument. scalars: bytes loaded and stored once per execution.
-
-    reuses: those that matter to leading order, by distance; `note` says why there are none.
-    """
-
-    statements: tuple[StatementStep, ...]
-    arrays: tuple[ArrayStep, ...]
-    scalars: tuple[int, int]
-    reuses: tuple[ReuseStep, ...]
-    plateaus: tuple[PlateauStep, ...]
-    note: str
 
 
 def steps_of(
@@ -169,8 +113,8 @@ def source_text(source: Source, span: Span) -> str:
 
 def _arrays(closed: ClosedForms, convention: Traffic, values: Mapping[str, int]) -> tuple[ArrayStep, ...]:
     try:
-        counted = {r.array: r for r in closed._compulsory}
-        references = _references(closed._line_stream.references)
+        counted = {r.array: r for r in closed.residencies}
+        references = _references(closed.line_stream.references)
     except NoClosedForm:
         return ()
     arrays = {a.name: a for a in closed.kernel.arrays}
@@ -205,7 +149,7 @@ def _arrays(closed: ClosedForms, convention: Traffic, values: Mapping[str, int])
 
 
 def _compulsory_bytes(closed: ClosedForms, r: Residencies, part: str) -> Cases:
-    stream = closed._line_stream
+    stream = closed.line_stream
 
     def form() -> Cases:
         from roofdsl.sets.count import count_symbolic
@@ -215,9 +159,9 @@ def _compulsory_bytes(closed: ClosedForms, r: Residencies, part: str) -> Cases:
         if count is None:
             return Cases(())
         count = count.scale_val(r.bytes)
-        return closed_form(count, stream.context, stream.sizes.meaning(), closed._facts(stream, 1))
+        return closed_form(count, stream.context, stream.sizes.meaning(), closed.facts(stream, 1))
 
-    return closed._guard(form, "the steps")
+    return closed.guard(form, "the steps")
 
 
 def _scaled(q: Quantity, by: int) -> Quantity:
@@ -229,7 +173,7 @@ def _scaled(q: Quantity, by: int) -> Quantity:
 
 def _first(closed: ClosedForms, r: Residencies) -> Access:
     """What happens to the elements of one array first, and whether the other follows."""
-    refs = [ref for ref in closed._line_stream.references if ref.array.name == r.array]
+    refs = [ref for ref in closed.line_stream.references if ref.array.name == r.array]
     writes = any(ref.writes for ref in refs)
     reads = any(ref.reads_first for ref in refs)
     if not writes:

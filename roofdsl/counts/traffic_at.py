@@ -12,12 +12,12 @@ from roofdsl import budget
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
 from roofdsl.counts.results import WorkAt
-from roofdsl.counts.setting import check_cache, numbers
+from roofdsl.counts.setting import check_cache
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
-from roofdsl.loops.transform import apply
+from roofdsl.loops.sized import Sized, sized
 from roofdsl.store.memo import recall
 
 SHORT = 1_000_000
@@ -62,11 +62,10 @@ def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
     from roofdsl.sets.library import cardinality, limited
     from roofdsl.sets.stream import build
 
-    values = numbers(kernel, params)
-    plain = apply(kernel)
+    at = sized(kernel, params)
     with limited(f"W at these sizes of kernel {kernel.name}"):
-        stream = build(plain, values, None)
-        return weigh(operation_counts(plain), [number(cardinality(d.executions)) for d in stream.domains])
+        stream = build(at.kernel, at.values, None)
+        return weigh(operation_counts(at.kernel), [number(cardinality(d.executions)) for d in stream.domains])
 
 
 def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
@@ -74,15 +73,15 @@ def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
     return traffic_at(kernel, params, None, None, "once").bytes
 
 
-def access_count(kernel: Kernel, values: Mapping[str, int]) -> int:
-    """The number of array accesses of one execution; `kernel` has its directives applied. Raises TooHard."""
+def access_count(at: Sized) -> int:
+    """The number of array accesses of one execution. Raises TooHard."""
     from roofdsl.sets.count import number
     from roofdsl.sets.library import cardinality, limited
     from roofdsl.sets.stream import build
 
     total = 0
-    with limited(f"the number of accesses of kernel {kernel.name}"):
-        for domain in build(kernel, values, None).domains:
+    with limited(f"the number of accesses of kernel {at.name}"):
+        for domain in build(at.kernel, at.values, None).domains:
             statement = domain.placed.statement
             if isinstance(statement, (Assign, Let)):
                 touched: tuple[Access, ...] = accesses(statement)
@@ -105,12 +104,11 @@ def traffic_at(
 def _traffic_at(
     kernel: Kernel, params: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None, convention: Traffic
 ) -> TrafficAt:
-    values = numbers(kernel, params)
+    at = sized(kernel, params)
     check_cache(kernel, cache_bytes, line_bytes)
-    plain = apply(kernel)
-    executed = access_count(plain, values)
-    lines, method = _lines(plain, values, cache_bytes, line_bytes, executed)
-    return TrafficAt(*convention_totals(plain, lines, convention), executed, method)
+    executed = access_count(at)
+    lines, method = _lines(at, cache_bytes, line_bytes, executed)
+    return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, method)
 
 
 def convention_totals(
@@ -127,19 +125,19 @@ def convention_totals(
 
 
 def _lines(
-    kernel: Kernel, values: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None, executed: int
+    at: Sized, cache_bytes: int | None, line_bytes: int | None, executed: int
 ) -> tuple[tuple[ArrayLines, ...], str]:
     from roofdsl.sets.library import MAX_OPERATIONS, TooHard
 
     def by_sets(operations: int) -> Callable[[], tuple[ArrayLines, ...]]:
-        return lambda: lines_by_sets(kernel, values, cache_bytes, line_bytes, operations)
+        return lambda: lines_by_sets(at, cache_bytes, line_bytes, operations)
 
     def quickly() -> tuple[ArrayLines, ...]:
         with budget.part(4):
             return by_sets(QUICK_OPERATIONS)()
 
     def simulated() -> tuple[ArrayLines, ...]:
-        return lines_by_simulation(kernel, values, cache_bytes, line_bytes)
+        return lines_by_simulation(at, cache_bytes, line_bytes)
 
     ways = [("integer sets", quickly)]
     if executed <= min(LONGEST_SIMULATION, budget.left_s() * SIMULATED_PER_SECOND):
@@ -154,7 +152,7 @@ def _lines(
             reason = error.message
         except NoAnswer as error:
             reason = str(error)
-    raise OutOfReach(kernel.name, reason, executed, LONGEST_SIMULATION)
+    raise OutOfReach(at.name, reason, executed, LONGEST_SIMULATION)
 
 
 class NoAnswer(Exception):
@@ -174,9 +172,9 @@ class OutOfReach(CommandError):
 
 
 def lines_by_sets(
-    kernel: Kernel, values: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None, operations: int
+    at: Sized, cache_bytes: int | None, line_bytes: int | None, operations: int
 ) -> tuple[ArrayLines, ...]:
-    """Line counts by integer sets; directives applied, all sizes given. Raises NoAnswer, TooHard."""
+    """Line counts by integer sets. Raises NoAnswer, TooHard."""
     from roofdsl.sets.compulsory import compulsory
     from roofdsl.sets.count import count_number
     from roofdsl.sets.library import LibraryFailure, limited
@@ -187,8 +185,8 @@ def lines_by_sets(
     from roofdsl.sets.stream import build
 
     try:
-        with limited(f"the traffic at these sizes of kernel {kernel.name}", operations):
-            stream = build(kernel, values, line_bytes)
+        with limited(f"the traffic at these sizes of kernel {at.name}", operations):
+            stream = build(at.kernel, at.values, line_bytes)
             if cache_bytes is None:
                 found = compulsory(stream)
             else:
@@ -208,16 +206,14 @@ def lines_by_sets(
         raise NoAnswer(str(error)) from error
 
 
-def lines_by_simulation(
-    kernel: Kernel, values: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None
-) -> tuple[ArrayLines, ...]:
-    """Line counts by simulating every access; directives applied, all sizes given. Raises NoAnswer, TooHard."""
+def lines_by_simulation(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> tuple[ArrayLines, ...]:
+    """Line counts by simulating every access. Raises NoAnswer, TooHard."""
     from roofdsl.sets.library import limited
     from roofdsl.simulate.lru import TooManyAccesses, simulate_lru
 
     try:
-        with limited(f"the traffic at these sizes of kernel {kernel.name}"):
-            result = simulate_lru(kernel, values, cache_bytes, line_bytes, max_accesses=LONGEST_SIMULATION)
+        with limited(f"the traffic at these sizes of kernel {at.name}"):
+            result = simulate_lru(at.kernel, at.values, cache_bytes, line_bytes, max_accesses=LONGEST_SIMULATION)
     except TooManyAccesses as error:
         raise NoAnswer(str(error)) from error
     return tuple(

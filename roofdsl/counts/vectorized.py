@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
 from roofdsl.loops.integers import (
+    COMPARISONS,
     And,
     Compare,
     Condition,
@@ -21,57 +23,38 @@ from roofdsl.loops.integers import (
     Product,
     Sum,
     Sym,
+    Tree,
+    fold,
 )
 
 
 def holds(condition: Condition, columns: Mapping[str, Any]) -> Any:
     """Where a condition over parameters holds; `columns` are int64 arrays or numbers. Raises OverflowError."""
-    match condition:
-        case Compare(op, left, right):
-            a, b = value_of(left, columns), value_of(right, columns)
-            return {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
-        case And(parts):
-            return _folded(parts, columns, every=True)
-        case Or(parts):
-            return _folded(parts, columns, every=False)
-        case Not(part):
-            import numpy as np
-
-            return np.logical_not(holds(part, columns))
-    raise TypeError(type(condition))
-
-
-def _folded(parts: Sequence[Condition], columns: Mapping[str, Any], *, every: bool) -> Any:
-    import numpy as np
-
-    found = holds(parts[0], columns)
-    for part in parts[1:]:
-        found = (np.logical_and if every else np.logical_or)(found, holds(part, columns))
-    return found
+    return fold(condition, _rows(columns))
 
 
 def value_of(expression: IntExpr, columns: Mapping[str, Any]) -> Any:
     """An integer expression at many points, in Python integers where int64 might not hold them."""
+    return fold(expression, _rows(columns))
+
+
+def _rows(columns: Mapping[str, Any]) -> dict[type[Tree], Callable[..., Any]]:
     import numpy as np
 
-    match expression:
-        case Const(value):
-            return value
-        case Sym(name):
-            return columns[name]
-        case Sum(terms):
-            return _fold_checked(np.add, [value_of(t, columns) for t in terms])
-        case Product(terms):
-            return _fold_checked(np.multiply, [value_of(t, columns) for t in terms])
-        case Min(terms):
-            return _fold_checked(np.minimum, [value_of(t, columns) for t in terms])
-        case Max(terms):
-            return _fold_checked(np.maximum, [value_of(t, columns) for t in terms])
-        case FloorDiv(numerator, divisor):
-            return value_of(numerator, columns) // value_of(divisor, columns)
-        case Mod(numerator, divisor):
-            return value_of(numerator, columns) % value_of(divisor, columns)
-    raise TypeError(type(expression))
+    return {
+        Const: lambda node: node.value,
+        Sym: lambda node: columns[node.name],
+        Sum: lambda _, *terms: _fold_checked(np.add, terms),
+        Product: lambda _, *terms: _fold_checked(np.multiply, terms),
+        Min: lambda _, *terms: _fold_checked(np.minimum, terms),
+        Max: lambda _, *terms: _fold_checked(np.maximum, terms),
+        FloorDiv: lambda _, numerator, divisor: numerator // divisor,
+        Mod: lambda _, numerator, divisor: numerator % divisor,
+        Compare: lambda node, left, right: COMPARISONS[node.op](left, right),
+        And: lambda _, *parts: reduce(np.logical_and, parts),
+        Or: lambda _, *parts: reduce(np.logical_or, parts),
+        Not: lambda _, part: np.logical_not(part),
+    }
 
 
 def _fold_checked(operation: Any, values: Sequence[Any]) -> Any:
@@ -81,7 +64,4 @@ def _fold_checked(operation: Any, values: Sequence[Any]) -> Any:
     reach = [float(np.abs(np.asarray(v, dtype=float)).max(initial=0)) for v in values]
     if sum(reach) >= 2**62 or prod(max(r, 1.0) for r in reach) >= 2**62:
         values = [np.asarray(v).astype(object) for v in values]
-    total = values[0]
-    for v in values[1:]:
-        total = operation(total, v)
-    return total
+    return reduce(operation, values)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roofdsl.counts.registers import alone
-from roofdsl.counts.setting import check_cache, numbers
+from roofdsl.counts.setting import check_cache
 from roofdsl.loops.accesses import PlacedStatement, accesses, scalar_bytes, statements
 from roofdsl.loops.affine import affine
 from roofdsl.loops.model import Assign, Kernel, Let
-from roofdsl.loops.transform import apply
+from roofdsl.loops.sized import Sized, sized
 
 
 def warp_bytes_at(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
@@ -23,20 +23,17 @@ def warp_bytes_at(kernel: Kernel, params: Mapping[str, int], warp: int, sector_b
     Raises CommandError for missing or illegal sizes and for a sector that does not hold a whole number of elements, and
     TooHard.
     """
-    values = numbers(kernel, params)
+    at = sized(kernel, params)
     check_cache(kernel, None, sector_bytes)
-    plain = apply(kernel)
-    loaded, stored = scalar_bytes(plain)
-    for placed in statements(plain.body):
+    loaded, stored = scalar_bytes(at.kernel)
+    for placed in statements(at.kernel.body):
         if isinstance(placed.statement, (Assign, Let)):
-            more = _of_statement(plain, placed, values, (warp, sector_bytes))
+            more = _of_statement(at, placed, (warp, sector_bytes))
             loaded, stored = loaded + more[0], stored + more[1]
     return loaded, stored
 
 
-def _of_statement(
-    kernel: Kernel, placed: PlacedStatement, values: Mapping[str, int], sizes: tuple[int, int]
-) -> tuple[int, int]:
+def _of_statement(at: Sized, placed: PlacedStatement, sizes: tuple[int, int]) -> tuple[int, int]:
     import islpy as isl
 
     from roofdsl.sets.count import number
@@ -46,13 +43,13 @@ def _of_statement(
     warp, sector_bytes = sizes
     lanes = _lanes(placed)
     loaded = stored = 0
-    with limited(f"the sectors of kernel {kernel.name}"):
-        for r in build(alone(kernel, placed), values, sector_bytes).references:
+    with limited(f"the sectors of kernel {at.name}"):
+        for r in build(alone(at.kernel, placed), at.values, sector_bytes).references:
             touched = r.location
             if placed.loops:
                 loop = placed.loops[lanes]
-                is_fixed = loop.step.evaluate(values) == 1 and not loop.start.symbols() - values.keys()
-                first = loop.start.evaluate(values) if is_fixed else 0
+                is_fixed = loop.step.evaluate(at.values) == 1 and not loop.start.symbols() - at.values.keys()
+                first = loop.start.evaluate(at.values) if is_fixed else 0
                 names = [f"d{i}" for i in range(touched.dim(isl.dim_type.in_))]
                 onto = [f"floor(({n} - {first})/{warp})" if i == lanes else n for i, n in enumerate(names)]
                 touched = touched.apply_domain(isl.Map(f"{{ T[{', '.join(names)}] -> T[{', '.join(onto)}] }}"))

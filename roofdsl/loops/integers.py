@@ -2,29 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
+from typing import Any, Self, TypeVar
 
 from roofdsl.lang.record import Record
 
+T = TypeVar("T")
 
-class IntExpr(Record):
-    """An integer expression. Immutable; equality is structural."""
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
-    def evaluate(self, env: Mapping[str, int]) -> int:
-        """The value where every symbol has one in `env`. Raises KeyError for a missing symbol."""
-        raise TypeError(type(self))
+
+class Tree(Record):
+    """A node of an integer expression or of a condition. Immutable; equality is structural."""
+
+    def args(self) -> tuple[Any, ...]:
+        """The nodes right below this one."""
+        return ()
+
+    def rebuild(self, args: tuple[Any, ...]) -> Self:
+        """The same node over other arguments."""
+        return self
 
     def symbols(self) -> frozenset[str]:
         """The names of the parameters and loop variables that occur."""
         return frozenset().union(*(a.symbols() for a in self.args()))
 
-    def args(self) -> tuple[IntExpr, ...]:
-        return ()
+    def walk(self) -> Iterator[Tree]:
+        """This node and all below it."""
+        yield self
+        for a in self.args():
+            yield from a.walk()
 
-    def rebuild(self, args: tuple[IntExpr, ...]) -> IntExpr:
-        """The same node over other arguments."""
-        return self
+
+def fold(tree: Tree, rows: Mapping[type[Tree], Callable[..., T]]) -> T:
+    """What a table makes of an expression or condition, from the leaves up: one row for each kind of node.
+
+    A row takes the node and then what was made of each of its arguments: `Sum: lambda node, *terms: sum(terms)`.
+    Raises KeyError for a kind that has no row.
+    """
+    return rows[type(tree)](tree, *[fold(a, rows) for a in tree.args()])
+
+
+class IntExpr(Tree):
+    """An integer expression."""
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        """The value where every symbol has one in `env`. Raises KeyError for a missing symbol."""
+        raise TypeError(type(self))
 
     def substitute(self, replacement: Mapping[str, IntExpr]) -> IntExpr:
         """Every symbol in `replacement` replaced, all at once."""
@@ -65,7 +98,7 @@ class _Nary(IntExpr):
     def args(self) -> tuple[IntExpr, ...]:
         return self.terms
 
-    def rebuild(self, args: tuple[IntExpr, ...]) -> IntExpr:
+    def rebuild(self, args: tuple[IntExpr, ...]) -> Self:
         return type(self)(args)
 
 
@@ -116,7 +149,7 @@ class _Division(IntExpr):
     def args(self) -> tuple[IntExpr, ...]:
         return (self.numerator, self.divisor)
 
-    def rebuild(self, args: tuple[IntExpr, ...]) -> IntExpr:
+    def rebuild(self, args: tuple[IntExpr, ...]) -> Self:
         return type(self)(*args)
 
     def _sides(self) -> tuple[str, str]:
@@ -184,17 +217,15 @@ def sub(a: IntExpr, b: IntExpr) -> IntExpr:
     return add(a, mul(Const(-1), b))
 
 
-class Condition(Record):
-    """A truth value over integer expressions. Immutable; equality is structural."""
+class Condition(Tree):
+    """A truth value over integer expressions."""
 
     def holds(self, env: Mapping[str, int]) -> bool:
         raise TypeError(type(self))
 
-    def symbols(self) -> frozenset[str]:
-        raise TypeError(type(self))
-
     def substitute(self, replacement: Mapping[str, IntExpr]) -> Condition:
-        raise TypeError(type(self))
+        """Every symbol in `replacement` replaced, all at once."""
+        return self.rebuild(tuple(a.substitute(replacement) for a in self.args()))
 
 
 class Compare(Condition):
@@ -203,14 +234,13 @@ class Compare(Condition):
     right: IntExpr
 
     def holds(self, env: Mapping[str, int]) -> bool:
-        a, b = self.left.evaluate(env), self.right.evaluate(env)
-        return {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[self.op]
+        return bool(COMPARISONS[self.op](self.left.evaluate(env), self.right.evaluate(env)))
 
-    def symbols(self) -> frozenset[str]:
-        return self.left.symbols() | self.right.symbols()
+    def args(self) -> tuple[IntExpr, IntExpr]:
+        return (self.left, self.right)
 
-    def substitute(self, replacement: Mapping[str, IntExpr]) -> Condition:
-        return Compare(self.op, self.left.substitute(replacement), self.right.substitute(replacement))
+    def rebuild(self, args: tuple[IntExpr, ...]) -> Self:
+        return type(self)(self.op, *args)
 
     def __str__(self) -> str:
         return f"{self.left} {self.op} {self.right}"
@@ -219,11 +249,11 @@ class Compare(Condition):
 class _Connective(Condition):
     parts: tuple[Condition, ...]
 
-    def symbols(self) -> frozenset[str]:
-        return frozenset().union(*(p.symbols() for p in self.parts))
+    def args(self) -> tuple[Condition, ...]:
+        return self.parts
 
-    def substitute(self, replacement: Mapping[str, IntExpr]) -> Condition:
-        return type(self)(tuple(p.substitute(replacement) for p in self.parts))
+    def rebuild(self, args: tuple[Condition, ...]) -> Self:
+        return type(self)(args)
 
 
 class And(_Connective):
@@ -248,11 +278,11 @@ class Not(Condition):
     def holds(self, env: Mapping[str, int]) -> bool:
         return not self.part.holds(env)
 
-    def symbols(self) -> frozenset[str]:
-        return self.part.symbols()
+    def args(self) -> tuple[Condition]:
+        return (self.part,)
 
-    def substitute(self, replacement: Mapping[str, IntExpr]) -> Condition:
-        return Not(self.part.substitute(replacement))
+    def rebuild(self, args: tuple[Condition, ...]) -> Self:
+        return type(self)(*args)
 
     def __str__(self) -> str:
         return f"not ({self.part})"

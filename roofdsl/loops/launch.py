@@ -16,7 +16,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.affine import minimum
-from roofdsl.loops.integers import Condition, Const, IntExpr, Min, Sym, add, mul
+from roofdsl.loops.integers import Condition, Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
@@ -51,10 +51,7 @@ class Launch(Record):
 def _threads_along(loop: For) -> int:
     """Threads along a loop inside a tile or chunk: its iterations in a whole one."""
     step = loop.step.evaluate({})
-    ends = [
-        e.evaluate(dict.fromkeys(e.symbols(), 0))
-        for e in (loop.stop.terms if isinstance(loop.stop, Min) else (loop.stop,))
-    ]
+    ends = [e.evaluate(dict.fromkeys(e.symbols(), 0)) for e in loop.stops]
     return max(1, -(-min(ends) // step))
 
 

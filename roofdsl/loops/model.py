@@ -11,7 +11,7 @@ from typing import Literal
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import ElementType
-from roofdsl.loops.integers import Condition, IntExpr
+from roofdsl.loops.integers import Compare, Condition, IntExpr, Max, Min, Sym
 
 Intent = Literal["in", "out", "inout", "temp"]
 Traffic = Literal["once", "load_store", "write_allocate"]
@@ -164,6 +164,22 @@ class For(Record):
     parallel: bool
     body: tuple[Node, ...]
     span: Span = field(compare=False, repr=False)
+
+    @property
+    def starts(self) -> tuple[IntExpr, ...]:
+        """What `var` is at least: the terms of a start that is a maximum."""
+        return self.start.terms if isinstance(self.start, Max) else (self.start,)
+
+    @property
+    def stops(self) -> tuple[IntExpr, ...]:
+        """What `var` is less than: the terms of a stop that is a minimum."""
+        return self.stop.terms if isinstance(self.stop, Min) else (self.stop,)
+
+    @property
+    def bounds(self) -> tuple[Compare, ...]:
+        """What holds of `var` in the body, but for the step."""
+        var = Sym(self.var)
+        return (*(Compare(">=", var, e) for e in self.starts), *(Compare("<", var, e) for e in self.stops))
 
 
 class If(Record):

@@ -41,7 +41,7 @@ def measure_cpu(
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.codegen.inputs import random_inputs
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
     from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
     from roofdsl.measure.device import describe_cpu, software
     from roofdsl.measure.verify import verify

@@ -57,7 +57,7 @@ def measure_gpu(
     InputError for an illegal kernel, CommandError where there is no GPU or no such code, WrongResult for wrong results.
     """
     from roofdsl.checks.deep import require_legal
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
     from roofdsl.measure.device import software
     from roofdsl.measure.verify import verify
 

@@ -64,7 +64,7 @@ def measure_program_gpu(
 
 def _ready(part: Launched, options: GpuOptions, device: Driver, l2_bytes: int, built: Built) -> Ready:
     """One kernel, built once for all its sizes, verified at this one, bound to copies of its arrays."""
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
     from roofdsl.measure.verify import verify
 
     kernel = part.kernel

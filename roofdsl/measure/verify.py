@@ -137,11 +137,12 @@ def _allowed(kernel: Kernel, params: Mapping[str, int]) -> bool:
 def _accesses(kernel: Kernel, params: Mapping[str, int]) -> int:
     """Array accesses of one execution; a bound by loops where integer sets cannot count them."""
     from roofdsl.counts.traffic_at import access_count
+    from roofdsl.loops.sized import Sized
     from roofdsl.loops.transform import apply
     from roofdsl.sets.library import LibraryFailure, TooHard
     from roofdsl.sets.sizes import NotAffine
 
     try:
-        return access_count(apply(kernel), params)
+        return access_count(Sized(apply(kernel), params))
     except (LibraryFailure, NotAffine, TooHard):
         return 4 * max(params.values(), default=1) ** 3

@@ -11,7 +11,6 @@ from roofdsl import budget
 from roofdsl.counts.closed import NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.growth import tile_names
-from roofdsl.counts.setting import numbers
 from roofdsl.formulas.facts import facts_text
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.diagnostics import CommandError
@@ -19,6 +18,7 @@ from roofdsl.lang.functions import MATRIX_CLASSES
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine, operation
 from roofdsl.measure.results import Measurement
 from roofdsl.page.article import derivation_html, source_html

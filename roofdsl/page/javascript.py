@@ -7,7 +7,7 @@ no word of that language and no name of the page is. `exact.js` has the helpers 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import lcm
 
 from roofdsl.loops.integers import (
@@ -16,7 +16,6 @@ from roofdsl.loops.integers import (
     Condition,
     Const,
     FloorDiv,
-    IntExpr,
     Max,
     Min,
     Mod,
@@ -25,6 +24,8 @@ from roofdsl.loops.integers import (
     Product,
     Sum,
     Sym,
+    Tree,
+    fold,
 )
 from roofdsl.sets.cases import Cases, Constraint
 from roofdsl.sets.facts import Compared
@@ -144,35 +145,20 @@ def _compared(of: Compared, floors: Floors) -> str:
 
 def condition(of: Condition) -> str:
     """A condition over integer expressions."""
-    match of:
-        case Compare(op, left, right):
-            return f"{integer(left)} {({'==': '===', '!=': '!=='}).get(op, op)} {integer(right)}"
-        case And(parts):
-            return f"({' && '.join(map(condition, parts))})"
-        case Or(parts):
-            return f"({' || '.join(map(condition, parts))})"
-        case Not(part):
-            return f"!({condition(part)})"
-    raise TypeError(type(of))
+    return fold(of, _EXACT)
 
 
-def integer(of: IntExpr) -> str:
-    """An integer expression."""
-    match of:
-        case Const(value):
-            return f"{value}n" if value >= 0 else f"({value}n)"
-        case Sym(symbol):
-            return name(symbol)
-        case Sum(terms):
-            return f"({' + '.join(map(integer, terms))})"
-        case Product(terms):
-            return f"({' * '.join(map(integer, terms))})"
-        case Min(terms):
-            return f"least({', '.join(map(integer, terms))})"
-        case Max(terms):
-            return f"greatest({', '.join(map(integer, terms))})"
-        case FloorDiv(numerator, divisor):
-            return f"floorDiv({integer(numerator)}, {integer(divisor)})"
-        case Mod(numerator, divisor):
-            return f"modulo({integer(numerator)}, {integer(divisor)})"
-    raise TypeError(type(of))
+_EXACT: dict[type[Tree], Callable[..., str]] = {
+    Const: lambda node: f"{node.value}n" if node.value >= 0 else f"({node.value}n)",
+    Sym: lambda node: name(node.name),
+    Sum: lambda _, *terms: f"({' + '.join(terms)})",
+    Product: lambda _, *terms: f"({' * '.join(terms)})",
+    Min: lambda _, *terms: f"least({', '.join(terms)})",
+    Max: lambda _, *terms: f"greatest({', '.join(terms)})",
+    FloorDiv: lambda _, numerator, divisor: f"floorDiv({numerator}, {divisor})",
+    Mod: lambda _, numerator, divisor: f"modulo({numerator}, {divisor})",
+    Compare: lambda node, left, right: f"{left} {({'==': '===', '!=': '!=='}).get(node.op, node.op)} {right}",
+    And: lambda _, *parts: f"({' && '.join(parts)})",
+    Or: lambda _, *parts: f"({' || '.join(parts)})",
+    Not: lambda _, part: f"!({part})",
+}

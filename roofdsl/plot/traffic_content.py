@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.sized import Sized
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 
@@ -80,13 +81,13 @@ def traffic_content(
 
     Without a line, the machine's last cache's. Raises what `derive` raises.
     """
-    from roofdsl.loops.transform import apply
+    from roofdsl.loops.sized import sized
     from roofdsl.simulate.distances import miss_curve
 
     if line_bytes is None and machine is not None and machine.last_cache is not None:
         line_bytes = machine.last_cache.line_bytes
-    plain = apply(kernel)
-    accesses = _accesses(plain, values)
+    run = sized(kernel, values)
+    accesses = _accesses(run)
     with budget.part(2):  # the curve at these sizes has the other half
         plateaus, note = plateau_lines(kernel, values, convention, line_bytes)
     if curve is not None and curve.line_bytes != line_bytes:
@@ -98,7 +99,7 @@ def traffic_content(
     by_form = steps is not None
     if steps is None and curve is None and accesses <= _in_budget(MOST_FOR_CURVE):
         try:
-            curve = miss_curve(plain, values, line_bytes)
+            curve = miss_curve(run.kernel, run.values, line_bytes)
         except CommandError as error:  # more lines than there is memory for: the plateaus and points say enough
             why = f"and it is not simulated: {error.message}"
     if curve is not None:
@@ -110,7 +111,7 @@ def traffic_content(
     points: tuple[TrafficPoint, ...] = ()
     if accesses <= _in_budget(MOST_FOR_POINTS):
         more = _along(steps[0], plateaus, min(POINTS_ON_CURVE, MOST_ON_CURVE // accesses)) if steps and by_form else ()
-        points = _points(plain, values, convention, line_bytes, plateaus=plateaus, caches=caches, more=more)
+        points = _points(run, convention, line_bytes, plateaus=plateaus, caches=caches, more=more)
     at = ", ".join(f"{n} = {v}" for n, v in values.items())
     lines = "lines of an element" if line_bytes is None else f"lines of {show_size(line_bytes)}"
     return TrafficContent(
@@ -127,7 +128,7 @@ def traffic_content(
     )
 
 
-def _accesses(plain: Kernel, values: Mapping[str, int]) -> int:
+def _accesses(at: Sized) -> int:
     """How many accesses one execution makes; more than are simulated where they are not counted in time.
 
     Raises CommandError where there are none.
@@ -136,11 +137,11 @@ def _accesses(plain: Kernel, values: Mapping[str, int]) -> int:
     from roofdsl.sets.library import LibraryFailure, TooHard
 
     try:
-        found = access_count(plain, values)
+        found = access_count(at)
     except (TooHard, LibraryFailure):
         return MOST_FOR_POINTS + 1
     if not found:
-        raise CommandError(f"kernel {plain.name} touches nothing at these sizes", "give larger ones by --set")
+        raise CommandError(f"kernel {at.name} touches nothing at these sizes", "give larger ones by --set")
     return found
 
 
@@ -290,8 +291,7 @@ def plateau_lines(
 
 
 def _points(
-    plain: Kernel,
-    values: Mapping[str, int],
+    at: Sized,
     convention: Traffic,
     line_bytes: int | None,
     *,
@@ -302,13 +302,13 @@ def _points(
     """In the middle of every plateau, at every cache of the machine and `more`, the traffic simulated directly."""
     from roofdsl.simulate.lru import simulate_lru
 
-    least = line_bytes or _largest_element(plain)
+    least = line_bytes or _largest_element(at.kernel)
     sizes = {size for _, size in caches if size >= least} | set(more)
     for p in plateaus:
         end = p.end_bytes if p.end_bytes is not None else 4 * p.start_bytes
         sizes.add(max(least, int(sqrt(p.start_bytes * end))))
     points = []
     for size in sorted(sizes):
-        found = simulate_lru(plain, values, size, line_bytes)
+        found = simulate_lru(at.kernel, at.values, size, line_bytes)
         points.append(TrafficPoint(size, found.bytes(convention), "simulated"))
     return tuple(points)

@@ -65,13 +65,13 @@ def with_sets(
     A level whose simulation is too long, and caches without stated ways, stay as they were, which is said.
     """
     from roofdsl.counts.traffic_at import access_count
-    from roofdsl.loops.transform import apply
+    from roofdsl.loops.sized import sized
     from roofdsl.simulate.hierarchy import simulate
     from roofdsl.simulate.levels import CacheLevel
 
     caches = {cache.name: place for place, cache in enumerate(machine.caches)}
-    plain = apply(kernel)
-    accesses = access_count(plain, values)
+    whole = sized(kernel, values)
+    accesses = access_count(whole)
     found, notes, warnings = [], [], []
     for level in levels:
         cache = machine.caches[caches[level.nearer]] if level.nearer in caches else None
@@ -95,7 +95,7 @@ def with_sets(
             write_miss="allocate" if at.convention == "write_allocate" else "claim",
             sector_bytes=at.moved_bytes if at.moved_bytes != sets.line_bytes else None,
         )
-        run = simulate(plain, values, [one])
+        run = simulate(whole.kernel, whole.values, [one])
         loads, stores = run.load_bytes(0), run.store_bytes(0)
         duplex = larger_direction(level.duplex_bytes is not None, loads, stores)
         found.append(replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=duplex))

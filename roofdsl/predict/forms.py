@@ -154,8 +154,8 @@ def kernel_terms(
     options: Options = DEFAULTS,
 ) -> tuple[Values, tuple[Terms, ...]]:
     """The parameters of a kernel of a file, and the terms of one launch in them. Raises what `terms_of` raises."""
-    from roofdsl.counts.setting import numbers
     from roofdsl.loops.load import kernel
+    from roofdsl.loops.numbers import numbers
 
     found = kernel(checked, name, settings)
     numbers(found, settings, complete=False)  # raises where they are none of its parameters

@@ -76,8 +76,8 @@ def predict(
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.sectors import Transfers, warm_transfers_at
-    from roofdsl.counts.setting import numbers
     from roofdsl.counts.traffic_at import footprint_at, work_at
+    from roofdsl.loops.numbers import numbers
     from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
     from roofdsl.predict.levels import Hierarchy, link_level, nearer_levels
     from roofdsl.predict.orders import Orders, orders_of

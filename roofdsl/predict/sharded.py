@@ -268,7 +268,7 @@ def predict_sharded(
 
     Raises CommandError for a missing parameter, one that the devices do not divide, and what `predict` raises.
     """
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
 
     kernel, name, p = sharding.kernel, sharding.parameter, network.devices
     values = numbers(kernel, parameters)

@@ -78,7 +78,7 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
     raises at the sizes of a search.
     """
     from roofdsl.checks.deep import require_legal
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
 
     over = question.over
     names, whose = [p.name for p in kernel.parameters], f"kernel {kernel.name}"

@@ -18,7 +18,6 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import (
-    And,
     Compare,
     Condition,
     Const,
@@ -27,8 +26,6 @@ from roofdsl.loops.integers import (
     Max,
     Min,
     Mod,
-    Not,
-    Or,
     Product,
     Sum,
     Sym,
@@ -36,6 +33,7 @@ from roofdsl.loops.integers import (
 )
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.used import used_parameters
+from roofdsl.sets.domains import surroundings, truth
 from roofdsl.sets.sizes import NotAffine, conjuncts
 
 T = TypeVar("T")
@@ -108,36 +106,32 @@ class Encoder:
 
         steps_known: other constraints make sure that loops with steps of unknown size are at one of their steps.
         """
-        names = {loop.var: variable(execution, loop.var) for loop in placed.loops}
-        constraints: list[str] = []
-        steps: dict[str, For] = {}
         self._cases = 1
-        for loop in placed.loops:
-            constraints += self._loop(loop, names, steps, steps_known)
-            steps[loop.var] = loop
-        for _, guard in placed.guards:
-            try:
-                constraints.append(self._condition(guard, names))
-            except NotAffine:
-                self._inexact(guard.symbols() & frozenset(self.names))
-        return constraints
+
+        def loop(depth: int, outer: Mapping[str, str]) -> tuple[str, list[str]]:
+            each = placed.loops[depth]
+            name = variable(execution, each.var)
+            around = {other.var: other for other in placed.loops[:depth]}
+            return name, self._loop(each, {**outer, each.var: name}, around, steps_known)
+
+        return surroundings(placed, loop, self._said)[1]
+
+    def _said(self, condition: Condition, names: Mapping[str, str]) -> list[str]:
+        """A condition as a constraint; nothing where it has no affine form."""
+        try:
+            return [self._condition(condition, names)]
+        except NotAffine:
+            self._inexact(condition.symbols() & frozenset(self.names))
+            return []
 
     def _loop(self, loop: For, names: Mapping[str, str], outer: Mapping[str, For], known: bool) -> list[str]:
-        var = names[loop.var]
-        constraints: list[str] = []
-        starts = loop.start.terms if isinstance(loop.start, Max) else (loop.start,)
-        stops = loop.stop.terms if isinstance(loop.stop, Min) else (loop.stop,)
-        for bounds, op in ((starts, ">="), (stops, "<")):
-            for bound in bounds:
-                try:
-                    constraints.append(f"{var} {op} {self.expression(bound, names)}")
-                except NotAffine:
-                    self._inexact(bound.symbols() & frozenset(self.names))
+        var, starts = names[loop.var], loop.starts
+        constraints = [text for bound in loop.bounds for text in self._said(bound, names)]
         step = self.step(loop)
         if step is None:
             if not known:
                 self._inexact(loop.step.symbols())
-            for stop in stops:
+            for stop in loop.stops:
                 if isinstance(loop.step, Sym) and self._is_multiple(sub(stop, loop.start), loop.step.name, outer):
                     constraints.append(f"{var} <= {self.expression(stop, names)} - p_{loop.step.name}")
         elif step > 1:
@@ -231,17 +225,12 @@ class Encoder:
         self._inexact(hard)
         return self._fresh.setdefault(e, f"f_{len(self._fresh)}")
 
-    def _condition(self, c: Condition, names: Mapping[str, str]) -> str:
-        match c:
-            case Compare(op, left, right):
-                sign = "=" if op == "==" else op
-                return f"({self.expression(left, names)} {sign} {self.expression(right, names)})"
-            case And(parts) | Or(parts):
-                word = " and " if isinstance(c, And) else " or "
-                return f"({word.join(self._condition(p, names) for p in parts)})"
-            case Not(part):
-                return f"(not {self._condition(part, names)})"
-        raise NotAffine(f"`{c}`")
+    def _condition(self, condition: Condition, names: Mapping[str, str]) -> str:
+        def compare(c: Compare) -> str:
+            sign = "=" if c.op == "==" else c.op
+            return f"({self.expression(c.left, names)} {sign} {self.expression(c.right, names)})"
+
+        return truth(condition, compare)
 
     # ---- points ----
 
@@ -274,8 +263,7 @@ def _dominates(value: IntExpr, other: IntExpr, loops: Mapping[str, For]) -> bool
         e = pending.pop()
         if not isinstance(e, Sym) or e.name not in loops:
             continue
-        start = loops[e.name].start
-        terms = start.terms if isinstance(start, Max) else (start,)
+        terms = loops[e.name].starts
         if other in terms:
             return True
         pending += [t for t in terms if t not in seen]

@@ -202,22 +202,8 @@ class Sizes:
             cases.append(f"({value.high} = {h} and {value.low} + {h}*P_{value.tile} >= 0)")
         return "(" + " or ".join(cases) + ")" if len(cases) > 1 else cases[0]
 
-    def condition(self, c: Condition, variables: Mapping[str, Pair], world: str | None) -> str:
-        """Text of an affine condition. Raises NotAffine."""
-        from roofdsl.loops.integers import Not, Or
-
-        match c:
-            case Compare(op, left, right):
-                return self._compare(op, self.value(left, variables, world), self.value(right, variables, world))
-            case And(parts):
-                return "(" + " and ".join(self.condition(p, variables, world) for p in parts) + ")"
-            case Or(parts):
-                return "(" + " or ".join(self.condition(p, variables, world) for p in parts) + ")"
-            case Not(part):
-                return f"(not {self.condition(part, variables, world)})"
-        raise NotAffine(f"`{c}`")
-
-    def _compare(self, op: str, left: Pair, right: Pair) -> str:
+    def compare(self, op: str, left: Pair, right: Pair) -> str:
+        """Text of a comparison."""
         difference = left + right.scaled(-1)
         if difference.tile is None:
             return f"({difference.low} {'=' if op == '==' else op} 0)"

@@ -2,8 +2,7 @@
 
 An access instance is a point of the time space T: textual places and loop counters in turn (exact_traffic.md,
 section 1). A statement takes as many places in its body as it makes accesses, so that these need no dimension of
-their own. Loops with steps run over counters; see `sizes` for
-symbolic tile sizes.
+their own. Loops with steps run over counters (`domains`); see `sizes` for symbolic tile sizes.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
-from roofdsl.loops.integers import Const, IntExpr, Max, Min, Sym
-from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let
+from roofdsl.loops.integers import Const, IntExpr, Sym, mul
+from roofdsl.loops.model import Array, Count, Element, Kernel
 from roofdsl.loops.used import used_parameters
+from roofdsl.sets.domains import LoopDims
 from roofdsl.sets.facts import Row
 from roofdsl.sets.sizes import DIGIT, Linear, NotAffine, Pair, Sizes, conjuncts, sizes
 
@@ -85,107 +85,8 @@ class _Builder:
     def __init__(self, kernel: Kernel, known: Sizes, line_bytes: int | None, least: int) -> None:
         self.kernel, self.sizes, self.line, self.least = kernel, known, line_bytes, least
         self.placed = tuple(statements(kernel.body))
-        self.loop_dims: dict[tuple[int, ...], tuple[list[str], Pair, list[str]]] = {}
+        self.loops = LoopDims(known, self.placed)
         self.rows_aligned: list[Row] = []
-        self.worlds, self.dim_worlds = self._worlds()
-
-    # ---- which loops and array dimensions run in digits of a symbolic tile size ----
-
-    def _worlds(self) -> tuple[dict[str, str], dict[tuple[str, int], str]]:
-        worlds: dict[str, str] = {}
-        dims: dict[tuple[str, int], str] = {}
-
-        def join(old: str | None, new: str | None, what: str) -> str | None:
-            if old and new and old != new:
-                raise NotAffine(f"{what} runs in tiles of both {old} and {new}")
-            return old or new
-
-        changed = True
-        symbolic_tiles = {b for _, b in self.sizes.tiled}
-        while changed:
-            changed = False
-            for placed in self.placed:
-                for loop in placed.loops:
-                    world = worlds.get(loop.var)
-                    if isinstance(loop.step, Sym) and loop.step.name not in self.sizes.numbers:
-                        world = join(world, loop.step.name, f"loop {loop.var}")
-                    for name in sorted((loop.start.symbols() | loop.stop.symbols()) & (worlds.keys() | symbolic_tiles)):
-                        world = join(world, worlds.get(name, name if name in symbolic_tiles else None), loop.var)
-                    if world and worlds.get(loop.var) != world:
-                        worlds[loop.var], changed = world, True
-                for access in _touches(placed):
-                    for d, subscript in enumerate(access.subscripts):
-                        key = (access.array.name, d)
-                        world = dims.get(key)
-                        for name in sorted(subscript.symbols()):
-                            world = join(world, worlds.get(name), f"{access.array.name}'s dimension {d + 1}")
-                        if world is None:
-                            continue
-                        if dims.get(key) != world:
-                            dims[key], changed = world, True
-                        loop_vars = {loop.var for loop in placed.loops}
-                        for name in subscript.symbols() & loop_vars:
-                            if join(worlds.get(name), world, f"loop {name}") != worlds.get(name):
-                                worlds[name], changed = world, True
-        return worlds, dims
-
-    # ---- loops ----
-
-    def _make_dims(self, loop: For, variables: dict[str, Pair], name: str) -> tuple[list[str], Pair, list[str]]:
-        """(names of the loop's dimensions, the value of its variable, constraints)."""
-        world = self.worlds.get(loop.var)
-        start_parts = loop.start.terms if isinstance(loop.start, Max) else (loop.start,)
-        stop_parts = loop.stop.terms if isinstance(loop.stop, Min) else (loop.stop,)
-        starts = [self.sizes.value(e, variables, world) for e in start_parts]
-        stops = [self.sizes.value(e, variables, world) for e in stop_parts]
-        step = self.sizes.value(loop.step, variables, world)
-        minus_one = Pair(Linear.of({}, -1))
-        if world is None:
-            if step.low.terms:
-                needed = f"`assume ... % {loop.step} == 0`"
-                raise NotAffine(f"the step {loop.step} of loop {loop.var} has no number and no {needed}")
-            stride = step.low.constant
-            constraints = []
-            if stride == 1:
-                value = Pair(Linear.of({name: 1}))
-                constraints += [self.sizes.nonnegative(value + s.scaled(-1)) for s in starts]
-            else:
-                if len(starts) != 1:
-                    raise NotAffine(f"loop {loop.var} starts at a max(...) and has a step")
-                value = starts[0] + Pair(Linear.of({name: stride}))
-                constraints.append(f"{name} >= 0")
-            constraints += [self.sizes.nonnegative(s + value.scaled(-1) + minus_one) for s in stops]
-            return [name], value, constraints
-        bound = f"P_{world}"
-        if step.tile is None:
-            if step.low != Linear.of({}, 1):
-                raise NotAffine(f"loop {loop.var} runs in tiles of unknown size with the step {loop.step}")
-            low = f"{name}{DIGIT}"
-            constraints = [f"0 <= {low} < {bound}"]
-            inner = [s for s in starts if s.low == Linear(()) and self._is_next_tile(s, stops)]
-            if inner:  # exactly one tile: the high digit is the start's
-                value = Pair(Linear.of({low: 1}), inner[0].high, world)
-                names = [low]
-                starts = [s for s in starts if s is not inner[0]]
-                stops = [s for s in stops if not self._is_next_tile(inner[0], [s])]
-            else:
-                value = Pair(Linear.of({low: 1}), Linear.of({name: 1}), world)
-                names = [name, low]
-        else:
-            if len(starts) != 1 or starts[0].low != Linear(()) or step.low.terms or step.high != Linear.of({}, 1):
-                raise NotAffine(f"loop {loop.var} does not start at a multiple of its step {loop.step}")
-            value = Pair(Linear(()), Linear.of({name: 1}), world)
-            names, constraints = [name], []
-        constraints += [self.sizes.nonnegative(value + s.scaled(-1)) for s in starts]
-        constraints += [self.sizes.nonnegative(s + value.scaled(-1) + minus_one) for s in stops]
-        return names, value, constraints
-
-    @staticmethod
-    def _is_next_tile(start: Pair, stops: list[Pair]) -> bool:
-        return any(
-            s.tile is not None and s.low == Linear(()) and s.high + start.high.scaled(-1) == Linear.of({}, 1)
-            for s in stops
-        )
 
     # ---- statements ----
 
@@ -193,20 +94,10 @@ class _Builder:
         rows: list[tuple[PlacedStatement, list[str], dict[str, Pair], list[str]]] = []
         places = _places(self.placed)
         for placed in self.placed:
-            variables: dict[str, Pair] = {}
+            variables, constraints, dims = self.loops.domain(placed)
             time: list[str] = [str(places[placed.position[:1]])]
-            constraints: list[str] = []
-            for depth, loop in enumerate(placed.loops):
-                place = placed.position[: depth + 1]
-                if place not in self.loop_dims:
-                    self.loop_dims[place] = self._make_dims(loop, variables, f"t{len(self.loop_dims)}")
-                names, value, own = self.loop_dims[place]
-                variables[loop.var] = value
-                constraints += own
-                time += [*names, str(places[placed.position[: depth + 2]])]
-            for _, guard in placed.guards:
-                world = next((self.worlds[v] for v in sorted(guard.symbols()) if v in self.worlds), None)
-                constraints.append(self.sizes.condition(guard, variables, world))
+            for depth, dim in enumerate(dims):
+                time += [*dim.names, str(places[placed.position[: depth + 2]])]
             rows.append((placed, time, variables, constraints))
         width = max((len(time) for _, time, _, _ in rows), default=1)
         points = [_instances(placed, time, width) for placed, time, _, _ in rows]
@@ -246,7 +137,7 @@ class _Builder:
         for assumption in conjuncts(self.kernel.assumptions):
             for world in [None, *sorted({b for _, b in self.sizes.tiled})]:
                 try:
-                    text = self.sizes.condition(assumption, {}, world)
+                    text = self.loops.condition(assumption, {}, world)
                 except NotAffine:
                     continue  # an assumption that is not affine narrows nothing here
                 context = context.intersect(isl.Set(f"{head}{{ : {text} }}"))
@@ -257,7 +148,7 @@ class _Builder:
     def _location(self, element: Element, variables: dict[str, Pair]) -> tuple[str, list[str]]:
         array = element.array
         subscripts: list[Pair] = [
-            self.sizes.value(s, variables, self.dim_worlds.get((array.name, d)))
+            self.sizes.value(s, variables, self.loops.dim_worlds.get((array.name, d)))
             for d, s in enumerate(element.subscripts)
         ]
         extents = list(array.dims)
@@ -295,7 +186,11 @@ class _Builder:
                 break
             if length.low.constant % per_line == 0:
                 break
-            extents = [*extents[:-2], Const(0)] if len(extents) < 3 else [*extents[:-2], _fold(extents[-2], length)]
+            extents = (
+                [*extents[:-2], Const(0)]
+                if len(extents) < 3
+                else [*extents[:-2], mul(extents[-2], Const(length.low.constant))]
+            )
             folded = subscripts[-2].scaled(length.low.constant) + subscripts[-1]
             subscripts = [*subscripts[:-2], folded]
         last = subscripts[-1]
@@ -304,12 +199,6 @@ class _Builder:
         if not last.low.terms:
             return [*subscripts[:-1], Pair(Linear.of({}, last.low.constant // per_line))]
         return [*subscripts[:-1], Pair(Linear.of({f"floor({last.low}/{per_line})": 1}))]
-
-
-def _fold(extent: IntExpr, length: Pair) -> IntExpr:
-    from roofdsl.loops.integers import mul
-
-    return mul(extent, Const(length.low.constant))
 
 
 def _is_digit(low: Linear) -> bool:
@@ -321,13 +210,6 @@ def _is_digit(low: Linear) -> bool:
 
 def _is_number(text: str) -> bool:
     return text.lstrip("-").isdigit()
-
-
-def _touches(placed: PlacedStatement) -> list[Element]:
-    statement = placed.statement
-    if not isinstance(statement, (Assign, Let)):
-        return []
-    return [a.element for a in accesses(statement)]
 
 
 def _places(placed: tuple[PlacedStatement, ...]) -> dict[tuple[int, ...], int]:

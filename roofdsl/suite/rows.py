@@ -131,7 +131,7 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
     where sizes differ.
     """
     from roofdsl.bounds.bound import bound
-    from roofdsl.counts.setting import numbers
+    from roofdsl.loops.numbers import numbers
 
     sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
     cache = machine.last_cache

@@ -6,12 +6,20 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import count
 
-from roofdsl.counts.derived import Derivation, Quantity, Ratio, combined
+from roofdsl.counts.derived import (
+    ArrayStep,
+    Derivation,
+    PlateauStep,
+    Quantity,
+    Ratio,
+    ReuseStep,
+    StatementStep,
+    Steps,
+    combined,
+)
 from roofdsl.counts.forms import condition_latex, condition_text, limit_of
 from roofdsl.counts.forms import of_quantity as form_of
 from roofdsl.counts.forms import of_ratio as ratio_form
-from roofdsl.counts.reuse_steps import PlateauStep, ReuseStep
-from roofdsl.counts.steps import ArrayStep, StatementStep, Steps
 from roofdsl.lang.functions import OPERATION_CLASSES
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.tell.blocks import Block, Code, Equations, Heading, Inline, Math, Paragraph, Sentence, Table

@@ -12,6 +12,7 @@ from roofdsl.counts import traffic_at as at
 from roofdsl.counts.closed import Bytes, ClosedForms, NoClosedForm
 from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_sets, traffic_at, work_at
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from roofdsl.sets.facts import CACHE, CacheMultiple, Compared, Fact
 from roofdsl.sets.library import TooHard
@@ -69,11 +70,11 @@ def counted_once() -> Iterator[None]:
     """
     original, known = at._lines, dict[tuple[object, ...], Any]()
 
-    def lines(kernel: Kernel, values: Mapping[str, int], *rest: Any) -> Any:
-        key = kernel, tuple(values.items()), *rest
+    def lines(of: Sized, *rest: Any) -> Any:
+        key = of.kernel, tuple(of.values.items()), *rest
         if key not in known:
             known.clear()  # the next one is another kernel or cache
-            known[key] = original(kernel, values, *rest)
+            known[key] = original(of, *rest)
         return known[key]
 
     with patch.object(at, "_lines", lines):
@@ -85,7 +86,7 @@ def check_numbers(kernel: Kernel, size: Mapping[str, int], cache: int | None, li
     stays = lru.residencies(kernel, size, cache, line)
     plain = apply(kernel)
     try:
-        lines = lines_by_sets(plain, size, cache, line, OPERATIONS)
+        lines = lines_by_sets(Sized(plain, size), cache, line, OPERATIONS)
     except (NoAnswer, TooHard):
         lines = None
     with counted_once():

@@ -9,6 +9,7 @@ from roofdsl.counts.traffic_at import access_count
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import sized
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.levels import CacheLevel
@@ -60,7 +61,7 @@ def misses(k: Kernel, sizes: dict[str, int], sets: Sets, ways: int | None) -> in
 
 
 def flagged(k: Kernel, sizes: dict[str, int], sets: Sets) -> bool:
-    return is_flagged(conflicts(k, sizes, sets), access_count(apply(k), sizes))
+    return is_flagged(conflicts(k, sizes, sets), access_count(sized(k, sizes)))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Assign, Kernel, Let
+from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from tests.oracle.enumerate import element_access, walk
 from tests.oracle.families import families
@@ -92,7 +93,7 @@ def _goes_on(kept: Kept, register: Register, placed: PlacedStatement, env: Mappi
 
 def check(given: Kernel, params: Mapping[str, int]) -> None:
     plain = apply(given)
-    kept = kept_at(plain, params)
+    kept = kept_at(Sized(plain, params))
     counted = run_with_registers(plain, params, kept)
     assert counted == [(k.times * k.loaded, k.times * k.stored) for k in kept]
     loaded, stored = compiled_bytes_at(given, params)

@@ -14,6 +14,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.sized import sized
 from tests.oracle.enumerate import run
 from tests.oracle.lru import address, register_bytes
 
@@ -90,7 +91,7 @@ def test_simulation_is_the_definition(name: str) -> None:
         where = Transfers(line * random.randint(1, 12), line, sector)
         for convention in CONVENTIONS:
             expected = brute(KERNELS[name], params, where, convention)
-            assert _simulated(KERNELS[name], params, where, convention) == totals(expected)
+            assert _simulated(sized(KERNELS[name], params), where, convention) == totals(expected)
             found = transfers_at(KERNELS[name], params, where, convention)
             assert (totals(found), found.accesses) == (totals(expected), expected.accesses)
 
@@ -110,7 +111,7 @@ def test_simulation_is_the_definition(name: str) -> None:
 )
 def test_integer_sets_are_the_definition(name: str, n: int, s: int, where: Transfers) -> None:
     params = {"n": n, "s": s}
-    lines = _lines(KERNELS[name], params, where, 30_000_000)
+    lines = _lines(sized(KERNELS[name], params), where, 30_000_000)
     for convention in CONVENTIONS:
         expected = totals(brute(KERNELS[name], params, where, convention))
         assert convention_totals(KERNELS[name], lines, convention) == expected

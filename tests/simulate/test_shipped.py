@@ -7,11 +7,12 @@ from random import Random
 import pytest
 
 from benchmarks.kernels import fresh, shipped
-from roofdsl.counts.setting import numbers
 from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_sets, traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as load
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import numbers
+from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from roofdsl.sets.library import TooHard
 from roofdsl.simulate.distances import miss_curve
@@ -78,7 +79,7 @@ def test_fully_associative_equals_derive(name: str) -> None:
             assert curve.bytes(cache, convention) == exact.bytes(convention), shown
             if k == 0 and convention == "load_store":
                 try:
-                    lines = lines_by_sets(plain, size, cache, line, OPERATIONS)
+                    lines = lines_by_sets(Sized(plain, size), cache, line, OPERATIONS)
                 except (NoAnswer, TooHard):
                     continue
                 assert convention_totals(plain, lines, convention)[2] == exact.bytes(convention)

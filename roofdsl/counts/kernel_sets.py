@@ -1,0 +1,113 @@
+"""The integer sets of one kernel that its closed forms are counted from, each made once and when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+from roofdsl.counts.operations import StatementOperations, operation_counts
+from roofdsl.counts.setting import check_cache
+from roofdsl.counts.settled import AT_CACHE, COMPULSORY, PLATEAUS, form_within, settled
+from roofdsl.loops.accesses import statements
+from roofdsl.loops.integers import Const, Sym
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
+from roofdsl.loops.transform import apply
+from roofdsl.sets.compulsory import compulsory
+from roofdsl.sets.facts import Fact, RowsAligned, at_least
+from roofdsl.sets.library import MAX_OPERATIONS
+from roofdsl.sets.misses import Residencies
+from roofdsl.sets.plateaus import Growth, exact_domains, growth
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.reuse import ArrayReuse, reuse
+from roofdsl.sets.stream import Stream, build
+
+T = TypeVar("T")
+
+LEAST = 4
+"""Symbolic sizes from which a closed form of Q(Z) is stated, at least; larger where offsets are."""
+
+
+class KernelSets:
+    """The sets of `kernel` (directives not yet applied) with some parameters given as numbers.
+
+    `operations` limits the integer-set operations of each quantity. Raises what `numbers` and `check_cache` raise;
+    properties raise NoClosedForm, beyond the operation limit too.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        given: Mapping[str, int],
+        line_bytes: int | None = None,
+        operations: int = MAX_OPERATIONS,
+    ) -> None:
+        self._limit = operations
+        self.given = numbers(kernel, given, complete=False)
+        check_cache(kernel, None, line_bytes)
+        self.kernel = apply(kernel)
+        self.line_bytes = line_bytes
+        self.operations: tuple[StatementOperations, ...] = operation_counts(self.kernel)
+
+    @settled
+    def stream(self) -> Stream:
+        """All accesses, each to an element."""
+        return self.guard(lambda: build(self.kernel, self.given, None), "the instances")
+
+    @settled
+    def line_stream(self) -> Stream:
+        """All accesses, each to a line where a line size is given."""
+        if self.line_bytes is None:
+            return self.stream
+        return self.guard(lambda: build(self.kernel, self.given, self.line_bytes), "the instances")
+
+    @settled
+    def residencies(self) -> tuple[Residencies, ...]:
+        """What a cache without bound loads and stores of each array."""
+        return self.guard(lambda: compulsory(self.line_stream), COMPULSORY)
+
+    @cached_property
+    def least(self) -> int:
+        """The symbolic sizes from which Q(Z) is stated."""
+        loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
+        nodes = (node for loop in loops for bound in (loop.start, loop.stop) for node in bound.walk())
+        largest = max((abs(node.value) for node in nodes if isinstance(node, Const)), default=0)
+        return LEAST if largest == 0 else 2 * min(8, largest) + 2 * LEAST
+
+    @settled
+    def large_stream(self) -> Stream:
+        """`line_stream` for symbolic sizes of `least` and more."""
+        return self.guard(lambda: build(self.kernel, self.given, self.line_bytes, self.least), "the instances")
+
+    @settled
+    def reuses(self) -> tuple[ArrayReuse, ...]:
+        """The reuse of each array for large sizes."""
+        return self.guard(lambda: reuse(self.large_stream), AT_CACHE)
+
+    @settled
+    def pieces(self) -> tuple[ArrayReuse, ...]:
+        """The reuse whose pieces make up the plateaus."""
+        return self.guard(lambda: exact_domains(self.reuses), PLATEAUS)
+
+    @cached_property
+    def order(self) -> Growth:
+        """Which parameters are tile sizes, taken to be far below the others."""
+        loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
+        return growth(self.large_stream.sizes, [loop.step.name for loop in loops if isinstance(loop.step, Sym)])
+
+    def facts(self, stream: Stream, least: int) -> tuple[Fact, ...]:
+        """What forms take for granted that hold for sizes of `least` and more."""
+        sizes, out = stream.sizes, list[Fact]()
+        if least > 1:
+            tiled = {n for n, _ in sizes.tiled}
+            out += [at_least(n, least * sizes.divided.get(n, 1)) for n in sizes.symbols if n not in tiled]
+            out += [at_least(n, Quasi.symbol(b) * least) for n, b in sorted(sizes.tiled)]
+        out += [at_least(b, low) for b, low in sizes.least_tile.items() if low > least]
+        if stream.rows_aligned:
+            out.append(RowsAligned(stream.rows_aligned).at(self.given))
+        return tuple(out)
+
+    def guard(self, compute: Callable[[], T], what: str, operations: int | None = None) -> T:
+        """What `compute` gives within the limit. Raises NoClosedForm, which names `what`."""
+        return form_within(compute, f"{what} of kernel {self.kernel.name}", min(self._limit, operations or self._limit))
