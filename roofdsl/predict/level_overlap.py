@@ -19,7 +19,8 @@ def in_turn(levels: Sequence[LevelTime], machine: Machine) -> tuple[tuple[str, F
 
     From the memory towards the arithmetic: what a cache with a `beside` rate delivers of its own (the bytes of its
     boundary beyond those of the next one) is added at that rate; where a level's whole time is longer than all behind
-    it, that alone counts. With a ceiling on the level the rate is lower by the same part.
+    it, that alone counts, and so it does where nothing comes from behind. With a ceiling on the level the rate is
+    lower by the same part.
     """
     stated = {cache.name: cache for cache in machine.caches if cache.beside_bytes_per_s is not None}
     order = [*(cache.name for cache in machine.caches), machine.main_memory.name]
@@ -30,7 +31,7 @@ def in_turn(levels: Sequence[LevelTime], machine: Machine) -> tuple[tuple[str, F
     behind: LevelTime | None = None
     for level in ours:
         cache = stated.get(level.name)
-        if cache is not None and behind is not None:
+        if cache is not None and behind is not None and behind.timed_bytes:  # else no line comes through it
             assert cache.beside_bytes_per_s is not None
             rate = cache.beside_bytes_per_s * level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s
             own = max(0, level.timed_bytes - behind.timed_bytes)

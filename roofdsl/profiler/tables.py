@@ -58,7 +58,7 @@ def read(path: Path) -> tuple[Launches, ...]:
         text = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")  # of PowerShell
     except UnicodeDecodeError:
         source = Source(str(path), data.decode("utf-8", "replace"))
-        raise wrong(source, 1, "this is no CSV: it is not UTF-8 text", _EXPORT) from None
+        raise wrong(source, 1, "this is not a CSV file: it is not UTF-8 text", _EXPORT) from None
     return parse(Source(str(path), text))
 
 

@@ -52,7 +52,7 @@ def test_the_look_of_a_figure(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--size", "8"], "no width and height in inches"),
+        (["--size", "8"], "not a width and height in inches"),
         (["--size", "8000x5"], "2 to 60 inches"),
         (["--size", "2x2", "--font-scale", "4"], "no room for its axes"),
         (["--xlim", "5"], "no two limits"),

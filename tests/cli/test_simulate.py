@@ -90,7 +90,7 @@ def test_the_histogram_of_sets(roofdsl: Run) -> None:
         ("gemv --cache 4KiB --machine v100", "take one of them"),
         ("gemv --cache 32B --line 64B --set n=9", "cannot hold a line of 64 B"),
         ("gemv --cache 4KiB --line 48B --set n=9", "power of two"),
-        ("gemv --cache 4KiB --line 64B --ways 7 --set n=9", "no whole number of sets of 7 ways"),
+        ("gemv --cache 4KiB --line 64B --ways 7 --set n=9", "does not divide into sets of 7 ways"),
         ("gemv --cache 4KiB --line 64B --ways 0 --set n=9", "has 0 ways"),
         ("gemv --cache 4000 --set n=9", "unit"),
         ("minplus --cache 4KiB", "needs a number for n"),

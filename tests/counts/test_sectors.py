@@ -142,7 +142,7 @@ def test_the_registers_see_every_access(name: str) -> None:
 
 
 def test_a_sector_is_a_part_of_its_line() -> None:
-    with pytest.raises(CommandError, match="no whole number of sectors"):
+    with pytest.raises(CommandError, match="not hold a whole number of sectors"):
         transfers_at(STRIDED, {"n": 4, "s": 1}, Transfers(1024, 64, 24), "once")
-    with pytest.raises(CommandError, match="no whole number of elements"):
+    with pytest.raises(CommandError, match="not hold a whole number of elements"):
         transfers_at(STRIDED, {"n": 4, "s": 1}, Transfers(1024, 64, 4), "once")

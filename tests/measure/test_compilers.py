@@ -33,8 +33,8 @@ def compiler(folder: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("exit 0\n", "writes no library"),
-        (': > "$out"\n', "writes no library"),
+        ("exit 0\n", "wrote no library"),
+        (': > "$out"\n', "wrote no library"),
         ('echo rubbish > "$out"\n', "cannot be loaded: file too short"),
         ('head -c 100000 /dev/zero > "$out"\n', "cannot be loaded: invalid ELF header"),
         ('printf "\\177ELF\\001\\001\\001" > "$out"; head -c 9000 /dev/zero >> "$out"\n', "cannot be loaded: "),
@@ -59,7 +59,7 @@ def test_compilers_that_fail(script: str, message: str, tmp_path: Path, monkeypa
     ("named", "message"),
     [
         ("no-such-compiler -O2", "the compiler `no-such-compiler` that CC names is not found"),
-        ("gcc 'x", "a quote is not closed"),
+        ("gcc 'x", "unclosed quote"),
         ("/", "is not found"),
         ("gcc\0x", "cannot be run"),
     ],
@@ -125,5 +125,5 @@ def test_the_command(roofdsl: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("CC", compiler(tmp_path, "exit 0\n"))
     done = roofdsl("measure", "vector_add", "--set", "n=9", "--compiler", "cc")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "writes no library" in done.stderr
+    assert "wrote no library" in done.stderr
     assert "Traceback" not in done.stderr

@@ -109,7 +109,7 @@ def test_verification_takes_smaller_sizes_where_the_reference_would_take_long() 
 REFUSED = [
     (CpuOptions("tiled"), {"n": 5}, "no variant `tiled`"),
     (CpuOptions("library", "cc"), {"n": 5}, "does not compile anything"),
-    (CpuOptions("library"), {"n": 5}, "no product that a library has"),
+    (CpuOptions("library"), {"n": 5}, "not a product that a library has"),
     (CpuOptions(), {}, "needs a number for n"),
     (CpuOptions(), {"n": 5, "q": 1}, "no parameter `q`"),
 ]

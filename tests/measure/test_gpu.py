@@ -88,7 +88,7 @@ def test_the_library(name: str, sizes: Mapping[str, int]) -> None:
         ("gemv", GpuOptions("loops"), "no variant `loops` on the GPU"),
         ("gemv", GpuOptions("library", math_mode="fast"), "no math mode `fast`"),
         ("daxpy", GpuOptions("library"), "a scaled addition"),
-        ("minplus", GpuOptions("library"), "no product that a library has"),
+        ("minplus", GpuOptions("library"), "not a product that a library has"),
     ],
 )
 def test_what_cannot_be_measured(name: str, options: GpuOptions, message: str) -> None:

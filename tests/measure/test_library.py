@@ -80,23 +80,23 @@ NOT_FOUND = {
     "stencil": (shipped("stencils:jacobi2d"), "`=`"),
     "add": (shipped("vector_add"), "`=`"),
     "half": (shipped("dot"), "BLAS multiplies"),
-    "blocked": (shipped("matmul_blocked"), "no plain range"),
+    "blocked": (shipped("matmul_blocked"), "not a plain range"),
     "solve": (shipped("triangular:trsv"), "not one sum"),
     "triangle": (
         one("for i in range(n), j in range(i):\n        y[i] += A[i, j] * x[j]",
-            "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "no plain range"),
+            "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "not a plain range"),
     "diagonal": (
         one("for i in range(n):\n        s += A[i, i] * x[i]", "in A: f64[n, n], x: f64[n]\n    inout s: f64", "n"),
         "are the same"),
     "shifted": (
         one("for i in range(n - 1):\n        s += x[i] * x[i + 1]", "in x: f64[n]\n    inout s: f64\n    assume n >= 2",
-            "n"), "no loop variable"),
+            "n"), "not a loop variable"),
     "reads itself": (
         one("for i in range(n), j in range(n):\n        y[i] += A[i, j] * y[j]",
             "in A: f64[n, n]\n    inout y: f64[n]", "n"), "reads what it adds to"),
     "repeated": (
         one("for t in range(n), i in range(n), j in range(n):\n        y[i] += A[i, j] * x[j]",
-            "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "no subscript"),
+            "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "not a subscript"),
     "sum": (
         one("for i in range(n), j in range(n):\n        y[i] += A[i, j]", "in A: f64[n, n]\n    inout y: f64[n]", "n"),
         "sums one array"),
@@ -116,6 +116,6 @@ NOT_FOUND = {
 @pytest.mark.parametrize("name", NOT_FOUND)
 def test_what_no_library_has_is_said(name: str) -> None:
     found, why = NOT_FOUND[name]
-    with pytest.raises(CommandError, match="no product that a library has") as caught:
+    with pytest.raises(CommandError, match="not a product that a library has") as caught:
         recognize(found)
     assert why in caught.value.message

@@ -227,10 +227,10 @@ def test_compared_launch_by_launch() -> None:
 
 @pytest.mark.parametrize(("change", "message"), [
     (lambda d: d.__setitem__("by_launch", []), "`by_launch` is empty"),
-    (lambda d: d["by_launch"].append(3), "no list of kernels"),
+    (lambda d: d["by_launch"].append(3), "not a list of kernels"),
     (lambda d: d["by_launch"][0].__setitem__("launches", 0), "at least 1"),
     (lambda d: d["by_launch"][0].__setitem__("median_s", 1.0), "the times give"),
-    (lambda d: d["by_launch"][0].__setitem__("by_launch", []), "no list of kernels"),
+    (lambda d: d["by_launch"][0].__setitem__("by_launch", []), "not a list of kernels"),
 ])  # fmt: skip
 def test_damaged_records_are_refused(change: Any, message: str, record: dict[str, Any]) -> None:
     document = json.loads(json.dumps(record))

@@ -52,18 +52,18 @@ WRONG = {
     "schema": (change(schema="roofdsl.predict/1"), "schema `roofdsl.predict/1`"),
     "no kernel": (lambda d: d.pop("kernel"), "`kernel` is missing"),
     "time 0": (lambda d: d["times_s"].__setitem__(0, 0), "no call can take that time"),
-    "time text": (lambda d: d["times_s"].__setitem__(0, "1"), "not of the kind"),
-    "fewer times": (lambda d: d["times_s"].pop(), "`repeats` says otherwise"),
+    "time text": (lambda d: d["times_s"].__setitem__(0, "1"), "has the wrong type"),
+    "fewer times": (lambda d: d["times_s"].pop(), "`repeats` does not match"),
     "median": (change(median_s=1e-9), "the times give"),
     "rate": (change(flops_per_s=1e12), "the times give"),
     "hash": (change(source_sha256="abc"), "no SHA-256"),
-    "date": (change(when="yesterday"), "no date and time"),
+    "date": (change(when="yesterday"), "not a date and time"),
     "state": (change(state="lukewarm"), "warm, cold or rotated"),
     "backend": (change(backend="tpu"), "should be cpu or gpu"),
     "not verified": (lambda d: d["verified"].update(of_allowed=1.5), "not verified"),
-    "bool": (change(threads=True), "not of the kind"),
+    "bool": (change(threads=True), "has the wrong type"),
     "negative": (change(work_flops=-1), "at least 0"),
-    "parameter": (change(parameters={"n": 1.5}), "not of the kind"),
+    "parameter": (change(parameters={"n": 1.5}), "has the wrong type"),
 }
 
 

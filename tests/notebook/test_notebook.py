@@ -171,12 +171,12 @@ def test_what_cannot_be_done_is_said_without_a_traceback(shell: Shell, capsys: p
     for cell, message in (
         ("predict(axpy, lap)", "needs a number for n\nhelp: give it with n=..."),
         ("predict(axpy, lap, m=3)", "no parameter `m`"),
-        ("predict('nothing', lap)", "no file and no shipped kernel `nothing`"),
+        ("predict('nothing', lap)", "no file or shipped kernel named `nothing`"),
         ("predict(axpy, 'v1000')", "v1000"),
         ("predict('conv2d_passes', lap)", "nothing"),
         ("derive(axpy, cache='3 GB/s')", "cache:"),
         ("roofline()", "nothing to draw"),
-        ("roofline(axpy)", "no prediction"),
+        ("roofline(axpy)", "not a prediction"),
         ("explore(axpy, on=lap, m=3)", "parameter `m`"),
     ):
         with pytest.raises(CommandError):

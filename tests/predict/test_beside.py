@@ -55,6 +55,23 @@ def test_a_level_that_is_longer_than_all_behind_it_counts_alone() -> None:
     assert in_turn(levels(given, L1=100_000, L2=100, L3=100, DRAM=100), given) == seconds(L1=250)
 
 
+def test_a_cache_whose_data_all_fit_takes_turns_with_nothing() -> None:
+    """Launched again, with no line from farther away, it delivers at its whole rate: 160 kB at 100 GB/s."""
+    given = three(OWN, ", beside 160 GB/s")
+    assert in_turn(levels(given, L2=7000, L3=0, DRAM=0), given) == seconds(L2=70)
+    given = machine(
+        "peak f64 fma 100 TFLOP/s",
+        "cache L1 32 KiB, 400 GB/s, line 64 B, write_allocate",
+        "cache L2 1 MiB, 100 GB/s, beside 20 GB/s, line 64 B, write_allocate",
+        "memory DRAM 16 GiB, 20 GB/s, line 64 B",
+        "launch 1 us",
+    )
+    text = "kernel total(n):\n    in x: f64[n]\n    out s: f64\n    s = 0\n    for i in range(n):\n        s += x[i]\n"
+    found = predict(kernel_of(text), {"n": 20_000}, given, Options(warm=True))
+    assert float(found.expected_s) == pytest.approx(1.6e-6, rel=0.01)
+    assert found.expected_s <= sum(t for _, t in found.terms)
+
+
 def test_only_what_is_stated_takes_turns() -> None:
     plain = three()
     assert in_turn(levels(plain, L2=7000, L3=6000, DRAM=4000), plain) == ()

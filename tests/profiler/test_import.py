@@ -151,16 +151,16 @@ def test_short_names(kernel: str, label: str) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("", 1, "no report"),
-        ("a,b\n1,2\n", 1, "no report"),
+        ("", 1, "not a report"),
+        ("a,b\n1,2\n", 1, "not a report"),
         (HEADER + "0,k,7.0,s,dram__bytes.sum,byte\n", 2, "6 columns, and the header has 7"),
         (HEADER + "0,k,7.0,s,dram__bytes.sum,byte,12x\n", 2, "`12x` is not a number"),
         (HEADER + "0,k,7.0,s,dram__bytes.sum,byte,27.595.520\n", 2, "`27.595.520` is not a number"),
         (HEADER + '0,k,7.0,s,dram__bytes.sum,byte,"65,77"\n', 2, "`65,77` is not a number"),
         (HEADER + "0,,7.0,s,dram__bytes.sum,byte,1\n", 2, "names no kernel"),
-        (HEADER + '0,k,7.0,s,"dram__bytes.sum,byte,1\n', 2, "no whole CSV"),
+        (HEADER + '0,k,7.0,s,"dram__bytes.sum,byte,1\n', 2, "not a whole CSV"),
         ('"ID","Kernel Name","dram__bytes.sum"\n0,k,12\n', 2, "row of units"),
-        ("Kernel,Invocations,Metric Name,Avg\nk,0,flop_count_dp,1\n", 2, "no number of invocations"),
+        ("Kernel,Invocations,Metric Name,Avg\nk,0,flop_count_dp,1\n", 2, "not a number of invocations"),
         ("Type,Time,Calls,Name\nGPU activities,1,1,k\n", 2, "row of units"),
     ],
 )
@@ -177,7 +177,7 @@ def test_unreadable_reports(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read"):
         read(tmp_path)
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="no text in UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8 text"):
         read(tmp_path / "b.csv")
 
 

@@ -213,17 +213,17 @@ MALFORMED = [
     (WIDE + ",,us,byte\n0,k,1,.\n", (3, 7), "`.` is not a number"),
     (SUMMARY + "GPU activities,-1,1,k\n", (3, 16), "`-1` is negative"),
     (SUMMARY + "GPU activities,inf,1,k\n", (3, 16), "it is infinite"),
-    (SUMMARY + "GPU activities,1,1e300,k\n", (3, 18), "no number of calls"),
-    (SUMMARY + "GPU activities,1,1.5,k\n", (3, 18), "no number of calls"),
+    (SUMMARY + "GPU activities,1,1e300,k\n", (3, 18), "not a number of calls"),
+    (SUMMARY + "GPU activities,1,1.5,k\n", (3, 18), "not a number of calls"),
     (SUMMARY + "GPU activities,1,inf,k\n", (3, 18), "it is infinite"),
     (SUMMARY + "GPU activities,,1,k\n", (3, 16), "this row has no time"),
     (TRACE + "-1,k\n", (3, 1), "`-1` is negative"),
     (TRACE + ",k\n", (3, 1), "this row has no duration"),
     (NVPROF + "d,k,-1,flop_count_dp,0,0,1\n", (2, 5), "`-1` is negative"),
-    (NVPROF + "d,k,1e400,flop_count_dp,0,0,1\n", (2, 5), "no number of invocations"),
+    (NVPROF + "d,k,1e400,flop_count_dp,0,0,1\n", (2, 5), "not a number of invocations"),
     (NVPROF + "d,k,1,flop_count_dp,0,0,-1\n", (2, 25), "`-1` is negative"),
     (NVPROF + "d,k,1,flop_count_dp,0,0,inf\n", (2, 25), "it is infinite"),
-    (NVPROF + "d,k,1,tensor_precision_fu_utilization,0,0,Max (11)\n", (2, 43), "no level of 0 to 10"),
+    (NVPROF + "d,k,1,tensor_precision_fu_utilization,0,0,Max (11)\n", (2, 43), "not a level of 0 to 10"),
     # what contradicts itself
     (LONG + f"0,k,{BYTES},Mbyte,1\n0,k,{BYTES},Mbyte,5\n", (3, 27), "is 5e+06 here, and 1e+06 in line 2"),
     (LONG + f"0,k,{BYTES},Mbyte,1\n0,k,{BYTES},byte,1\n", (3, 26), "is 1 here, and 1e+06 in line 2"),
@@ -241,10 +241,10 @@ MALFORMED = [
     (SUMMARY + "GPU activities,1,1,k\nGPU activities,2,1,k\n", (4, 20), "has a row already, in line 3"),
     # the table
     (LONG + f"0,k,{TIME},us,1,9\n", (2, 1), "this row has 6 columns, and the header has 5"),
-    (LONG + f'0,"k,{TIME},us,1\n', (2, 1), "no whole CSV"),
-    (LONG + f'0,"k"x,{TIME},us,1\n', (2, 1), "no whole CSV"),
-    (LONG + f"0,{'k' * 200_000},{TIME},us,1\n", (2, 1), "no whole CSV"),
-    (LONG.replace("\n", "\r") + f"0,k,{TIME},us,1\r", (1, 1), "no whole CSV"),
+    (LONG + f'0,"k,{TIME},us,1\n', (2, 1), "not a whole CSV"),
+    (LONG + f'0,"k"x,{TIME},us,1\n', (2, 1), "not a whole CSV"),
+    (LONG + f"0,{'k' * 200_000},{TIME},us,1\n", (2, 1), "not a whole CSV"),
+    (LONG.replace("\n", "\r") + f"0,k,{TIME},us,1\r", (1, 1), "not a whole CSV"),
 ]  # fmt: skip
 
 

@@ -91,6 +91,7 @@ def test_random_kernels_and_levels(seed: int) -> None:
             SEEN.update(["sectors"] * (level.sector < level.line_bytes))
 
 
+@pytest.mark.thorough
 def test_every_kind_was_met() -> None:
     if SEEN:
         kinds = ["lru", "fifo", "plru", "back", "through", "allocate", "claim", "around", "free", "inclusive"]
@@ -208,8 +209,8 @@ GEMV = "kernel gemv(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n  
         ([], "no cache to simulate"),
         ([CacheLevel("L1", 32, 64)], "cannot hold a line"),
         ([CacheLevel("L1", 4096, 48)], "power of two"),
-        ([CacheLevel("L1", 4096, 4)], "no whole number of elements of A"),
-        ([CacheLevel("L1", 4096, 64, 5)], "no whole number of sets of 5 ways"),
+        ([CacheLevel("L1", 4096, 4)], "does not hold a whole number of elements of A"),
+        ([CacheLevel("L1", 4096, 64, 5)], "does not divide into sets of 5 ways"),
         ([CacheLevel("L1", 4096, 64, 0)], "has 0 ways"),
         ([CacheLevel("L1", 3 * 4096, 64, None, "plru")], "power of two of ways"),
         ([CacheLevel("L1", 4096, 64, 4, sector_bytes=128)], "does not fit"),

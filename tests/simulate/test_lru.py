@@ -76,7 +76,7 @@ def test_limits_and_errors() -> None:
     assert simulate_lru(gemv, {"n": 5}, None, max_accesses=100).accesses == 100
     with pytest.raises(CommandError, match="needs a number for n"):
         simulate_lru(gemv, {}, None)
-    with pytest.raises(CommandError, match="no multiple"):
+    with pytest.raises(CommandError, match="not a multiple"):
         simulate_lru(gemv, {"n": 4}, None, 12)
     with pytest.raises(CommandError, match="smaller than a line"):
         simulate_lru(gemv, {"n": 4}, 32, 64)

@@ -96,7 +96,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
         ((*GEMV, "--set", "n=8", "--cache", "1MiB"), "has no cache"),
         ((*GEMV, "--set", "n=8", "--cache", "1"), "a size has a unit"),
         ((*GEMV, "--set", "n=8", "--machine", "v100_txtbook"), "no shipped machine"),
-        ((*GEMV, "--set", "n=8", "-o", "t.xlsx"), "no csv, json or parquet"),
+        ((*GEMV, "--set", "n=8", "-o", "t.xlsx"), "not a csv, json or parquet"),
         ((*GEMV, "--set", "n=8", "-o", "/nowhere/t.csv"), "no directory"),
         ((*GEMV, "--set", "n=8,16", "--best", "speed"), "no column of numbers named `speed`"),
         ((*GEMV, "--set", "n=8,16", "--pareto", "time_s"), "not two columns"),

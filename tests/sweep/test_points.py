@@ -121,7 +121,7 @@ def test_damaged_lines_are_left_out(tmp_path: Path) -> None:
         found = Journal(path)
         assert found.rows.items() <= expected.items() and (found.damaged or found.rows == expected)
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(CommandError, match="no journal"):
+    with pytest.raises(CommandError, match="not a journal"):
         Journal(path)
 
 
