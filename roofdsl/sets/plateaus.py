@@ -16,7 +16,8 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import replace
-from roofdsl.sets.bounds import by_residues, candidate_bounds
+from roofdsl.sets.bounds import by_residues, candidate_bounds, where
+from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.library import cardinality
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Monomial, Quasi
@@ -108,24 +109,18 @@ def check_executed(stream: Stream, order: Growth, residues: Class = ()) -> None:
 
 
 def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
-    """The reuses, pieces whose distance has floors cut to the accesses where it is not 0.
+    """The reuses, pieces whose distance may be 0 cut to the accesses where it is not.
 
-    A count over parametric sets gives such pieces as hulls, with floors that are 0 where nothing is counted: on
-    accesses that have no other before them on their line, or whose distance another piece tells. What is left is
-    checked to hold each access that has one before it once. Raises CannotCount where it does not.
+    A count over parametric sets gives such pieces as hulls, with a distance that is 0 where nothing is counted (a
+    floor, or 24*d2 on d2 >= 0): on accesses that have no other before them on their line, or whose distance another
+    piece tells. What is left is checked to hold each access that has one before it once. Raises CannotCount where it
+    does not.
     """
 
-    def cut(piece: tuple[Any, Quasi]) -> tuple[Any, Quasi]:
-        domain, value = piece
-        for part, whole in by_residues(domain, value, {}):
-            if not whole:
-                domain = domain.subtract(part)
-        return domain.coalesce(), value
-
     def exact(reuse: ArrayReuse) -> ArrayReuse:
-        if all(isinstance(a, str) for _, value in reuse.distances for a in value.atoms()):
+        if not any(_may_be_hull(domain, value, reuse.cold) for domain, value in reuse.distances):
             return reuse
-        pieces = tuple(map(cut, reuse.distances))
+        pieces = tuple(map(_cut, reuse.distances))
         together = isl.Set.empty(reuse.all.get_space())
         for domain, _ in pieces:
             if not domain.is_disjoint(together):
@@ -136,6 +131,33 @@ def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
         return replace(reuse, distances=pieces)
 
     return tuple(map(exact, reuses))
+
+
+def _may_be_hull(domain: Any, value: Quasi, cold: Any) -> bool:
+    """Whether a distance may be 0 on a part of its piece: no access that has one before it is at distance 0."""
+    if value.is_constant():
+        return False
+    if any(not isinstance(a, str) for a in value.atoms()):
+        return True
+    zero = _zero(domain, value)
+    return not domain.is_disjoint(cold) if zero is None else not domain.is_disjoint(zero)
+
+
+def _cut(piece: tuple[Any, Quasi]) -> tuple[Any, Quasi]:
+    domain, value = piece
+    for part, whole in by_residues(domain, value, {}):
+        zero = _zero(part, whole)
+        if not whole:
+            domain = domain.subtract(part)
+        elif zero is not None:
+            domain = domain.subtract(part.intersect(zero))
+    return domain.coalesce(), value
+
+
+def _zero(domain: Any, value: Quasi) -> Any:
+    """Where an affine value is 0, in the space of `domain`; None for another value."""
+    text = sign_text(value)
+    return None if text is None else where(domain, f"{text} = 0")
 
 
 @dataclass(frozen=True)

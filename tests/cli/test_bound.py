@@ -55,7 +55,7 @@ def test_what_apply_writes_is_read_again(roofdsl: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        ("bound matmul --cache 8KiB --machine v100", 2, "give one of them"),
+        ("bound matmul --cache 8KiB --machine v100", 2, "choose one"),
         ("bound matmul --apply", 2, "--cache SIZE or --machine M"),
         ("bound matmul_tiled --cache 8KiB --apply", 2, "tiled already"),
         ("bound polybench/lu --cache 8KiB --apply", 2, "no tile is known"),

@@ -90,4 +90,4 @@ def test_options_choose_the_form(options: tuple[str, ...], form: str) -> None:
 def test_two_outputs_at_once_are_refused() -> None:
     result = CliRunner().invoke(command, ["gemv", "--latex", "--json"])
     assert result.exit_code == 2
-    assert "give one of them" in result.output
+    assert "choose one" in result.output
