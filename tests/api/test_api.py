@@ -72,7 +72,7 @@ def test_kernels_by_name_file_and_text(tmp_path: Path) -> None:
     assert kernel(f"{file}:again").name == kernel(file, "again").name == "again"
     with pytest.raises(CommandError, match="several kernels"):
         kernel(file)
-    with pytest.raises(CommandError, match="no shipped kernel `gmv`") as error:
+    with pytest.raises(CommandError, match="no file or shipped kernel named `gmv`") as error:
         kernel("gmv")
     assert "gemv" in error.value.help
     with pytest.raises(InputError, match=r"<text>:6:21: error\[name-unknown\]: `z` is not defined"):

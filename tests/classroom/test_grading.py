@@ -182,7 +182,7 @@ FAULTY = [
     (OWN.replace("kind", "kinds"), "has a key `kinds`"),
     (OWN.replace('answer = "2*n"', ""), "lacks `answer`"),
     (OWN.replace('"number"', '"riddle"'), "kind `riddle`"),
-    (OWN.replace('"Mine"', "3"), "`title` of the file is of the wrong kind"),
+    (OWN.replace('"Mine"', "3"), "`title` of the file has the wrong type"),
     (OWN.partition("[[part]]")[0], "lacks `part`"),
     (OWN.replace("[vary]", 'show = ["triad"]\n[vary]'), "there is no kernel `triad`"),
     (OWN + 'prediction = "y"\n', "speaks of a part `y`"),
