@@ -228,7 +228,7 @@ def leave_out(what: str) -> str:
     if budget is None:
         return "left out"
     budget.left_out[what] = None
-    return f"left out to stay within {shown(budget)}: `--budget {longer(budget)}` looks longer"
+    return f"left out to stay within {shown(budget)}: `--budget {longer(budget)}` searches longer"
 
 
 def shown(budget: Budget) -> str:

@@ -1,7 +1,7 @@
 """Divisions turned into multiplications by a reciprocal, which is formed once where the divisor stays the same.
 
 Three cases, each exact but for rounding: a divisor without data (`x / 9` is `x * (1 / 9)`, whose reciprocal costs
-nothing, counting_and_time.md, rule 2); one that does not change in the loops around, whose reciprocal is named before
+nothing, docs/rules.md, rule 2); one that does not change in the loops around, whose reciprocal is named before
 them; and a complex dividend or divisor, as in the GPP deck's version 7: `x * conj(w) * (1 / |w|^2)` for `x / w`.
 """
 

@@ -1,6 +1,6 @@
 """What only integer sets can check, for all sizes that a kernel's assumptions allow.
 
-Subscripts within bounds, legality of `tile`, `order` and `parallel for`, intents against actual use (language.md,
+Subscripts within bounds, legality of `tile`, `order` and `parallel for`, intents against actual use (docs/language.md,
 "What is checked when"). An error is always confirmed by evaluating the kernel's own expressions at the sizes it
 names; what is beyond the analysis is a warning, never a guess.
 """

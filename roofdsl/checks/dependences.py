@@ -145,7 +145,7 @@ def moment(placed: PlacedStatement, env: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def environment(point: Mapping[str, int], kernel: Kernel, placed: PlacedStatement, execution: str) -> dict[str, int]:
-    """The parameters and loop variables of one execution, from a point of a set (`polyhedral.instances`)."""
+    """The parameters and loop variables of one execution, from a point of a set (`sets.instances`)."""
     env = {p.name: point[p.name] for p in kernel.parameters}
     return env | {loop.var: point[f"{execution}_{loop.var}"] for loop in placed.loops}
 

@@ -313,7 +313,7 @@ class Parser:
         if not self.units:
             kind, word = self.peek()
             if kind == "name" and word not in self.names and unit_named(word):
-                raise FormulaError(f"`{word}` is a unit, and a formula without units is asked for")
+                raise FormulaError(f"`{word}` is a unit, but the formula must have no units")
             return Number(value)
         kind, word = self.peek()
         unit = unit_named(word) if kind == "name" and word not in self.names else None

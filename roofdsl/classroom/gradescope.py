@@ -164,7 +164,7 @@ def requirements() -> list[str]:
     try:
         return [line for line in requires("roofdsl") or [] if "extra ==" not in line]
     except PackageNotFoundError:
-        raise CommandError("roofdsl is not installed, so that what it needs is not known", "pip install it") from None
+        raise CommandError("roofdsl is not installed, so its requirements are unknown", "pip install it") from None
 
 
 def _sources(folder: Path | None) -> Iterator[tuple[str, Path]]:

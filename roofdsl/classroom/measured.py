@@ -51,7 +51,7 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
     except (InputError, CommandError):
         return Verdict(False, "The sizes that the file names are not those of the exercise's kernel.")
     if measurement.kernel != kernel.name or measurement.is_stale(kernel):
-        return Verdict(False, f"This measures another kernel than `{kernel.name}` as the exercise has it.")
+        return Verdict(False, f"This measures a different kernel from `{kernel.name}` as the exercise has it.")
     if not _counts_agree(measurement, kernel):
         return Verdict(False, "The operations or bytes in the file are not those of the kernel at its sizes.")
     time_s = Fraction(measurement.median_s)

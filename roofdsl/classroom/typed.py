@@ -61,7 +61,7 @@ def formulas(text: str, names: Collection[str], kind: Dimension | None) -> list[
     if not places:
         return readings(text, names)
     if kind is None:
-        raise FormulaError(f"`{words[places[0]][1]}` is a unit, and a formula without units is asked for")
+        raise FormulaError(f"`{words[places[0]][1]}` is a unit, but the formula must have no units")
     found: list[Node] = []
     with contextlib.suppress(FormulaError):
         found += readings(text, names, units=True)

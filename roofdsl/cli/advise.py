@@ -44,10 +44,14 @@ from roofdsl.tell.blocks import Block, Gap
 @machine_option
 @set_option
 @traffic_option
-@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="A contraction runs on matrix units now.")
-@click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code is under now.")
-@click.option("--keep-rounding", is_flag=True, help="No change that rounds differently.")
-@click.option("--all", "show_all", is_flag=True, help="Also what was tried and gains nothing.")
+@click.option(
+    "--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="The contraction already runs on matrix units."
+)
+@click.option(
+    "--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling that limits the code today."
+)
+@click.option("--keep-rounding", is_flag=True, help="Suggest only changes that keep the rounding.")
+@click.option("--all", "show_all", is_flag=True, help="Also show changes that gain nothing.")
 @click.option("--apply", "apply_number", type=click.IntRange(1), metavar="N", help="Print the kernel changed as in N.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the times, by what bounds each, as bars.")
 @look_options("plot")
@@ -57,7 +61,7 @@ from roofdsl.tell.blocks import Block, Gap
     default=EFFORT_S,
     show_default=True,
     metavar="SECONDS",
-    help="For the exact time of one change.",
+    help="Time limit for evaluating one change exactly.",
 )
 @json_option
 def command(

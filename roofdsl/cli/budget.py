@@ -55,7 +55,7 @@ def parse_budget(text: str) -> tuple[float, int]:
     time, comma, size = (s.strip() for s in text.partition(","))
     match = _TIME.fullmatch(time)
     if match is None or not float(match[1]):
-        raise click.UsageError(f"`--budget {text[:40]}` is no time; write `--budget 2min`, or `--budget 2min,16GiB`")
+        raise click.UsageError(f"`--budget {text[:40]}` is not a time; write `--budget 2min`, or `--budget 2min,16GiB`")
     try:
         memory = parse_size(size) if comma else budget.DEFAULT_BYTES
     except UnitError as error:
@@ -68,9 +68,9 @@ def summary(own: budget.Budget) -> str:
     names = list(own.left_out)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     listed = ", ".join(names[:SHOWN]) + more
-    return f"{listed}: left out after {budget.shown(own)}; `--budget {budget.longer(own)}` looks longer"
+    return f"{listed}: left out after {budget.shown(own)}; `--budget {budget.longer(own)}` searches longer"
 
 
 def stopped(own: budget.Budget) -> str:
     """That a command was stopped with nothing to show."""
-    return f"nothing was found within {budget.shown(own)}\nhelp: `--budget {budget.longer(own)}` looks longer"
+    return f"nothing was found within {budget.shown(own)}\nhelp: `--budget {budget.longer(own)}` searches longer"

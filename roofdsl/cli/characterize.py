@@ -26,8 +26,8 @@ from roofdsl.tell.characterization import of_cpu, of_gpu
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw bandwidth against working set.")
 @look_options("plot")
 @click.option("--quick", is_flag=True, help="Under half a minute: fewer sizes, types and samples.")
-@click.option("--cores", type=click.IntRange(min=1), help="Use so many cores; by default all that can be used.")
-@click.option("--one-core", metavar="MACHINE.roof", help="Write the machine of one core too, of the same run.")
+@click.option("--cores", type=click.IntRange(min=1), help="Number of cores to use; by default all available.")
+@click.option("--one-core", metavar="MACHINE.roof", help="Also write a one-core machine from the same run.")
 @click.option("--name", metavar="NAME", help="The machine's name; by default the processor's.")
 @click.option("--keep-noisy", is_flag=True, help="Write numbers however far their samples spread.")
 def characterize(
@@ -65,7 +65,7 @@ def characterize(
         _of_gpu(Path(output), figure, quick, name, keep_noisy=keep_noisy, look=look)
         return
     if cores is not None and cores > len(usable_cores()):
-        raise CommandError(f"{cores} cores are asked for, and this process can use {len(usable_cores())}")
+        raise CommandError(f"{cores} cores were requested, but this process can use only {len(usable_cores())}")
     with progress_bar("characterize") as tell:
         measured = characterize_cpu(quick, cores, tell)
     found = measured if keep_noisy else trusted(measured)

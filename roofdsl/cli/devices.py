@@ -98,11 +98,16 @@ MOST_DEVICES = 1_000_000
 @click.option("--devices", required=True, metavar="P,...", callback=_devices, help="How many, each like the machine.")
 @machine_option
 @set_option
-@click.option("--gather", multiple=True, metavar="ARRAY", help="An array of which each holds a part and needs all.")
 @click.option(
-    "--result", type=click.Choice(["whole", "parts"]), default="whole", help="What of the result each is to have."
+    "--gather", multiple=True, metavar="ARRAY", help="An array that is split across devices but needed whole by each."
 )
-@click.option("--over", metavar="NAME", help="From which value of this parameter on compute is the bound.")
+@click.option(
+    "--result",
+    type=click.Choice(["whole", "parts"]),
+    default="whole",
+    help="How much of the result each device receives.",
+)
+@click.option("--over", metavar="NAME", help="Find the value of this parameter above which compute is the bound.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the terms over several numbers of devices.")
 @look_options("plot")
 @network_options

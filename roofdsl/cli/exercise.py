@@ -45,7 +45,7 @@ key_option = click.option(
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
-    help="Of the random data on which kernels are compared; by default another one each time.",
+    help="Seed of the random data on which kernels are compared; by default a new one each time.",
 )
 
 
@@ -203,8 +203,15 @@ def _names(only: str | None) -> list[str]:
 @click.option(
     "--seconds", type=click.FloatRange(1, 3600), default=60.0, show_default=True, help="Time of one submission."
 )
-@click.option("--gradescope", type=click.Path(path_type=Path), metavar="RESULTS.json", help="SUBMISSIONS is one.")
-@click.option("--metadata", type=click.Path(path_type=Path), help="Gradescope's file of who handed in.")
+@click.option(
+    "--gradescope",
+    type=click.Path(path_type=Path),
+    metavar="RESULTS.json",
+    help="Grade SUBMISSIONS as a single Gradescope submission and write RESULTS.json.",
+)
+@click.option(
+    "--metadata", type=click.Path(path_type=Path), help="Gradescope's submission metadata, which names the student."
+)
 @click.option("--student", metavar="ID", help="Who handed in, with --gradescope and without --metadata.")
 @seed_option
 @key_option
@@ -330,7 +337,7 @@ def autograder(*, output: Path, only: str | None, key_file: Path | None, folder:
 @click.option("--roster", type=click.File("r", encoding="utf-8"), help="A file with a student on each line.")
 @key_option
 def codes(*, students: tuple[str, ...], roster: TextIO | None, key_file: Path | None) -> None:
-    """Print the version code of each student under a course key, as CSV. Give each student the own code only."""
+    """Print the version code of each student under a course key, as CSV. Give each student only their own code."""
     import csv
     import sys
 

@@ -20,12 +20,12 @@ FORMATS = {"ncu": ("roofdsl.cli.import_ncu:ncu", "CSV of Nsight Compute or nvpro
 
 @click.group(name="import", cls=LazyGroup, commands_at=FORMATS)
 def import_group() -> None:
-    """Bring measurements of other tools in as points."""
+    """Import measurements from other tools as points."""
 
 
 @click.command()
 @click.argument("reports", nargs=-1, required=True, metavar="REPORT.csv...")
-@click.option("-o", "--output", metavar="POINTS.json", help="Where to; plots take it by --measured-file.")
+@click.option("-o", "--output", metavar="POINTS.json", help="Output file; plots read it with --measured-file.")
 @click.option("--kernel", "pattern", metavar="TEXT", help="Only kernels whose name contains TEXT.")
 @click.option(
     "--tensor-flop",

@@ -95,7 +95,7 @@ def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--size", "figure_size", metavar="WxH", callback=_size, help="Of the figure in inches, as in 8x5."),
     click.option(
-        "--font-scale", type=click.FloatRange(0.4, 4), default=1.0, metavar="X", help="Times the usual letters."
+        "--font-scale", type=click.FloatRange(0.4, 4), default=1.0, metavar="X", help="Scale all text by this factor."
     ),
     click.option("--dark", is_flag=True, help="Light lines on dark paper."),
     click.option("--xlim", metavar="A:B", callback=_limits, help="Limits of the x axis in its unit, as in 0.01:100."),

@@ -1,7 +1,7 @@
 """`roofdsl COMMAND`: finds the command, runs it, and turns errors into messages and exit statuses.
 
 Commands are imported when they run, so that `roofdsl --help` costs nothing. Exit status: 0 done, 1 the input is
-found wrong, 2 the command could not be carried out, 130 interrupted (contract.md).
+found wrong, 2 the command could not be carried out, 130 interrupted (docs/commands.md).
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("roofdsl.cli.check:check", "Parse and check files."),
     "fmt": ("roofdsl.cli.fmt:fmt", "Lay files out canonically."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
-    "bound": ("roofdsl.cli.bound:bound", "Bound the loads that any order needs; tiles that come near."),
+    "bound": ("roofdsl.cli.bound:bound", "Lower-bound the loads of any loop order; suggest tiles that come close."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank changes by their predicted gain, each proven legal."),
     "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
     "shard": ("roofdsl.cli.devices:shard_command", "Share a contraction among devices: compute against communication."),
     "collective": ("roofdsl.cli.devices:collective_command", "Time all-gathers, all-reduces and others over links."),
-    "threshold": ("roofdsl.cli.threshold:threshold", "Find from which size on launches, memory or compute bound."),
+    "threshold": (
+        "roofdsl.cli.threshold:threshold",
+        "Find the sizes at which launches, memory or compute become the bound.",
+    ),
     "simulate": ("roofdsl.cli.simulate:simulate", "Simulate every access of a kernel through caches."),
     "emit": ("roofdsl.cli.emit:emit", "Print the code generated for kernels: C, CUDA, Python."),
     "measure": ("roofdsl.cli.measure:measure", "Generate, verify and time kernels on this machine."),
@@ -43,7 +46,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("roofdsl.cli.demo:demo", "Characterize, predict, measure and draw: the whole program on this machine."),
     "explore": ("roofdsl.cli.explore:explore", "Make an interactive page of kernels and machines, in one file."),
     "plot": ("roofdsl.cli.plot:plot", "Draw figures: rooflines, Q(Z)."),
-    "import": ("roofdsl.cli.import_ncu:import_group", "Take a profiler's kernels in as measured points."),
+    "import": ("roofdsl.cli.import_ncu:import_group", "Import a profiler's kernels as measured points."),
     "exercise": ("roofdsl.cli.exercise:exercise", "Exercises that grade themselves: list, show, check, grade."),
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),

@@ -47,7 +47,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     type=click.Choice(["default", "tf32", "pedantic"]),
     default="default",
     show_default=True,
-    help="Of the library on the GPU.",
+    help="Math mode of the GPU library.",
 )
 @click.option("-o", "--output", metavar="RESULT.json", help="Write all measurements.")
 @json_option
@@ -68,8 +68,8 @@ def measure(
 ) -> int:
     """Time the kernels of FILE (or FILE:NAME, or a shipped name), after verifying what they compute.
 
-    A program is timed as a whole and launch by launch. In it a kernel that a variant does not have runs plainly. The
-    exit status is 1 where results cannot be verified, since rounding alone may change them by more than their size.
+    A program is timed as a whole and launch by launch. Kernels that a variant does not support run in the plain
+    variant. The exit status is 1 where results cannot be verified, since rounding alone may change them by more than their size.
     """
     known = _CPU if backend == "cpu" else _GPU
     for name in variants:

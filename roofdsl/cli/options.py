@@ -98,7 +98,7 @@ def network_options(function: F) -> F:
 
 def latency_option(function: F) -> F:
     """`--latency TIME`; the function gets `latency` in seconds, 0 where it is not given."""
-    help = "Of each step of a collective."
+    help = "Latency of each step of a collective."
     return click.option("--latency", metavar="TIME", default="", callback=_time, help=help)(function)
 
 

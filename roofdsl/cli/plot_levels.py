@@ -43,7 +43,9 @@ from roofdsl.profiler.cited import points_named
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @machine_option
-@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@click.option(
+    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
+)
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One kernel per size (repeatable).")
 @traffic_option
@@ -53,7 +55,7 @@ from roofdsl.profiler.cited import points_named
 @click.option("--threads", type=click.IntRange(1), help="Threads of a block, for the latency ceilings.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
 @size_option("--shared", "Shared memory of a block.")
-@size_option("--in-flight", "What a thread has on the way at a time.")
+@size_option("--in-flight", "Bytes each thread keeps in flight.")
 @click.option(
     "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
     help="Which ceilings: those of what is shown that can be told apart, all, or none.",
@@ -131,10 +133,14 @@ def with_work(predictions: list[Prediction]) -> list[Kernel]:
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @machine_option
-@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@click.option(
+    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
+)
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One step per size, in this order.")
-@click.option("--level", "levels", multiple=True, metavar="NAME", help="Intensities at these levels; the memory's.")
+@click.option(
+    "--level", "levels", multiple=True, metavar="NAME", help="Show intensities at these levels; by default the memory."
+)
 @click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation.")
 @traffic_option
 @unit_option

@@ -29,7 +29,9 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
-@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@click.option(
+    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
+)
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One point per size (repeatable).")
 @traffic_option

@@ -42,11 +42,11 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.argument("files", nargs=-1, metavar="[FILE...]"),
     machine_option,
     click.option(
-        "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format."
+        "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
     ),
     set_option,
     click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One step per size, in this order."),
-    click.option("--level", metavar="NAME", help="The level whose bytes and bandwidth count; the memory's."),
+    click.option("--level", metavar="NAME", help="Level whose bytes and bandwidth are used; by default the memory."),
     click.option("--points", multiple=True, metavar="POINTS.json|NAME", help="Measured points, or a shipped citation."),
     click.option(
         "--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`."
@@ -146,7 +146,9 @@ complexity_time = _command(
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @machine_option
-@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@click.option(
+    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
+)
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One bar per size, in this order.")
 @click.option("--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`.")

@@ -18,7 +18,9 @@ from roofdsl.plot.traffic_content import traffic_content
 
 @click.command()
 @click.argument("file")
-@click.option("-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Where to; the ending is the format.")
+@click.option(
+    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
+)
 @set_option
 @traffic_option
 @size_option("--line", "Size of a line; without one, that of the machine's last cache, else an element.")

@@ -42,15 +42,15 @@ from roofdsl.tell import prediction, program_prediction
     type=click.Choice(["written", "compiled"]),
     default="written",
     show_default=True,
-    help="Of the first cache: all in the text, or without what inner loops leave in a register.",
+    help="First-cache accesses: as written, or without values that inner loops keep in registers.",
 )
-@click.option("--warm", is_flag=True, help="Right after another launch of it, not with empty caches.")
-@click.option("--sets", is_flag=True, help="Bytes behind caches with their sets, by simulation.")
+@click.option("--warm", is_flag=True, help="Assume caches left warm by a previous launch.")
+@click.option("--sets", is_flag=True, help="Simulate set-associative caches to count traffic.")
 @click.option("--data", metavar="MEMORY", help="The further memory in which all data lie, reached over links.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of a block: asks for the occupancy.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
 @size_option("--shared", "Shared memory of a block.")
-@size_option("--in-flight", "What a thread has on the way at a time: asks for the latency ceilings.")
+@size_option("--in-flight", "Bytes each thread keeps in flight: adds the latency ceilings.")
 @latency_option
 @json_option
 def predict(

@@ -40,7 +40,7 @@ LONG_S = 3600
     type=click.Choice(["load_store", "write_allocate"]),
     help="Whether a line that is written first is loaded too; by default as the file or the machine says.",
 )
-@click.option("--around", is_flag=True, help="Writes that miss are handed on, and no line is taken for them.")
+@click.option("--around", is_flag=True, help="On a write miss, write to the next level without allocating a line.")
 @click.option(
     "--last-level",
     type=click.Choice(["free", "inclusive", "exclusive"]),
@@ -48,7 +48,9 @@ LONG_S = 3600
     help="What the last level promises of those above; exclusive is a victim cache.",
 )
 @click.option("--histogram", is_flag=True, help="Also Q(Z) of all fully associative LRU caches, by stack distances.")
-@click.option("--sets", type=int, help="With --histogram: of all caches of so many sets instead, from one way on.")
+@click.option(
+    "--sets", type=int, help="With --histogram: cover caches with this many sets and any number of ways instead."
+)
 @click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z) beside the exact one.")
 @look_options("figure", "--curve")
 @click.option("--every-access", is_flag=True, help="Skip no iterations that only repeat earlier ones.")
@@ -82,10 +84,10 @@ def simulate(
     if cache is not None and machine_name is not None:
         raise click.UsageError("--cache and --machine both define the caches; choose one")
     if traffic is not None and around:
-        raise click.UsageError("--around takes no line for a write that misses, so that --traffic says nothing")
+        raise click.UsageError("--around allocates no line on a write miss, so --traffic has no effect")
     if sets is not None and (figure is not None or not histogram):
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
-        raise click.UsageError(f"--sets says of which caches --histogram is, and {what}")
+        raise click.UsageError(f"--sets selects the caches for --histogram, but {what}")
     from roofdsl.checks.deep import require_legal
     from roofdsl.loops.sized import sized
     from roofdsl.simulate.distances import miss_curve

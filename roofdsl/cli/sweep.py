@@ -52,19 +52,38 @@ MOST_VARIANTS = 1000
 @unit_option
 @click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
 @click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
-@click.option("--warm", is_flag=True, help="Right after another launch of it, not with empty caches.")
+@click.option("--warm", is_flag=True, help="Assume caches left warm by a previous launch.")
 @click.option("-o", "--output", metavar="|".join(f"OUT.{f}" for f in FORMATS), help="The whole table.")
-@click.option("--best", "best_by", metavar="COLUMN", help="What the best point is best in; the rate.")
+@click.option("--best", "best_by", metavar="COLUMN", help="Column that ranks the points; by default the rate.")
 @click.option("--per", "per_text", metavar="NAMES", help="The best, and the Pareto front, for each value of these.")
-@click.option("--pareto", "pareto_text", metavar="A,B", help="The two columns; time_s and the memory's bytes.")
+@click.option(
+    "--pareto",
+    "pareto_text",
+    metavar="A,B",
+    help="Columns of the Pareto front; by default time_s and the memory's bytes.",
+)
 @click.option("--plot", "figure", metavar="OUT.svg|png|pdf", help="Curves over one parameter, or a map over two.")
 @look_options("figure")
-@click.option("--show", "shown", metavar="COLUMN", help="What is drawn; the rate.")
+@click.option("--show", "shown", metavar="COLUMN", help="Column to draw; by default the rate.")
 @click.option("--over", "over_text", metavar="X[,Y]", help="Over one parameter, or two.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes for points without a closed form; one a core.")
-@click.option("--scheduler", metavar="ADDRESS", help="A dask.distributed scheduler for them, as in tcp://host:8786.")
-@click.option("--journal", "journal_name", metavar="FILE", help="Where these points are kept; with -o, OUT.journal.")
-@click.option("--most-counted", type=click.IntRange(0), default=100_000, help="How many of them at most; 100,000.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Processes for points without a closed form; by default one per core."
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="A dask.distributed scheduler for those points, as in tcp://host:8786."
+)
+@click.option(
+    "--journal",
+    "journal_name",
+    metavar="FILE",
+    help="File that keeps the counted points; with -o, OUT.journal by default.",
+)
+@click.option(
+    "--most-counted",
+    type=click.IntRange(0),
+    default=100_000,
+    help="Most points to count one by one; by default 100,000.",
+)
 @json_option
 def sweep(
     *,

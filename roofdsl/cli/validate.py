@@ -49,7 +49,7 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 @click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="As in `roofdsl measure` (repeatable).")
 @click.option("--compiler", type=click.Choice(["numba", "cc"]), default="numba", show_default=True, help="On the CPU.")
-@click.option("--cold", is_flag=True, help="Empty the caches before each repeat, and predict so.")
+@click.option("--cold", is_flag=True, help="Empty the caches before each repeat, and predict for cold caches.")
 @click.option("--budget", type=click.FloatRange(0.01, 3600), default=10.0, show_default=True, metavar="SECONDS")
 @traffic_option
 @click.option(
@@ -63,14 +63,14 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
     type=click.FloatRange(0, 1),
     default=DEFAULTS.tolerance,
     show_default=True,
-    help="How far below the prediction a measurement may stay.",
+    help="Fraction by which a measurement may fall short of the prediction.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1),
     default=DEFAULTS.margin,
     show_default=True,
-    help="How far above it is taken for noise.",
+    help="Fraction above the prediction that still counts as noise.",
 )
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the measured points on the predicted ones.")
 @look_options("plot")

@@ -53,7 +53,7 @@ def is_complex(kind: Kind) -> bool:
 
 
 def kind_of(value: Expr) -> Kind:
-    """The type in which a value is computed: the widest of its operands (counting_and_time.md, rule 6).
+    """The type in which a value is computed: the widest of its operands (docs/rules.md, rule 6).
 
     Where a fraction meets whole numbers alone it is f64, so that 0.5 times an i32 is not zero.
     """

@@ -180,7 +180,7 @@ def python_helpers(syntax: Syntax) -> list[str]:
 
 
 def _power(exponent: int) -> tuple[list[tuple[str, str]], str]:
-    """x**exponent by repeated squaring (counting_and_time.md, rule 3): (name, value) lines and the result."""
+    """x**exponent by repeated squaring (docs/rules.md, rule 3): (name, value) lines and the result."""
     lines: list[tuple[str, str]] = []
     result = ""
     square, power = "x", 1

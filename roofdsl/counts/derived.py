@@ -96,7 +96,7 @@ class Ratio(Shown):
 
 
 class Work(Record):
-    """W and its parts (counting_and_time.md, rules 1 to 7): quantities in operations.
+    """W and its parts (docs/rules.md, rules 1 to 7): quantities in operations.
 
     by_function: the operations of the class "special", function by function.
     """

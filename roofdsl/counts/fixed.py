@@ -1,6 +1,6 @@
 """Closed forms in which some parameters have numbers, derived with symbols in their place.
 
-With a symbolic tile size the loops over tiles stay affine (exact_traffic.md, section 6), so reuse is derived with
+With a symbolic tile size the loops over tiles stay affine (docs/rules.md, step 6), so reuse is derived with
 symbols, and the numbers are put into its distances before misses are counted: 16*b*n, a product of two unknown sizes,
 becomes 256*n, and a cache of a given size then has a closed form in n.
 """

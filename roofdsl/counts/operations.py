@@ -1,4 +1,4 @@
-"""What one execution of each statement costs: counting_and_time.md, rules 1 to 7.
+"""What one execution of each statement costs: docs/rules.md, rules 1 to 7.
 
 Where the rules leave room, this is what is counted:
 

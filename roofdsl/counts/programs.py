@@ -1,4 +1,4 @@
-"""W and Q of a program: the sums over its launches, each with empty caches (counting_and_time.md, rule 18)."""
+"""W and Q of a program: the sums over its launches, each with empty caches (docs/rules.md, rule 18)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from roofdsl.lang.record import Record
 
 
 class WorkAt(Record):
-    """Exact operation counts of one kernel at given sizes (counting_and_time.md, rules 1 to 7).
+    """Exact operation counts of one kernel at given sizes (docs/rules.md, rules 1 to 7).
 
     operations: (type name, class) -> number of operations, those inside fused pairs included;
         class is one of `roofdsl.lang.functions.OPERATION_CLASSES`, the type is a real or integer one (complex counts

@@ -92,7 +92,7 @@ def access_count(at: Sized) -> int:
 def traffic_at(
     kernel: Kernel, params: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None, convention: Traffic
 ) -> TrafficAt:
-    """Loads, stores and bytes through a cache at `params` (language.md, "Traffic, Q(Z)").
+    """Loads, stores and bytes through a cache at `params` (docs/rules.md, rules 8 to 11).
 
     cache_bytes None: a cache without bound (compulsory); line_bytes None: each array's line is its element.
     Raises CommandError for missing or illegal sizes, and where no way to the exact number is short enough.

@@ -171,7 +171,7 @@ class RatioCase(Record):
 def ratio_cases(top: Cases, bottom: Cases, *, of_work: bool = False) -> list[RatioCase]:
     """The cases of top / bottom in which bottom is not 0, in the order in which they are to be tried.
 
-    of_work: top is W, and where that is 0 there is no ratio either (counting_and_time.md, rule 16).
+    of_work: top is W, and where that is 0 there is no ratio either (docs/rules.md, rule 16).
     """
     if of_work and not top.cases:
         return []

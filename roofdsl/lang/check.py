@@ -173,7 +173,7 @@ class _File:
         for item in found:
             check_word(item.convention, "traffic convention", CONVENTIONS, self.report)
         for item in found[1:]:
-            message = f"`traffic` stands twice; it was given in line {found[0].span.line}"
+            message = f"`traffic` appears twice; it was first given on line {found[0].span.line}"
             self.report.error("directive-twice", message, item.span, "a kernel may have its own")
         return found[0].convention.text if found else None
 

@@ -139,8 +139,10 @@ class Integers:
 
     def _data(self, name: str, span: Span, place: Place, kind: str) -> None:
         if place is VALUE:
-            message = "`//` and `%` divide integers, and this is computed"
-            self.report.error("integer-only", message, span, "they stand between parameters, loop variables, numbers")
+            message = "`//` and `%` apply only to integers, but this is a computed value"
+            self.report.error(
+                "integer-only", message, span, "their operands are parameters, loop variables and integers"
+            )
             return
         parts = "parameters and integers" if place.parameters_only else "parameters, loop variables and integers"
         message = f"{place.what} is made of {parts}, and this reads the {kind} `{name}`"

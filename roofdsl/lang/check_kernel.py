@@ -117,7 +117,7 @@ def _directives(kernel: tree.Kernel, scope: Scope, report: Report, broken: bool)
 
 def _once(item: tree.Item, word: str, seen: dict[str, tree.Item], report: Report) -> None:
     if word in seen:
-        message = f"`{word}` stands twice; it was given in line {seen[word].span.line}"
+        message = f"`{word}` appears twice; it was first given on line {seen[word].span.line}"
         report.error("directive-twice", message, item.span)
     seen.setdefault(word, item)
 

@@ -32,7 +32,7 @@ def resolve_count(quantity: tree.Quantity, report: Report) -> int:
     """A positive whole number without a unit; reports anything else and gives 1."""
     value = resolve_quantity(quantity, "count", report)
     if value.denominator != 1:
-        report.error("quantity-whole", "this is a number of things, and whole", quantity.span)
+        report.error("quantity-whole", "this count must be a whole number", quantity.span)
         return 1
     return int(value)
 
@@ -181,7 +181,7 @@ class _Resolver:
                 help = did_you_mean(word, known, f"a {line.keyword} has {listed(known, 'and')}")
                 self.report.error("machine-option", f"a {line.keyword} has no `{word}`", option.span, help)
             elif attribute.field in values:
-                self.report.error("machine-option", f"`{word}` comes second here", option.span, "say it once")
+                self.report.error("machine-option", f"`{word}` is given twice", option.span, "say it once")
             elif attribute.kind is None:
                 values[attribute.field] = attribute.value
                 if option.quantity is not None:

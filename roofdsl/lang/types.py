@@ -46,7 +46,7 @@ TYPES: dict[str, ElementType] = {
 
 
 def widest(a: ElementType, b: ElementType) -> ElementType:
-    """The type of an operation on `a` and `b` (counting_and_time.md, rule 6)."""
+    """The type of an operation on `a` and `b` (docs/rules.md, rule 6)."""
     if a == b:
         return a
     if "complex" in (a.kind, b.kind):

@@ -105,7 +105,7 @@ def _walk(
 
 
 def scalar_bytes(kernel: Kernel) -> tuple[int, int]:
-    """(loaded, stored) bytes of the scalars of one execution (counting_and_time.md, rule 8)."""
+    """(loaded, stored) bytes of the scalars of one execution (docs/rules.md, rule 8)."""
     scalars = [a for a in kernel.arrays if a.is_scalar]
     loaded = sum(a.type.bytes for a in scalars if a.intent == "inout")
     return loaded, sum(a.type.bytes for a in scalars if a.intent in ("out", "inout"))

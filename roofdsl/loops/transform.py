@@ -48,7 +48,7 @@ def _in_nest(kernel: Kernel, directive: Tile | Order, change: Change) -> tuple[N
     roots = [root for root in _roots(kernel.body) if wanted <= {loop.var for loop in _nest(root)}]
     word = "tile" if isinstance(directive, Tile) else "order"
     if len(roots) != 1:
-        what = "are loops of no perfect nest" if not roots else f"are loops of {len(roots)} nests"
+        what = "are not loops of one perfect nest" if not roots else f"are loops of {len(roots)} nests"
         message = f"`{word}` cannot be applied: {listed(directive.loops, 'and')} {what}"
         raise InputError(kernel.source, [Diagnostic("tile-loops", message, directive.span)])
     root = roots[0]

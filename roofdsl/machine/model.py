@@ -1,6 +1,6 @@
 """A machine as predictions see it: exact numbers, units in the names, and where each came from.
 
-Rates fall back by counting_and_time.md, rule 12; every fallback used is handed on as an assumption in words.
+Rates fall back by docs/rules.md, rule 12; every fallback used is handed on as an assumption in words.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Machine(Record):
         return self.rate(type_name, "fma" if self.stated(type_name, "fma") else UNFUSED)
 
     def rate(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None = None) -> Rate:
-        """Operations per second of `cls` on `type_name` (counting_and_time.md, rule 12).
+        """Operations per second of `cls` on `type_name` (docs/rules.md, rule 12).
 
         `cls` is a class of `peak` lines, or "add" or "mul" for unfused ones. `costs` are a kernel file's own
         `cost CLASS N`, which go before what the machine states. A special function without anything of its own has

@@ -61,7 +61,7 @@ def order_of(program: ProgramAt) -> list[int]:
     if program.exchanges:
         step = program.exchanges[0].step
         raise CommandError(
-            f"program {program.name} has a collective (line {step.span.line}), and one device is measured",
+            f"program {program.name} has a collective (line {step.span.line}), but only one device is measured",
             "measure its kernels, or a program of what one device does between two collectives",
         )
     if program.launches > MOST_LAUNCHES:

@@ -294,7 +294,7 @@ class _Reader:
     def hash(self, document: Mapping[str, Any], key: str) -> str:
         value: str = self.typed(document, key, str)
         if not re.fullmatch(r"[0-9a-f]{64}", value):
-            raise self.fail(f"`{key}` is no SHA-256", key)
+            raise self.fail(f"`{key}` is not a SHA-256 hash", key)
         return value
 
     def strings(self, document: Mapping[str, Any], key: str) -> tuple[str, ...]:

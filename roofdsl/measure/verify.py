@@ -77,7 +77,7 @@ def _verified(
         at = ", ".join(f"{n} = {v}" for n, v in params.items())
         if found.wrong:
             raise WrongResult(
-                f"{what} of kernel {kernel.name} computes something else than the kernel at {at}: {found.wrong}",
+                f"{what} of kernel {kernel.name} does not compute what the kernel computes at {at}: {found.wrong}",
                 "no time is reported for it; this is a fault of roofdsl, please report it with the kernel",
             )
         if verified is not None and found.unverifiable:

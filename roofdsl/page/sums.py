@@ -1,4 +1,4 @@
-"""Sums of terms (`polyhedral.terms`) as JavaScript: exact functions over BigInt, integer roots and sums included."""
+"""Sums of terms (`sets.terms`) as JavaScript: exact functions over BigInt, integer roots and sums included."""
 
 from __future__ import annotations
 

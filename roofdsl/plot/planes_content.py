@@ -1,7 +1,7 @@
 """What the planes of the time-based roofline show: work, bytes and run times of kernels, and a machine's balance.
 
 Wang et al., Time-Based Roofline for Deep Learning Performance Analysis, section II, with the errata of docs/errata.md;
-counting_and_time.md, rules 15 to 18 (docs/planes.md).
+docs/rules.md, rules 15 to 18 (docs/planes.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compute time: operations over rates, class by class and type by type (counting_and_time.md, rules 12 to 14)."""
+"""Compute time: operations over rates, class by class and type by type (docs/rules.md, rules 12 to 14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a kernel a contraction, a sum of products of two arrays? (counting_and_time.md, rule 14)"""
+"""Is a kernel a contraction, a sum of products of two arrays? (docs/rules.md, rule 14)"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The terms of a prediction as closed forms in the parameters: seconds of compute, bytes of memory.
 
-Works on integer sets through `analysis.closed`; without sympy. For machines without caches: compulsory traffic has one
+Works on integer sets through `counts.closed`; without sympy. For machines without caches: compulsory traffic has one
 closed form for all sizes, Q(Z) has several.
 """
 

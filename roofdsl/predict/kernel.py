@@ -219,8 +219,8 @@ def predict_counts(
 
     `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps those where it binds. Time is
     max(T_comp, all T_level, T_launch), without overlap their sum (rule 15); levels of which the machine says that they
-    take turns add up (`predict.beside`). Raises CommandError for a type that the machine lacks and for a ceiling that
-    it does not name.
+    take turns add up (`predict.level_overlap`). Raises CommandError for a type that the machine lacks and for a ceiling
+    that it does not name.
     """
     if isinstance(memory, int):
         memory = LevelTime(machine.main_memory.name, memory, machine.main_memory.bandwidth_bytes_per_s)

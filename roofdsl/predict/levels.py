@@ -43,7 +43,7 @@ def nearer_levels(
     """The caches of `machine` as levels: what each delivers to the nearer level when the kernel of `orders` runs once.
 
     warm: right after another launch of it. accesses: whether the first cache serves those of the text, or of code that
-    keeps in registers what inner loops do not move (`analysis.registers`). A level whose exact traffic takes too long
+    keeps in registers what inner loops do not move (`counts.registers`). A level whose exact traffic takes too long
     is left out, with a warning.
     Raises CommandError as the analyses do.
     """

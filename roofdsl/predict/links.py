@@ -1,4 +1,4 @@
-"""The rate of a stream over a machine's links: the maximum flow (counting_and_time.md, rule 19)."""
+"""The rate of a stream over a machine's links: the maximum flow (docs/rules.md, rule 19)."""
 
 from __future__ import annotations
 

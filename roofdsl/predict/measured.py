@@ -1,4 +1,4 @@
-"""The two times of a measured kernel, and how far it is from its roofline (counting_and_time.md, rule 17)."""
+"""The two times of a measured kernel, and how far it is from its roofline (docs/rules.md, rule 17)."""
 
 from __future__ import annotations
 

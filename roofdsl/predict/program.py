@@ -1,4 +1,4 @@
-"""The prediction of a program: the sum over its launches, each of them cold (counting_and_time.md, rule 18)."""
+"""The prediction of a program: the sum over its launches, each of them cold (docs/rules.md, rule 18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model of time, written once: seconds as an expression of counts and rates (counting_and_time.md, rules 12 to 15).
+"""The model of time, written once: seconds as an expression of counts and rates (docs/rules.md, rules 12 to 15).
 
 Every term of the time is the largest of a few sums, and every sum adds counts times the seconds that one of them takes.
 What differs between those who ask is what stands for a count:

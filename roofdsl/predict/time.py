@@ -38,8 +38,8 @@ class Prediction(Record):
     counters: totals of the kernel's own `count` names, whose rates are predicted too.
     occupancy: of the thread block asked about; latency: what its requests in flight allow, by level.
     parts: the operations by type and class, each with its rate, that make up compute_s. in_turn: levels that follow
-    one upon another instead of running side by side, farthest first, where the machine says so (`predict.beside`).
-    links: of a program's collectives, by link.
+    one upon another instead of running side by side, farthest first, where the machine says so
+    (`predict.level_overlap`). links: of a program's collectives, by link.
     """
 
     kernel: str
@@ -233,7 +233,7 @@ class Prediction(Record):
     # ---- machine-readable ----
 
     def to_json(self) -> dict[str, Any]:
-        """The document `roofdsl.predict/1` (contract.md): plain numbers in bytes, seconds, operations per second."""
+        """The document `roofdsl.predict/1` (docs/commands.md): plain numbers in bytes, seconds, operations per second."""
         return {
             "schema": "roofdsl.predict/1",
             "kernel": self.kernel,

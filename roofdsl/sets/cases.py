@@ -1,6 +1,6 @@
 """Closed forms: piecewise quasi-polynomials in the kernel's parameters, merged to the fewest pieces that hold.
 
-A polynomial of a small piece is absorbed by the main one where the two agree on the piece (exact_traffic.md:
+A polynomial of a small piece is absorbed by the main one where the two agree on the piece (docs/rules.md:
 `2*n**2`, not a Piecewise, where one polynomial holds for every size).
 """
 

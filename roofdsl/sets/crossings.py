@@ -1,6 +1,6 @@
 """How many accesses have a reuse distance greater than Z, with Z and all sizes symbols: terms and integer roots.
 
-exact_traffic.md, section 4. Where a distance is the same for all accesses of a piece, they are counted and the count
+docs/rules.md, step 4. Where a distance is the same for all accesses of a piece, they are counted and the count
 stands under the condition Z < distance, whatever its degree in the sizes. Where it grows along one affine form of the
 loop variables, however it depends on sizes, it passes Z at an integer root, which is an ordinary parameter of the
 count. A smaller part that depends on other variables (16*n*i + 8*j with 8*j < 16*n) decides at the root itself only:

@@ -1,6 +1,6 @@
 """Misses and write-backs, counted from the reuse of every array.
 
-exact_traffic.md, sections 4 and 5. Which accesses miss is decided piece by piece of the reuse distance by a `Rule`
+docs/rules.md, steps 4 and 5. Which accesses miss is decided piece by piece of the reuse distance by a `Rule`
 (greater than a cache size, or on a plateau of the traffic curve), and kept in parts: integer sets where the condition
 is affine, `Curved` ones where it is not. Those are counted at given sizes over the values of the few dimensions that
 make them so (Haystack, PLDI 2019).

@@ -1,6 +1,6 @@
 """Plateaus of Q(Z): where the leading terms of the reuse distances lie.
 
-exact_traffic.md, section 7. Each piece of a reuse distance ranges, over its accesses, from a least to a greatest
+docs/rules.md, step 7. Each piece of a reuse distance ranges, over its accesses, from a least to a greatest
 leading term; ranges that overlap are one step of Q(Z), which ends at its greatest. Between steps Q(Z) is flat to
 leading order. Parameters are ordered by size: tile sizes far below all others, the others of about one size.
 """

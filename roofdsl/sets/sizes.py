@@ -2,7 +2,7 @@
 
 Under `n % b == 0` a symbolic tile size b is made affine by writing n = b*N and every loop variable that runs in
 tiles as b*K + k (0 <= k < b). Expressions of such variables are pairs (H, L) that stand for b*H + L, and the
-dimensions of arrays that they subscript become two, H and L (exact_traffic.md, section 6). With a number in
+dimensions of arrays that they subscript become two, H and L (docs/rules.md, step 6). With a number in
 place of b, n = b*N alone makes everything affine.
 """
 

@@ -1,6 +1,6 @@
 """From the checked kernel to integer sets: iteration domains, schedule, and the location of every access.
 
-An access instance is a point of the time space T: textual places and loop counters in turn (exact_traffic.md,
+An access instance is a point of the time space T: textual places and loop counters in turn (docs/rules.md,
 section 1). A statement takes as many places in its body as it makes accesses, so that these need no dimension of
 their own. Loops with steps run over counters (`domains`); see `sizes` for symbolic tile sizes.
 """

@@ -1,6 +1,6 @@
 """The longest reuse distance in a window of accesses: what decides whether a line written is stored before the end.
 
-exact_traffic.md, section 5: a write is the last of its residency exactly when an access to its line after it, up to and
+docs/rules.md, step 5: a write is the last of its residency exactly when an access to its line after it, up to and
 including the next write, misses; in a cache of Z bytes that is when the longest of their distances exceeds Z.
 """
 

@@ -174,11 +174,11 @@ def _on_worker(task: Task) -> Outcome:
 
 
 class ConnectionLost(CommandError):
-    """The scheduler of a cluster ended, or does not answer any more. `done`: points it had the outcomes of."""
+    """The scheduler of a cluster ended, or no longer responds. `done`: points it had the outcomes of."""
 
     def __init__(self, address: str, done: int, asked: int) -> None:
         super().__init__(
-            f"the scheduler at `{address}` does not answer any more; {done:,} of {asked:,} points were done by then"
+            f"the scheduler at `{address}` no longer responds; {done:,} of {asked:,} points were done by then"
         )
         self.done = done
 

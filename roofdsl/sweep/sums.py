@@ -1,4 +1,4 @@
-"""Sums of terms (`polyhedral.terms`) at many points at once, in numpy, and exact."""
+"""Sums of terms (`sets.terms`) at many points at once, in numpy, and exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`roofdsl.derive/1`: a derivation as a JSON document (contract.md)."""
+"""`roofdsl.derive/1`: a derivation as a JSON document (docs/commands.md)."""
 
 from __future__ import annotations
 

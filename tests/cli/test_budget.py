@@ -160,7 +160,7 @@ def test_numbers_come_first_and_the_rest_is_named(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     found = json.dumps(document)
     assert "left out to stay within 1 s of processor time" in found
-    assert "left out after 1 s of processor time; `--budget 20s` looks longer" in done.stderr
+    assert "left out after 1 s of processor time; `--budget 20s` searches longer" in done.stderr
     plain, _ = run(["simulate", "k.roof", "--set", sizes, "--cache", "1GiB", "--json"], tmp_path)
     simulated = json.loads(plain.stdout)
     assert document["work"]["total"]["value"] == 2 * 38 * 13  # i from 1 to 38, j = 1, 4, ..., 37; two additions

@@ -61,7 +61,7 @@ def test_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["hierarchy", "gemv", "--machine", "v100", "-o", "h.gif"], "no svg, png or pdf"),
+        (["hierarchy", "gemv", "--machine", "v100", "-o", "h.gif"], "not an svg, png or pdf"),
         (["hierarchy", "gemv", "--machine", "v100", "-o", "h.svg", "--type", "f65"], "no type `f65`"),
         (["hierarchy", "gemv", "--machine", "v100", "-o", "h.svg", "--registers", "3"], "--threads"),
         (["hierarchy", "transpose", "--set", "n=8", "--machine", "v100", "-o", "h.svg"], "none of these kernels"),

@@ -81,6 +81,6 @@ def test_what_a_program_does_not_have(file: Path, capsys: pytest.CaptureFixture[
     assert run(["measure", str(file), "--set", "n=5,m=3"]) == 2
     assert "program both has no parameter `m`" in capsys.readouterr().err
     assert run(["measure", "layer_parallel", "--set", "new=8"]) == 2
-    assert "has a collective (line 14), and one device is measured" in capsys.readouterr().err
+    assert "has a collective (line 14), but only one device is measured" in capsys.readouterr().err
     assert run(["measure", str(file)]) == 2
     assert "program both needs a number for n" in capsys.readouterr().err

@@ -87,7 +87,7 @@ def test_the_histogram_of_sets(roofdsl: Run) -> None:
         ("gemv --sets 8 --set n=9 --cache 4KiB", "--histogram is missing"),
         ("gemv --sets 8 --set n=9 --histogram --curve a.png", "fully associative"),
         ("gemv --sets 0 --set n=9 --histogram", "cannot have 0 sets"),
-        ("gemv --cache 4KiB --machine v100", "take one of them"),
+        ("gemv --cache 4KiB --machine v100", "choose one"),
         ("gemv --cache 32B --line 64B --set n=9", "cannot hold a line of 64 B"),
         ("gemv --cache 4KiB --line 48B --set n=9", "power of two"),
         ("gemv --cache 4KiB --line 64B --ways 7 --set n=9", "does not divide into sets of 7 ways"),
@@ -99,7 +99,7 @@ def test_the_histogram_of_sets(roofdsl: Run) -> None:
         ("gemv --cache 4KiB --last-level inclusive --set n=9", "is the first level"),
         ("gemv --machine v100_time_paper --set n=9", "no cache to simulate"),
         ("gemv --cache 4KiB --around --traffic load_store --set n=9", "--around"),
-        ("gemv --cache 4KiB --curve gemv.gif --set n=9", "no svg, png or pdf"),
+        ("gemv --cache 4KiB --curve gemv.gif --set n=9", "not an svg, png or pdf"),
     ],
 )
 def test_what_cannot_be_simulated(args: str, message: str, roofdsl: Run) -> None:

@@ -1,4 +1,4 @@
-"""Rules 1 to 7 of counting_and_time.md: each worked number, and each decision that operations.py documents."""
+"""Rules 1 to 7 of docs/rules.md: each worked number, and each decision that operations.py documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates and their fallbacks: counting_and_time.md, rule 12."""
+"""Rates and their fallbacks: docs/rules.md, rule 12."""
 
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Execute a kernel on numbers, in loops over every iteration, and count each operation as it is carried out.
 
 Nothing here is shared with the analyses or the code generators: operations are counted from the operands that meet
-(counting_and_time.md, rules 1 to 4), so that W in closed form has something to be compared with.
+(docs/rules.md, rules 1 to 4), so that W in closed form has something to be compared with.
 """
 
 from __future__ import annotations

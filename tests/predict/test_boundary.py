@@ -1,4 +1,4 @@
-"""Where bytes are taken and how they are counted: counting_and_time.md, rule 11, with the engine's numbers."""
+"""Where bytes are taken and how they are counted: docs/rules.md, rule 11, with the engine's numbers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Compute time: counting_and_time.md, rules 5 and 12 to 14."""
+"""Compute time: docs/rules.md, rules 5 and 12 to 14."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Streams over links: counting_and_time.md, rule 19."""
+"""Streams over links: docs/rules.md, rule 19."""
 
 from fractions import Fraction
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""A measured kernel's two times: counting_and_time.md, rule 17."""
+"""A measured kernel's two times: docs/rules.md, rule 17."""
 
 import pytest
 

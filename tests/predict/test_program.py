@@ -1,4 +1,4 @@
-"""Programs: counting_and_time.md, rule 18."""
+"""Programs: docs/rules.md, rule 18."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Times and bounds: counting_and_time.md, rules 15, 16 and 18."""
+"""Times and bounds: docs/rules.md, rules 15, 16 and 18."""
 
 from fractions import Fraction
 
