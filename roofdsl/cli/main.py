@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("roofdsl.cli.check:check", "Parse and check files."),
     "fmt": ("roofdsl.cli.fmt:fmt", "Lay files out canonically."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
-    "bound": ("roofdsl.cli.bound:bound", "Lower-bound the loads of any loop order; suggest tiles that come close."),
+    "bound": ("roofdsl.cli.bound:bound", "Bound the loads of any loop order from below; suggest tiles."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank changes by their predicted gain, each proven legal."),
     "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "collective": ("roofdsl.cli.devices:collective_command", "Time all-gathers, all-reduces and others over links."),
     "threshold": (
         "roofdsl.cli.threshold:threshold",
-        "Find the sizes at which launches, memory or compute become the bound.",
+        "Find the sizes at which the bound changes.",
     ),
     "simulate": ("roofdsl.cli.simulate:simulate", "Simulate every access of a kernel through caches."),
     "emit": ("roofdsl.cli.emit:emit", "Print the code generated for kernels: C, CUDA, Python."),

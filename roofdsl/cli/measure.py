@@ -69,7 +69,7 @@ def measure(
     """Time the kernels of FILE (or FILE:NAME, or a shipped name), after verifying what they compute.
 
     A program is timed as a whole and launch by launch. Kernels that a variant does not support run in the plain
-    variant. The exit status is 1 where results cannot be verified, since rounding alone may change them by more than their size.
+    variant. The exit status is 1 where results cannot be verified, since the rounding error alone may exceed them.
     """
     known = _CPU if backend == "cpu" else _GPU
     for name in variants:

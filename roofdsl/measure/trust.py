@@ -42,7 +42,7 @@ def _left_out(peaks: list[_Spread], levels: list[tuple[str, float]], disturbed: 
     if lost:
         meanwhile = f" ({disturbed})" if disturbed else ""
         raise CommandError(
-            f"this machine is too busy to be characterized{meanwhile}: the samples vary too much for "
+            f"this machine is too busy to be characterized{meanwhile}: the samples vary too much, "
             f"{', '.join(lost)}; a number that spreads by more than {MOST_SPREAD:.0%} would mislead",
             "run it again when no other programs are running; `--keep-noisy` writes such numbers anyway",
         )

@@ -233,7 +233,7 @@ class Prediction(Record):
     # ---- machine-readable ----
 
     def to_json(self) -> dict[str, Any]:
-        """The document `roofdsl.predict/1` (docs/commands.md): plain numbers in bytes, seconds, operations per second."""
+        """The document `roofdsl.predict/1` (docs/commands.md), in bytes, seconds and operations per second."""
         return {
             "schema": "roofdsl.predict/1",
             "kernel": self.kernel,

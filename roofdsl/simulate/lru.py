@@ -1,4 +1,4 @@
-"""Q(Z) by simulation: a fully associative LRU of Z bytes over every access of a kernel, rules 8 to 11 of docs/rules.md."""
+"""Q(Z) by simulation: a fully associative LRU of Z bytes over every access of a kernel (docs/rules.md)."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def simulate_lru(
     `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element. `warp`:
     iterations that repeat earlier ones by other names are counted, not gone through (`warp.py`); the numbers are the
     same. `progress` is called with the accesses made so far several times a second, and its exceptions end the run.
-    Raises CommandError for a missing parameter, a broken assumption, a line or cache that docs/rules.md, rule 10 forbids, an
-    access outside its array, and tables of more than `memory_bytes`; TooManyAccesses beyond `max_accesses` accesses,
+    Raises CommandError for a missing parameter, a broken assumption, a line or cache that docs/rules.md, rule 10
+    forbids, an access outside its array, and tables of more than `memory_bytes`; TooManyAccesses beyond `max_accesses` accesses,
     or as many iterations that make none.
     """
     program = compile_kernel(kernel, params, line_bytes)
