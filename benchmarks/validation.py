@@ -30,13 +30,13 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import BandwidthCeiling, Machine
+from roofdsl.measure.bandwidth_curve import Counts, bandwidth
 from roofdsl.measure.characterize_cpu import Buffers, characterize_cpu, run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
 from roofdsl.measure.multicore_timing import FULL
 from roofdsl.measure.others import Others
 from roofdsl.measure.results import Measurement, save
-from roofdsl.measure.sweep import Counts, bandwidth
 from roofdsl.measure.timing import usable_cores
 from roofdsl.predict.kernel import Options
 from roofdsl.validate.compare import Comparison

@@ -1,4 +1,4 @@
-"""An attribute of machines is one row of `roofdsl/lang/machine.py` and a field of the model: more of them in a copy."""
+"""An attribute of machines is one row of `roofdsl/lang/machine_attributes.py` and a field of the model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from roofdsl.lang.machine import ATTRIBUTES, attributes
+from roofdsl.lang.machine_attributes import ATTRIBUTES, attributes
 from roofdsl.machine.model import Cache, Machine, Memory, Multiprocessor
 from tests.copied import ROOT, run_in_copy
 
@@ -22,7 +22,7 @@ CACHE = "    beside_bytes_per_s: Fraction | None = None\n"
 MEMORY = "    line_bytes: int | None = None\n    duplex: bool = False\n    source"
 MACHINE = "    clock_hz: Fraction | None = None\n"
 CHANGES = {
-    "lang/machine.py": [(AFTER_ROWS, ROWS + AFTER_ROWS)],
+    "lang/machine_attributes.py": [(AFTER_ROWS, ROWS + AFTER_ROWS)],
     "machine/model.py": [
         (CACHE, CACHE + SCRUB + "    banks: int | None = None\n"),
         (MEMORY, MEMORY.replace("    source", SCRUB + "    ecc: bool = False\n    source")),

@@ -36,7 +36,7 @@ class _Wrong(Exception):
 
 def judge_kernel(settled: Settled, part: SettledPart, text: str) -> Verdict:
     """Whether the kernel computes what the reference does and meets the requirements, each in turn."""
-    from roofdsl.classroom.compared import Differs, same_results
+    from roofdsl.classroom.kernel_equality import Differs, same_results
 
     at = {n: settled.whole(v) for n, v in part.part.at.items()}
     reference = kernel_of(settled.kernels[part.part.reference], at)
@@ -182,7 +182,7 @@ def _require_similar_work(settled: Settled, part: SettledPart, counts: Mapping[s
 
 def prepare(settled: Settled) -> None:
     """Runs the references of an exercise's version, so that forks find their results."""
-    from roofdsl.classroom.compared import decides, expected
+    from roofdsl.classroom.kernel_equality import decides, expected
 
     for part in settled.exercise.parts:
         if part.kind == "kernel":

@@ -78,7 +78,7 @@ def characterize(
         save_machine(Path(one_core), machine_text(alone, own))
         click.echo(f"{to_machine(alone, own).name} written to {one_core}")
     if plot is not None:
-        from roofdsl.plot.sweep import save_sweep, sweep_figure
+        from roofdsl.plot.bandwidth_curve import save_sweep, sweep_figure
 
         save_sweep(Path(plot), sweep_figure(found), look=look)
     for note in found.notes:
@@ -101,7 +101,7 @@ def _of_gpu(
     show_blocks(of_gpu(found))
     click.echo(f"written to {output}")
     if plot is not None:
-        from roofdsl.plot.sweep import gpu_sweep_figure, save_sweep
+        from roofdsl.plot.bandwidth_curve import gpu_sweep_figure, save_sweep
 
         save_sweep(plot, gpu_sweep_figure(found), look=look)
     for note in found.notes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Literal
 
-from roofdsl.counts.settled import NoClosedForm
+from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.formulas.quotients import RatioCase, ratio_cases
 from roofdsl.formulas.writing import form_text, ratio_text
 from roofdsl.lang.record import Record

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
-from roofdsl.counts.regimes import Plateaus
-from roofdsl.counts.settled import AT_CACHE
+from roofdsl.counts.computed_once import AT_CACHE
+from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.formulas.facts import facts_text
 from roofdsl.lang.record import replace as replace_record
 from roofdsl.loops.model import Traffic

@@ -18,7 +18,7 @@ from pygments.token import (
 )
 
 from roofdsl.editors import vocabulary as words
-from roofdsl.lang.machine import LINES
+from roofdsl.lang.machine_attributes import LINES
 
 
 def _first(names: tuple[str, ...], state: str | None = None) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.editors import vocabulary as words
-from roofdsl.lang.machine import LINES
+from roofdsl.lang.machine_attributes import LINES
 
 EXTENSION = Path(__file__).parent / "vscode"
 GRAMMAR = EXTENSION / "syntaxes" / "roof.tmLanguage.json"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.grammar import keywords, patterns
-from roofdsl.lang.machine import LINES
+from roofdsl.lang.machine_attributes import LINES
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UNITS
 

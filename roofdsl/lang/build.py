@@ -13,7 +13,7 @@ from lark.visitors import Transformer_NonRecursive
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import Diagnostic
 from roofdsl.lang.layout import span_of
-from roofdsl.lang.machine import LINES
+from roofdsl.lang.machine_attributes import LINES
 from roofdsl.lang.source import Span
 from roofdsl.lang.tree import Expr, Item
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lark import Lark
 
-from roofdsl.lang import machine
+from roofdsl.lang import machine_attributes as machine
 from roofdsl.lang.layout import Layout
 from roofdsl.lang.place import folder
 

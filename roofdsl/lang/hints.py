@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from roofdsl.lang.machine import SETTINGS
+from roofdsl.lang.machine_attributes import SETTINGS
 from roofdsl.lang.types import TYPES
 
 _Say = str | Callable[[re.Match[str]], str]

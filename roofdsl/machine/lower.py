@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofdsl.lang.checked import CheckedMachine, Entry
-from roofdsl.lang.machine import attributes
+from roofdsl.lang.machine_attributes import attributes
 from roofdsl.machine.model import (
     UNFUSED,
     BandwidthCeiling,

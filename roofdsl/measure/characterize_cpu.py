@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
+from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.level_overlap import Place, measure
 from roofdsl.measure.levels import Plateau, plateaus
@@ -29,7 +30,6 @@ from roofdsl.measure.peaks import (
     wanted,
 )
 from roofdsl.measure.results import now
-from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.timing import median, pinned, time_calls, usable_cores
 
 Progress = Callable[[float, str], None]

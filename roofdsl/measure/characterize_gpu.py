@@ -11,6 +11,7 @@ from math import ceil
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.device import ReportedCache, software
 from roofdsl.measure.gpu_driver import Driver, find_driver
 from roofdsl.measure.gpu_microkernels import (
@@ -26,7 +27,6 @@ from roofdsl.measure.levels import plateaus
 from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.peaks import AGAIN, MOST_SPREAD, truer
 from roofdsl.measure.results import now
-from roofdsl.measure.sweep import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.timing import median, quantile
 
 Progress = Callable[[float, str], None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS, repeated
-from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Pattern
+from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Pattern
 
 ILP = 8
 THREADS = 256

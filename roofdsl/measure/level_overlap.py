@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from roofdsl.measure.bandwidth_curve import LOAD, Beside
 from roofdsl.measure.multicore_timing import PIECE, Effort, Rate, rate, rate_in_pieces
-from roofdsl.measure.sweep import LOAD, Beside
 
 Blocks = Sequence[Any]
 """One numpy array of f64 for each core, of which the two arrays are cut."""

@@ -9,15 +9,15 @@ from pathlib import Path
 from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
-from roofdsl.machine.attributes import written
+from roofdsl.machine.attribute_text import written
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.atomic import write_whole
+from roofdsl.measure.bandwidth_curve import Bandwidth
 from roofdsl.measure.characterize_cpu import Characterization, Level
 from roofdsl.measure.microkernels import DIVIDE_EVERY
 from roofdsl.measure.peaks import Peak
-from roofdsl.measure.sweep import Bandwidth
 
 _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that are classes of the language
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS, repeated
-from roofdsl.measure.sweep import COPY, LOAD, TRIAD, UPDATE, Pattern
+from roofdsl.measure.bandwidth_curve import COPY, LOAD, TRIAD, UPDATE, Pattern
 
 Shape = tuple[int, int]
 """Accumulators, and steps that each of them makes between a load and a store."""

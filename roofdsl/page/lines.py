@@ -11,7 +11,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.page.forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
 from roofdsl.sets.cases import Case, Cases
-from roofdsl.sets.isolated import Raised, Stopped, in_child
+from roofdsl.sets.child_process import Raised, Stopped, in_child
 from roofdsl.sets.quasi import Quasi, floor
 
 LONGEST_S, LEAST_S = 4.0, 0.25

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.counts.closed import ClosedForms
-from roofdsl.counts.settled import NoClosedForm
+from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.formulas.facts import facts_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError

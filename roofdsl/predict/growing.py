@@ -110,7 +110,7 @@ def closed_terms(
 
 def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, Cases, Cases]:
     """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
-    from roofdsl.counts.settled import NoClosedForm
+    from roofdsl.counts.computed_once import NoClosedForm
     from roofdsl.formulas.facts import facts_text
     from roofdsl.predict.forms import launch_forms
 

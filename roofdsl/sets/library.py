@@ -14,7 +14,7 @@ import islpy as isl
 
 from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.sets.isolated import Raised, Stopped, in_child, in_children
+from roofdsl.sets.child_process import Raised, Stopped, in_child, in_children
 from roofdsl.sets.quasi import Monomial, Quasi, floor
 from roofdsl.store.reproducibility import decided_by_chance, decided_by_clock
 

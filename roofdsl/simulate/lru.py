@@ -85,11 +85,11 @@ def simulate_lru(
     """Simulate one execution of `kernel`, its directives applied, at `params`, all conventions at once.
 
     `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element. `warp`:
-    iterations that repeat earlier ones by other names are counted, not gone through (`warp.py`); the numbers are the
+    iterations that repeat earlier ones by other names are counted, not gone through (`skip_repeats.py`); the numbers are the
     same. `progress` is called with the accesses made so far several times a second, and its exceptions end the run.
     Raises CommandError for a missing parameter, a broken assumption, a line or cache that docs/rules.md, rule 10
-    forbids, an access outside its array, and tables of more than `memory_bytes`; TooManyAccesses beyond `max_accesses` accesses,
-    or as many iterations that make none.
+    forbids, an access outside its array, and tables of more than `memory_bytes`; TooManyAccesses beyond
+    `max_accesses` accesses, or as many iterations that make none.
     """
     program = compile_kernel(kernel, params, line_bytes)
     from roofdsl.simulate.engine import ACCESSES, TOUCHES
@@ -144,8 +144,8 @@ def _simulate(  # noqa: PLR0917
 
     warped = None
     if warp and cache_bytes is not None:
-        from roofdsl.simulate import warp as warp_engine
-        from roofdsl.simulate.warping import prepare
+        from roofdsl.simulate import skip_repeats as warp_engine
+        from roofdsl.simulate.skip_tables import prepare
 
         warped = prepare(program, cursor, cache_bytes, (links, state, stamp, owner, tallies, totals))
     while cursor[7][STATUS] == RUNNING:

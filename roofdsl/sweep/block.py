@@ -17,9 +17,9 @@ from roofdsl.machine.quantities import show_size
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.forms import KernelForms
 from roofdsl.sweep.grid import Grid
-from roofdsl.sweep.plan import Plan
 from roofdsl.sweep.points import Task
 from roofdsl.sweep.programs import ProgramPlan, SweptProgram
+from roofdsl.sweep.time_terms import Plan
 
 CHUNK = 32768
 """Points evaluated at a time: few enough that the arrays in use stay in the processor's second cache, and so many that

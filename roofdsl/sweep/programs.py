@@ -20,8 +20,8 @@ from roofdsl.predict.program import Units
 from roofdsl.predict.terms import SAME
 from roofdsl.sweep.forms import KernelForms
 from roofdsl.sweep.numeric import EXACT, Points, TooLarge
-from roofdsl.sweep.plan import Plan, Values, intensity
 from roofdsl.sweep.rounding import Term, ordered, over_sum, quotient, total_time, words
+from roofdsl.sweep.time_terms import Plan, Values, intensity
 
 
 class SweptProgram(Record):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from roofdsl.machine.attributes import numbers, options, setting_numbers, settings
+from roofdsl.machine.attribute_text import numbers, options, setting_numbers, settings
 from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine, operation
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.predict.links import StreamRate

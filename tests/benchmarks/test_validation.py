@@ -15,10 +15,10 @@ from benchmarks.validation_report import Beside, Refusal, Report, draw, in_words
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
+from roofdsl.measure.bandwidth_curve import Counts
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.machine_file import to_machine
 from roofdsl.measure.results import Measurement, load
-from roofdsl.measure.sweep import Counts
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import Comparison, compare

@@ -12,7 +12,7 @@ import pytest
 from roofdsl import budget
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.sets import library
-from roofdsl.sets.isolated import Raised, Stopped, in_child, in_children
+from roofdsl.sets.child_process import Raised, Stopped, in_child, in_children
 from roofdsl.sets.library import LibraryFailure, limited
 from tests.oracle.loading import kernel_of
 from tests.oracle.random_kernels import random_kernel

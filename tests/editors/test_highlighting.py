@@ -16,7 +16,7 @@ from roofdsl.editors import textmate, vocabulary
 from roofdsl.editors.pygments_lexer import RoofLexer
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.grammar import keywords
-from roofdsl.lang.machine import LINES
+from roofdsl.lang.machine_attributes import LINES
 from roofdsl.lang.types import TYPES
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.measure.bandwidth_curve import PATTERNS
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, ILP, THREADS
-from roofdsl.measure.sweep import PATTERNS
 
 L2_BYTES, UNITS = 8 << 20, 100
 RATES = {"stream": (3e12, 1e12), "launch": 2e-6, "tensor": 5e14}

@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import product
 
 from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Beside, Pattern, Point, Sweep
 from roofdsl.measure.characterize_cpu import Characterization, Level, find_levels
 from roofdsl.measure.device import Cpu, ReportedCache
 from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.peaks import Peak
-from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Beside, Pattern, Point, Sweep
 
 KIB = 1 << 10
 CACHES = (

@@ -18,15 +18,15 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.measure import characterize_cpu
+from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, STREAMS, TRIAD, UPDATE, Counts, Point, bandwidth
 from roofdsl.measure.characterize_cpu import run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.machine_file import machine_name, machine_text, save_machine, to_machine
 from roofdsl.measure.microkernels import ARITHMETIC, DIVIDE_EVERY, INTEGER, arithmetic, operands
 from roofdsl.measure.multicore_timing import Effort, Rate
 from roofdsl.measure.peaks import Peak
-from roofdsl.measure.sweep import COPY, LOAD, PATTERNS, STREAMS, TRIAD, UPDATE, Counts, Point, bandwidth
 from roofdsl.measure.timing import usable_cores
-from roofdsl.plot.sweep import draw_sweep, save_sweep, sweep_figure
+from roofdsl.plot.bandwidth_curve import draw_sweep, save_sweep, sweep_figure
 from roofdsl.predict.kernel import Options, predict
 from tests.measure.made_up import CPU, KIB, ONE_CORE, PEAKS, characterized, sweep
 

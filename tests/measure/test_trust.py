@@ -12,12 +12,12 @@ from click.testing import CliRunner
 import roofdsl.cli.characterize as command
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
+from roofdsl.measure.bandwidth_curve import LOAD, Point, Sweep
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.characterize_gpu import calmest, characterize_gpu
 from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.peaks import AGAIN, Key, Peak, doubts, settled, truer
-from roofdsl.measure.sweep import LOAD, Point, Sweep
 from roofdsl.measure.trust import trusted, trusted_gpu
 from tests.measure.fake_gpu import FakeGpu
 from tests.measure.made_up import characterized

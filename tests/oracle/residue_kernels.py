@@ -12,7 +12,7 @@ from math import lcm
 from random import Random
 
 from roofdsl.counts.closed import ClosedForms
-from roofdsl.counts.regimes import Plateaus
+from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.counts.traffic import Regime
 from roofdsl.lang.record import replace
 from roofdsl.loops.integers import Condition, Const, Mod

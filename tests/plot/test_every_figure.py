@@ -11,6 +11,7 @@ import pytest
 
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.advised import Change, Floor, draw_advice
+from roofdsl.plot.bandwidth_curve import Curve, Mark, SweepFigure, draw_sweep
 from roofdsl.plot.content import Point, roofs_of
 from roofdsl.plot.hierarchy import draw_hierarchy
 from roofdsl.plot.levels_content import Kernel, level_roofs
@@ -19,7 +20,6 @@ from roofdsl.plot.planes import draw_plane
 from roofdsl.plot.planes_content import Series, Spot, plane_of
 from roofdsl.plot.roofline import draw_roofline
 from roofdsl.plot.runtime import Bar, draw_runtime
-from roofdsl.plot.sweep import Curve, Mark, SweepFigure, draw_sweep
 from roofdsl.plot.sweep_map import Curves, Map, draw_curves, draw_maps
 from roofdsl.plot.traffic import draw_traffic
 from roofdsl.plot.traffic_content import PlateauLine, TrafficContent, TrafficPoint

@@ -12,7 +12,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.time import LevelTime, Prediction
-from roofdsl.sweep.plan import Plan
+from roofdsl.sweep.time_terms import Plan
 from tests.predict.machines import kernel_of, machine
 
 

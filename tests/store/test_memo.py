@@ -20,7 +20,7 @@ from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.sets import isolated
+from roofdsl.sets import child_process as isolated
 from roofdsl.store import entries, memo, reproducibility
 from roofdsl.store.reproducibility import Seen
 from tests.oracle.loading import kernel_of

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.machine.quantities import show_bandwidth, show_size
+from roofdsl.measure.bandwidth_curve import STREAMS
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.characterize_gpu import GpuCharacterization
-from roofdsl.measure.sweep import STREAMS
 from roofdsl.plot.board import Frame, check_format, finish, frame_of, save_figure
 from roofdsl.plot.labels import stack_up_to
 from roofdsl.plot.look import SIGNS, USUAL, Look, styled

@@ -13,7 +13,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.counts.kernel_sets import KernelSets
-from roofdsl.counts.rows import Hits, Row, union
+from roofdsl.counts.plateau_row import Hits, Row, union
 from roofdsl.counts.traffic import Regime
 from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace

@@ -1,4 +1,4 @@
-"""The tables of `warp.py` for a program: which loops repeat themselves, and work space."""
+"""The tables of `skip_repeats.py` for a program: which loops repeat themselves, and work space."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
     if program.lines * 24 + capacity * (24 + 5 * len(loops)) > MOST_BYTES:
         return None
 
-    from roofdsl.simulate import warp
+    from roofdsl.simulate import skip_repeats as warp
     from roofdsl.simulate.renaming import MOST_FAMILIES, Names
 
     for loop in loops:
@@ -58,7 +58,7 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
 
 
 def _loops(program: Program, loops: tuple[Repeating, ...], capacity: int) -> Any:
-    from roofdsl.simulate import warp
+    from roofdsl.simulate import skip_repeats as warp
     from roofdsl.simulate.renaming import ABSENT, ALIKE, MIXED, Loops
 
     n, arrays, references, variables = len(loops), len(program.layouts), len(program.references), program.variables

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.lang.machine import Place, attributes
+from roofdsl.lang.machine_attributes import Place, attributes
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
 from roofdsl.machine.model import Machine
