@@ -85,8 +85,9 @@ def simulate_lru(
     """Simulate one execution of `kernel`, its directives applied, at `params`, all conventions at once.
 
     `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element. `warp`:
-    iterations that repeat earlier ones by other names are counted, not gone through (`skip_repeats.py`); the numbers are the
-    same. `progress` is called with the accesses made so far several times a second, and its exceptions end the run.
+    iterations that repeat earlier ones by other names are counted, not gone through (`skip_repeats.py`); the numbers
+    are the same. `progress` is called with the accesses made so far several times a second, and its exceptions end
+    the run.
     Raises CommandError for a missing parameter, a broken assumption, a line or cache that docs/rules.md, rule 10
     forbids, an access outside its array, and tables of more than `memory_bytes`; TooManyAccesses beyond
     `max_accesses` accesses, or as many iterations that make none.

@@ -137,9 +137,9 @@ def test_order_of_accesses() -> None:
 
 
 def test_forbidden_lines_and_caches() -> None:
-    with pytest.raises(ValueError, match="no multiple"):
+    with pytest.raises(ValueError, match="not a multiple"):
         traffic(family("gemv"), {"n": 2}, None, 12, "once")
-    with pytest.raises(ValueError, match="no multiple"):
+    with pytest.raises(ValueError, match="not a multiple"):
         traffic(family("gemv"), {"n": 2}, None, 4, "once")
     with pytest.raises(ValueError, match="holds no line"):
         traffic(family("gemv"), {"n": 2}, 32, 64, "once")
