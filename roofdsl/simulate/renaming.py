@@ -38,7 +38,7 @@ Lines = NDArray[np.int32]
 class Loops(NamedTuple):
     """What is known of the loops that repeat, a row for each.
 
-    notes: see `skip_repeats.py`. of_variable: the loop of a variable. moved: lines by which a reference moves in a period.
+    notes: see `skip_repeats.py`. of_variable: the loop of a variable. moved: lines that a reference moves in a period.
     kinds, alike: of each array ABSENT, ALIKE or MIXED, and the lines by which it moves where ALIKE; mixed: whether
     there is a MIXED one. At the begin of a block: entered, the variables; order and dirty, the list from the newest
     line on; counts, the tallies.
