@@ -101,17 +101,7 @@ def predict(
     nearer = Hierarchy(())
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
-    memory = machine.main_memory
-    memory_level = LevelTime(
-        memory.name,
-        moved.bytes,
-        memory.bandwidth_bytes_per_s,
-        nearer=machine.caches[-1].name if machine.caches else "registers",
-        loads_bytes=moved.loads_bytes,
-        stores_bytes=moved.stores_bytes,
-        moved_bytes=boundary.moved_bytes,
-        duplex_bytes=larger_direction(memory.duplex, moved.loads_bytes, moved.stores_bytes),
-    )
+    memory_level = _memory_level(machine, moved, boundary)
     sets = WithSets(())
     if options.sets:
         refuse_sets(warm=options.warm, machine=machine)
@@ -136,31 +126,14 @@ def predict(
     )
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
-    state: tuple[str, ...] = tuple(
-        f"{level.name}: loads and stores cross at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
-        for level in prediction.levels
-        if level.duplex_bytes
-    )
-    if len(prediction.in_turn) > 1:
-        shares = ", ".join(f"{show_time(time)} of {name}" for name, time in prediction.in_turn)
-        state += (f"levels take turns: {shares}",)
-    if options.warm:
-        state += ("warm: right after another launch of it",)
-    if options.warm and machine.multiprocessor is not None:
-        state += ("accesses in the order of the loops, as if one after another: warm",)
+    state = _state(prediction, machine, warm=options.warm)
     warnings = prediction.warnings + nearer.warnings + sets.warnings
     if options.in_flight_bytes is not None and not latency:
         warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
     state += sets.assumptions
     assumed = prediction.assumptions + nearer.assumptions + boundary.assumptions + orders.assumptions + state
-    if footprint > memory.size_bytes and options.data is None:
-        larger = next((m.name for m in machine.memories[1:] if m.size_bytes >= footprint), None)
-        others = f"; `--data {larger}` streams it from there" if larger else ""
-        warnings = (
-            *warnings,
-            f"{kernel.name} touches {show_size(footprint)}, more than {machine.name}'s {memory.name} holds "
-            f"({show_size(memory.size_bytes)}); the time is as if it did{others}",
-        )
+    if footprint > machine.main_memory.size_bytes and options.data is None:
+        warnings = (*warnings, _too_large(kernel, machine, footprint))
     return replace(
         prediction,
         traffic=boundary.convention,
@@ -171,6 +144,48 @@ def predict(
         occupancy=resident,
         assumptions=tuple(dict.fromkeys(assumed)),
         warnings=warnings,
+    )
+
+
+def _memory_level(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
+    """What crosses the memory's boundary, at the memory's bandwidth."""
+    memory = machine.main_memory
+    return LevelTime(
+        memory.name,
+        moved.bytes,
+        memory.bandwidth_bytes_per_s,
+        nearer=machine.caches[-1].name if machine.caches else "registers",
+        loads_bytes=moved.loads_bytes,
+        stores_bytes=moved.stores_bytes,
+        moved_bytes=boundary.moved_bytes,
+        duplex_bytes=larger_direction(memory.duplex, moved.loads_bytes, moved.stores_bytes),
+    )
+
+
+def _state(prediction: Prediction, machine: Machine, *, warm: bool) -> tuple[str, ...]:
+    """What the prediction takes the machine to do, in words."""
+    state: tuple[str, ...] = tuple(
+        f"{level.name}: loads and stores cross at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
+        for level in prediction.levels
+        if level.duplex_bytes
+    )
+    if len(prediction.in_turn) > 1:
+        shares = ", ".join(f"{show_time(time)} of {name}" for name, time in prediction.in_turn)
+        state += (f"levels take turns: {shares}",)
+    if warm:
+        state += ("warm: right after another launch of it",)
+    if warm and machine.multiprocessor is not None:
+        state += ("accesses in the order of the loops, as if one after another: warm",)
+    return state
+
+
+def _too_large(kernel: Kernel, machine: Machine, footprint: int) -> str:
+    memory = machine.main_memory
+    larger = next((m.name for m in machine.memories[1:] if m.size_bytes >= footprint), None)
+    others = f"; `--data {larger}` streams it from there" if larger else ""
+    return (
+        f"{kernel.name} touches {show_size(footprint)}, more than {machine.name}'s {memory.name} holds "
+        f"({show_size(memory.size_bytes)}); the time is as if it did{others}"
     )
 
 

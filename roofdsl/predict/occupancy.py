@@ -7,6 +7,7 @@ beta needs latency x beta bytes in flight; with fewer, the rate is at most what 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -36,6 +37,15 @@ class Occupancy(Record):
     threads: int
     limits: tuple[str, ...]
     most: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "warps": self.warps,
+            "most_warps": self.most,
+            "blocks": self.blocks,
+            "threads": self.threads,
+            "limits": list(self.limits),
+        }
 
 
 def occupancy(machine: Machine, block: Block) -> Occupancy:
@@ -112,6 +122,17 @@ class LatencyCeiling(Record):
     def ceiling(self) -> BandwidthCeiling:
         name = f"{self.level} latency, {show_bytes(self.in_flight_bytes)} in flight"
         return BandwidthCeiling(name, self.level, self.bytes_per_s)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers in bytes, seconds and bytes per second."""
+        return {
+            "level": self.level,
+            "latency_s": float(self.latency_s),
+            "in_flight_bytes": self.in_flight_bytes,
+            "needed_bytes": float(self.needed_bytes),
+            "bytes_per_s": float(self.bytes_per_s),
+            "binds": self.binds,
+        }
 
 
 def latency_ceilings(machine: Machine, resident: Occupancy, bytes_per_thread: int) -> tuple[LatencyCeiling, ...]:

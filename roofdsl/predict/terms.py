@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
+from typing import Any
 
 from roofdsl.lang.functions import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
@@ -106,6 +107,16 @@ class ComputePart(Record):
     @property
     def time_s(self) -> Fraction:
         return self.operations / self.rate_per_s
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers in operations per second and seconds."""
+        return {
+            "type": self.type,
+            "class": self.cls,
+            "operations": self.operations,
+            "rate_flops": float(self.rate_per_s),
+            "time_s": float(self.time_s),
+        }
 
 
 def compute_seconds(

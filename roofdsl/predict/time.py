@@ -247,16 +247,7 @@ class Prediction(Record):
             "machine_peak_flops": _plain(self.machine_peak_per_s),
             "fma_fraction": _plain(self.fma_fraction),
             "peak_fraction": _plain(self.peak_fraction),
-            "mix": [
-                {
-                    "type": part.type,
-                    "class": part.cls,
-                    "operations": part.operations,
-                    "rate_flops": float(part.rate_per_s),
-                    "time_s": float(part.time_s),
-                }
-                for part in self.parts
-            ],
+            "mix": [part.to_json() for part in self.parts],
             "time_s": float(self.expected_s),
             "time_no_overlap_s": float(self.no_overlap_s),
             "compute_s": float(self.compute_s),
@@ -271,26 +262,8 @@ class Prediction(Record):
             "levels": [self._level_json(level) for level in self.levels],
             "in_turn": [{"name": name, "time_s": float(time)} for name, time in self.in_turn],
             "links": [link.to_json() for link in self.links],
-            "occupancy": None
-            if self.occupancy is None
-            else {
-                "warps": self.occupancy.warps,
-                "most_warps": self.occupancy.most,
-                "blocks": self.occupancy.blocks,
-                "threads": self.occupancy.threads,
-                "limits": list(self.occupancy.limits),
-            },
-            "latency": [
-                {
-                    "level": found.level,
-                    "latency_s": float(found.latency_s),
-                    "in_flight_bytes": found.in_flight_bytes,
-                    "needed_bytes": float(found.needed_bytes),
-                    "bytes_per_s": float(found.bytes_per_s),
-                    "binds": found.binds,
-                }
-                for found in self.latency
-            ],
+            "occupancy": None if self.occupancy is None else self.occupancy.to_json(),
+            "latency": [found.to_json() for found in self.latency],
             "launches": self.launches,
             "launch_s": float(self.launch_s),
             "traffic": self.traffic,
