@@ -183,7 +183,7 @@ class _File:
             if isinstance(item, tree.MachineLine):
                 cls, value = resolve_cost(item, self.report)
                 if cls in costs:
-                    message = f"`cost {cls}` stands twice in this file"
+                    message = f"`cost {cls}` appears twice in this file"
                     self.report.error("directive-twice", message, item.span)
                 costs.setdefault(cls, float(value))
         return tuple(costs.items())

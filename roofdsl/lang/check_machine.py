@@ -86,7 +86,7 @@ class _Resolver:
         before = self.seen.setdefault((what, *key), line.span)
         if before is not line.span:
             shown = " ".join(filter(None, (what, *key)))
-            message = f"`{shown}` stands twice in this machine; it was given in line {before.line}"
+            message = f"`{shown}` appears twice in this machine; it was first given on line {before.line}"
             self.report.error("machine-twice", message, line.span)
 
     # ---- peaks ----
@@ -161,7 +161,7 @@ class _Resolver:
         name = line.names[0]
         before = self.seen.setdefault(("level", name.text), line.span)
         if before is not line.span:
-            message = f"the level `{name.text}` stands twice in this machine; it was given in line {before.line}"
+            message = f"the level `{name.text}` appears twice in this machine; it was first given on line {before.line}"
             self.report.error("machine-twice", message, line.span)
         if name.text in TYPES:
             self.report.error("name-kind", f"`{name.text}` is a type and cannot name a level", name.span)

@@ -133,7 +133,7 @@ class Values:
             return
         subscripts = plural(symbol.rank, "subscript")
         message = f"`{symbol.name}` has {plural(symbol.rank, 'dimension')} and takes {subscripts}, not {given}"
-        self.report.error("subscript-count", message, node.span, f"it is declared in line {symbol.span.line}")
+        self.report.error("subscript-count", message, node.span, f"it is declared on line {symbol.span.line}")
 
     def _call(self, call: tree.Call) -> ElementType | None:
         name = call.name.text

@@ -134,7 +134,7 @@ def test_a_sweep_leaves_such_machines_to_predictions() -> None:
     [
         (", beside", "`beside` needs a number"),
         (", beside 3 KiB", "a bandwidth is expected"),
-        (", beside 3 GB/s, beside 4 GB/s", "comes second"),
+        (", beside 3 GB/s, beside 4 GB/s", "is given twice"),
     ],
 )
 def test_bad_options(option: str, message: str) -> None:

@@ -169,5 +169,5 @@ def test_machine_files_with_rates_of_functions() -> None:
     with pytest.raises(InputError) as error:
         machine("peak f64 fma 32 GFLOP/s", "peak f64 expt 1 GFLOP/s")
     assert "there is no class of rates `expt`" in str(error.value) and "exp" in error.value.diagnostics[0].help
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="appears twice"):
         machine("peak f64 fma 32 GFLOP/s", "peak f64 exp 1 GFLOP/s", "peak f64 exp 2 GFLOP/s")
