@@ -75,7 +75,7 @@ def _caches(cache: int | None, machine_name: str | None) -> tuple[tuple[str, int
     machine = load_machine(machine_name)
     caches = tuple((c.name, c.size_bytes) for c in machine.caches)
     if not caches:
-        raise CommandError(f"machine {machine_name} has no caches", "give the size of fast memory by --cache")
+        raise CommandError(f"machine {machine_name} has no caches", "give the size of fast memory with --cache")
     return caches
 
 

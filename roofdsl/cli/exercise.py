@@ -345,7 +345,7 @@ def codes(*, students: tuple[str, ...], roster: TextIO | None, key_file: Path | 
 
     key = course_key(key_file)
     if not key:
-        raise CommandError("codes need a course key", f"give it by --key-file, or in {KEY_VARIABLE}")
+        raise CommandError("codes need a course key", f"pass it with --key-file, or in {KEY_VARIABLE}")
     try:
         lines = [line.strip() for line in roster] if roster is not None else []
     except ValueError:

@@ -183,7 +183,7 @@ def choose(text: str, *, whole: bool = False) -> Chosen:
             return Chosen(checked, checked.own_kernels if whole else (), checked.own_programs)
         names = checked.own_kernels or tuple(checked.kernels)
         if not names:
-            raise CommandError(f"`{checked.source.name}` has no kernel", "machines are taken by --machine")
+            raise CommandError(f"`{checked.source.name}` has no kernel", "pass machines with --machine")
         return Chosen(checked, names, ())
     if target.name in checked.programs:
         return Chosen(checked, (), (target.name,))

@@ -120,7 +120,7 @@ def validate(
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
     documents = [points_named(path) for path in results if holds_points(path)]
     if point_names and not documents:
-        raise click.UsageError("--point says which stored point a kernel is: give the points by --results")
+        raise click.UsageError("--point says which stored point a kernel is: pass the points with --results")
     names = dict(_point_of(text) for text in point_names)
     stored = [m for path in results if not holds_points(path) for m in load(Path(path))]
     found: list[Measurement] = stored

@@ -57,7 +57,7 @@ class Staged(Record):
         return self.array.type.bytes * prod(self.extents)
 
 
-def refused(kernel: Kernel, reason: str, help: str = "take the variant `naive`") -> CommandError:
+def refused(kernel: Kernel, reason: str, help: str = "use the variant `naive`") -> CommandError:
     return CommandError(f"kernel {kernel.name} has no variant `tiled`: {reason}", help)
 
 

@@ -86,7 +86,7 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
         from roofdsl.measure.library import library_runner
 
         if options.compiler != "numba":
-            raise CommandError("the variant `library` does not compile anything", "leave out --compiler")
+            raise CommandError("the variant `library` does not compile anything", "omit --compiler")
         return library_runner(kernel)
     if options.compiler == "cc":
         from roofdsl.measure.by_cc import c_runner

@@ -242,7 +242,7 @@ def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
     if found.kind == "axpy":
         raise CommandError(
             f"kernel {kernel.name} is a scaled addition, which cupy does not hand to a library",
-            "take the variant `naive`",
+            "use the variant `naive`",
         )
 
     def bind(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Call:

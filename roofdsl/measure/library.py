@@ -84,7 +84,7 @@ def recognize(kernel: Kernel, types: Sequence[str] = TYPES) -> Contraction:
 def _none(kernel: Kernel, why: str) -> CommandError:
     return CommandError(
         f"kernel {kernel.name} is not a product that a library has: {why}",
-        "the variant `library` is for dot, GEMV, GEMM, batched GEMM and scaled additions; take `loops` or `parallel`",
+        "the variant `library` is for dot, GEMV, GEMM, batched GEMM and scaled additions; use `loops` or `parallel`",
     )
 
 

@@ -99,7 +99,7 @@ def prepare(
         if memory_bytes is not None and used > memory_bytes:
             raise CommandError(
                 f"the arrays of the launches of {program.name} take more than the {show_size(memory_bytes)} of memory",
-                "every kernel at every size has arrays of its own: take smaller sizes",
+                "every kernel at every size has arrays of its own: use smaller sizes",
             )
     return found
 

@@ -243,7 +243,7 @@ class _Collected:
         key = (row["Process ID"], row["ID"] if self.numbered else kernel)
         found = self.found.setdefault(key, _Launch(kernel, row["CC"], row.line))
         if found.kernel != kernel:
-            others = f"`{kernel[:60]}` here, and of `{found.kernel[:60]}` in line {found.line}"
+            others = f"`{kernel[:60]}` here, and of `{found.kernel[:60]}` on line {found.line}"
             raise self.table.fail(row, f"launch {row['ID']} is of {others}", _ONE_REPORT, "Kernel Name")
         return found
 
@@ -253,10 +253,10 @@ class _Collected:
         if isclose(before, value, rel_tol=1e-9):
             return
         if self.numbered:
-            message = f"`{metric}` of launch {row['ID']} is {value:g} here, and {before:g} in line {line}"
+            message = f"`{metric}` of launch {row['ID']} is {value:g} here, and {before:g} on line {line}"
             help = _ONE_REPORT
         else:
-            message = f"`{metric}` of `{launch.kernel[:60]}` is {value:g} here, and {before:g} in line {line}"
+            message = f"`{metric}` of `{launch.kernel[:60]}` is {value:g} here, and {before:g} on line {line}"
             help = "without a column `ID` two launches of a kernel cannot be told apart; " + _EXPORT
         raise self.table.fail(row, message, help, column)
 
@@ -314,7 +314,7 @@ def _nvprof(table: _Table) -> tuple[Launches, ...]:
             continue
         before, line = metrics.setdefault(metric, {}).setdefault(device, (value, row.line))
         if not isclose(before, value, rel_tol=1e-9):
-            message = f"`{metric}` of `{kernel[:60]}` is {value:g} here, and {before:g} in line {line}"
+            message = f"`{metric}` of `{kernel[:60]}` is {value:g} here, and {before:g} on line {line}"
             raise table.fail(row, message, _EDITED, "Avg")
     return tuple(_summed(kernel, metrics, times) for kernel, metrics in found.items())
 

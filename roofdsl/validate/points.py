@@ -107,7 +107,7 @@ def compare_points(
         if own and asked.count(kernel.name) > 1:
             raise CommandError(
                 f"a point states no sizes, and {kernel.name} is asked about at {asked.count(kernel.name)}",
-                "give those of the profiled run, once, by --set",
+                "give those of the profiled run once, with --set",
             )
         found += [check_point(kernel, sizes, d, p, machine, options=options, limits=limits) for d, p in own]
     return found
