@@ -357,7 +357,7 @@ def _summary(table: _Table) -> tuple[Launches, ...]:
         if row.values.get("Type", "GPU activities") != "GPU activities" or name.startswith("[CUDA"):
             continue
         if seen.setdefault((row.table, name), row.line) != row.line:
-            message = f"`{name[:60]}` has a row already, in line {seen[row.table, name]}"
+            message = f"`{name[:60]}` has a row already, on line {seen[row.table, name]}"
             raise table.fail(row, message, _EDITED, "Name")
         times, total = found.get(name, (0, 0.0))
         found[name] = times + calls, total + spent
