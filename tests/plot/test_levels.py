@@ -151,7 +151,7 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
     roofs = level_roofs(V100, ["f64"])
     with pytest.raises(CommandError, match="at least two points"):
         save_trajectory(tmp_path / "t.svg", roofs, [Trajectory("t", (Step(A),))])
-    with pytest.raises(CommandError, match="no svg, png or pdf"):
+    with pytest.raises(CommandError, match="not an svg, png or pdf"):
         save_hierarchy(tmp_path / "t.gif", roofs, [A])
     with pytest.raises(CommandError, match="no roof to draw"):
         save_hierarchy(tmp_path / "t.svg", level_roofs(machine("peak i32 1 TOP/s"), ["f64"]), [A])

@@ -237,7 +237,7 @@ def test_the_same_input_gives_the_same_file(kind: Kind, tmp_path: Path) -> None:
     for file in files:
         save_plane(file, kind, paper_plane(), series)
     assert files[0].read_bytes() == files[1].read_bytes()
-    with pytest.raises(CommandError, match=r"no svg, png or pdf"):
+    with pytest.raises(CommandError, match=r"not an svg, png or pdf"):
         save_plane(tmp_path / "a.gif", kind, paper_plane(), series)
 
 

@@ -54,5 +54,5 @@ def test_links_that_carry_nothing_have_no_line() -> None:
 def test_what_cannot_be_drawn() -> None:
     with pytest.raises(CommandError, match="two numbers of them or more"):
         save_sharded(Path("out.svg"), predictions()[:1])
-    with pytest.raises(CommandError, match="no svg, png or pdf"):
+    with pytest.raises(CommandError, match="not an svg, png or pdf"):
         save_sharded(Path("out.gif"), predictions())

@@ -24,7 +24,6 @@ from tests.oracle.loading import kernel_of
 from tests.oracle.random_kernels import random_kernel
 
 COUNTS = ("hits", "misses", "loads", "stores", "passed", "passed_bytes")
-SEEN: Counter[str] = Counter()
 
 
 def agree(kernel: Kernel, size: dict[str, int], levels: list[CacheLevel]) -> None:
@@ -76,26 +75,34 @@ def random_levels(rng: Random, element: int) -> list[CacheLevel]:
     return levels
 
 
-@pytest.mark.spread(15)
-@pytest.mark.parametrize("seed", range(160))
-def test_random_kernels_and_levels(seed: int) -> None:
-    case = random_kernel(seed)
+def drawn(seed: int) -> tuple[Kernel, list[tuple[dict[str, int], list[CacheLevel]]]]:
+    """A kernel, and sizes of it with levels."""
+    case, rng = random_kernel(seed), Random(seed)
     kernel = kernel_of(case.text)
-    rng = Random(seed)
     element = max((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=8)
-    for _ in range(4):
-        levels = random_levels(rng, element)
-        agree(kernel, rng.choice(case.sizes), levels)
-        for level in levels:
-            SEEN.update([level.policy, level.write, level.write_miss, level.inclusion, f"depth {len(levels)}"])
-            SEEN.update(["sectors"] * (level.sector < level.line_bytes))
+    return kernel, [(rng.choice(case.sizes), levels) for levels in [random_levels(rng, element) for _ in range(4)]]
 
 
-@pytest.mark.thorough
-def test_every_kind_was_met() -> None:
-    if SEEN:
-        kinds = ["lru", "fifo", "plru", "back", "through", "allocate", "claim", "around", "free", "inclusive"]
-        assert all(SEEN[k] > 50 for k in (*kinds, "exclusive", "sectors", "depth 1", "depth 3")), SEEN
+RANDOM = range(160)
+
+
+@pytest.mark.spread(15)
+@pytest.mark.parametrize("seed", RANDOM)
+def test_random_kernels_and_levels(seed: int) -> None:
+    kernel, runs = drawn(seed)
+    for size, levels in runs:
+        agree(kernel, size, levels)
+
+
+def test_every_kind_is_drawn() -> None:
+    seen: Counter[str] = Counter()
+    for seed in RANDOM:
+        for _, levels in drawn(seed)[1]:
+            for level in levels:
+                seen.update([level.policy, level.write, level.write_miss, level.inclusion, f"depth {len(levels)}"])
+                seen.update(["sectors"] * (level.sector < level.line_bytes))
+    kinds = ["lru", "fifo", "plru", "back", "through", "allocate", "claim", "around", "free", "inclusive"]
+    assert all(seen[k] > 50 for k in (*kinds, "exclusive", "sectors", "depth 1", "depth 3")), seen
 
 
 @pytest.mark.spread(15)
