@@ -84,6 +84,9 @@ def measure(places: Sequence[Place], near: int, team: Sequence[int], blocks: Blo
     room = min(block.nbytes for block in blocks) - max(sizes) - (1 << 13)
     last = far == len(places) - 1
     long_bytes = room if last else min(room, 3 * places[far].share_bytes // 8)
+    sizes = [size for size in sizes if size <= long_bytes]
+    if not sizes:
+        return None
     streamed = [long_bytes // size * size for size in sizes]
     alone = _stream(blocks, streamed[-1], 0, team, effort)
     both = [_stream(blocks, length, size, team, effort) for length, size in zip(streamed, sizes, strict=True)]
@@ -98,7 +101,7 @@ def _stream(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequence[in
 
     loop: Callable[..., float] = beside() if short_bytes else stream(LOAD)
     unit = short_bytes or 4096
-    count = max(1, long_bytes // PIECE)
+    count = max(1, min(long_bytes // PIECE, long_bytes // unit))  # a piece holds the short array's length at least
     length = long_bytes // count // unit * unit // 8
     pieces = []
     for k in range(count):

@@ -8,9 +8,10 @@ import pytest
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.measure.level_overlap import Place, farther, in_turn, judged, measure, short_arrays, side_by_side
+from roofdsl.measure.level_overlap import _stream as stream_rate
 from roofdsl.measure.machine_file import to_machine
 from roofdsl.measure.microkernels import beside
-from roofdsl.measure.multicore_timing import Effort
+from roofdsl.measure.multicore_timing import PIECE, Effort
 from roofdsl.measure.timing import usable_cores
 from roofdsl.predict.kernel import Options, predict
 from tests.measure.made_up import KIB, characterized
@@ -51,6 +52,13 @@ def test_the_short_array_is_well_inside_its_level_and_outside_the_one_before() -
     assert short_arrays(PLACES, 1) == [128 * KIB, 256 * KIB]
     assert short_arrays((L1, Place("L2", 64 * KIB, 100e9), MEMORY), 1) == []
     assert short_arrays((L1, Place("L2", 128 * KIB, 100e9), MEMORY), 1) == [32 * KIB]
+
+
+def test_a_short_array_longer_than_a_piece_is_timed() -> None:
+    short = 2 * PIECE
+    block = np.zeros((9 * PIECE) // 8)
+    found = stream_rate((block,), 3 * short, short, usable_cores()[:1], Effort(3, 1e-4, 0.05))
+    assert found.per_s > 0
 
 
 def test_the_loop_sums_up_both() -> None:
