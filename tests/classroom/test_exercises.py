@@ -118,7 +118,7 @@ def test_formulas_of_the_documents(name: str, part: str, text: str) -> None:
 
 
 def test_predict_measure_explain() -> None:
-    """A measurement of the exercise's kernel is accepted, and judges the explanation; another kernel's is not."""
+    """A measurement of the exercise's kernel is accepted, and judges the explanation; a different kernel's is not."""
     import json
 
     from roofdsl.classroom.engine import kernel_of
@@ -148,8 +148,8 @@ def test_predict_measure_explain() -> None:
     assert not judge(version, {**good, "why": lower}).parts[2].correct
     assert judge(version, {**good, "prediction": "5 GFLOP/s", "why": lower}).parts[2].correct
     for wrong, says in [
-        (result("triad", "1" * 64, n, seconds), "another kernel"),
-        (result("scale", sha, n, seconds), "another kernel"),
+        (result("triad", "1" * 64, n, seconds), "a different kernel"),
+        (result("scale", sha, n, seconds), "a different kernel"),
         (result("triad", sha, n // 2, seconds), "shorter than asked"),
         (good["result"].replace("9e", "8e").replace(f"{seconds}", "1.0", 1), ""),
         ("{}", "schema"),

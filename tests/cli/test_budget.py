@@ -250,7 +250,7 @@ def test_seconds_of_a_measurement_stay_with_the_command() -> None:
     assert take_budget(["validate", "x", "--budget=5"])[0] == ["validate", "x", "--budget", "5"]
     rest, seconds, _ = take_budget(["--budget", "2min", "measure", "x", "--budget", "5"])
     assert (rest, seconds) == (["measure", "x", "--budget", "5"], 120.0)
-    with pytest.raises(click.UsageError, match="is no time"):
+    with pytest.raises(click.UsageError, match="is not a time"):
         take_budget(["derive", "x", "--budget", "5"])
 
 

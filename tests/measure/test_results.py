@@ -56,7 +56,7 @@ WRONG = {
     "fewer times": (lambda d: d["times_s"].pop(), "`repeats` does not match"),
     "median": (change(median_s=1e-9), "the times give"),
     "rate": (change(flops_per_s=1e12), "the times give"),
-    "hash": (change(source_sha256="abc"), "no SHA-256"),
+    "hash": (change(source_sha256="abc"), "not a SHA-256"),
     "date": (change(when="yesterday"), "not a date and time"),
     "state": (change(state="lukewarm"), "warm, cold or rotated"),
     "backend": (change(backend="tpu"), "should be cpu or gpu"),
