@@ -83,7 +83,7 @@ def assert_same(subject: Subject, change: Candidate) -> None:
             np.testing.assert_allclose(after.arrays[a.name], before.arrays[a.name], rtol=1e-9, err_msg=change.text)
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(("name", "machine"), CASES)
 def test_changes_keep_the_results(name: str, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofdsl.advise.loop_changes.bound_behind_cache", lambda subject: True)  # tiles at any size
@@ -131,6 +131,7 @@ def test_reciprocals_are_those_of_the_deck() -> None:
     assert ours.compute_s < subject.now.prediction.compute_s
 
 
+@pytest.mark.thorough
 def test_a_block_in_registers_reads_each_element_once() -> None:
     """4 x 4: 8 reads for 16 updates instead of 4 accesses for each, and C once."""
     machine = load_machine("skylake_gold_6148")

@@ -41,7 +41,7 @@ def ratio(k: Kernel, sizes: dict[str, int], cache: int, line: int | None) -> flo
     return found
 
 
-@pytest.mark.spread(19)
+@pytest.mark.spread(10)
 @pytest.mark.parametrize("name", list(shipped("polybench")))
 def test_never_below_polybench(name: str) -> None:
     k = kernel(load_file(shipped("polybench")[name]), name)
@@ -49,6 +49,7 @@ def test_never_below_polybench(name: str) -> None:
         ratio(k, standard_sizes()[name]["mini"], cache, line)
 
 
+@pytest.mark.thorough
 def test_never_below_random_kernels() -> None:
     reached = 0
     for seed in range(120):

@@ -184,6 +184,7 @@ def test_simulate_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:
     assert found.bytes("load_store") == level["bytes"]
 
 
+@pytest.mark.thorough
 def test_programs_launch_by_launch(capsys: pytest.CaptureFixture[str]) -> None:
     printed = printed_by(capsys, "predict", "lstm_forward", "--machine", "v100")
     found = launches("lstm_forward", "v100")

@@ -110,6 +110,7 @@ def test_what_takes_too_long_is_given_up(tmp_path: Path) -> None:
     assert not given_up.is_set()
 
 
+@pytest.mark.thorough
 def test_nothing_is_begun_when_time_is_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Work(tmp_path, False, ("triad",), lambda: True).kernels()
     assert "out of time" in capsys.readouterr().out

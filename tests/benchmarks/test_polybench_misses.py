@@ -82,6 +82,7 @@ def test_a_variant_that_changes_nothing_is_not_counted(monkeypatch: pytest.Monke
     assert "rows padded" in counted
 
 
+@pytest.mark.thorough
 def test_two_kernels_at_large_are_those_published() -> None:
     """doitgen as it is; gemm, whose rows Haystack's model begins on lines."""
     table = misses.load_published()

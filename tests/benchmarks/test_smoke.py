@@ -51,6 +51,7 @@ def test_every_shipped_kernel_has_a_size() -> None:
         assert is_legal(kernel, size), (name, size)
 
 
+@pytest.mark.thorough
 def test_the_compared_kernels_are_shipped() -> None:
     assert set(compare.ITERATIONS) == set(KERNELS) <= set(shipped())
 

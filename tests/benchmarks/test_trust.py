@@ -48,6 +48,7 @@ def test_errors_of_sets() -> None:
     assert trust.cases_csv(cases).splitlines()[1] == 'k,n=4,odd,"32 KiB, 8 ways",1000,900,1000,90,100,1'
 
 
+@pytest.mark.thorough
 def test_few_cases_of_both_classes() -> None:
     found, left = associativity.compare_caches(1000, only=("triad",))
     assert {c.cache for c in found} == {c.name for c in CACHES} and all(c.error == 0 for c in found) and not left

@@ -226,6 +226,7 @@ def test_without_keeping_a_run_begins_anew(session: Session, tmp_path: Path) -> 
     assert not (tmp_path / "results.json").exists(), "the results of another run do not stay beside a new machine"
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_goes_on_only_where_it_began(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,13 +64,14 @@ def test_families_are_legal(family: Family) -> None:
     require_legal(kernel_of(family.text))
 
 
-@pytest.mark.spread(14)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
 def test_shipped_kernels_are_legal(path: Path) -> None:
     for k in kernels(load_file(path)).values():
         assert deep_check(k) == []
 
 
+@pytest.mark.thorough
 def test_random_kernels_are_within_bounds_and_write_first() -> None:
     for seed in range(120):
         found = deep_check(kernel_of(random_kernel(seed).text))
@@ -238,7 +239,7 @@ def test_the_library_is_loaded_late() -> None:
 # ---- random kernels against the oracle ----
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("block", range(5))
 def test_bounds_agree_with_enumeration(block: int) -> None:
     for seed in range(block * 40, block * 40 + 40):

@@ -176,6 +176,7 @@ HONEST = {
 }
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("how", HONEST)
 def test_honest_kernels_get_their_points(how: str) -> None:
     exercise, text = HONEST[how]

@@ -135,6 +135,7 @@ def _made(seed: int) -> str:
     return "".join(rng.choice(ALPHABET) for _ in range(rng.choice((1, 3, 10, 40, 200))))
 
 
+@pytest.mark.thorough
 def test_hostile_answers_are_survived() -> None:
     """More than two hundred, each as the answer to a part of every kind: no points, and a message that is plain."""
     versions = [settled(e, "ada") for e in CHOSEN]

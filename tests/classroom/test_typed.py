@@ -62,6 +62,7 @@ def test_wrong_answers_stay_wrong(part: str) -> None:
     assert not given, given
 
 
+@pytest.mark.thorough
 def test_every_answer_is_told_how_it_was_read() -> None:
     for part, text in (*_rows(RIGHT), *_rows(WRONG)):
         found = told(part, text)

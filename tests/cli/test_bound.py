@@ -27,6 +27,7 @@ def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, PRINTED[name])
 
 
+@pytest.mark.thorough
 def test_json_keeps_the_contract(roofdsl: Run) -> None:
     document = json.loads(roofdsl(*["bound", "matmul", "--set", "n=240", "--cache", "8KiB", "--json"]).stdout)
     assert document["schema"] == "roofdsl.bound/1"
@@ -51,7 +52,7 @@ def test_what_apply_writes_is_read_again(roofdsl: Run) -> None:
     assert tiled["schedule_loads"]["value"] < plain["schedule_loads"]["value"] / 10
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -152,6 +152,7 @@ def test_every_command_ends(hard: str, command: str, tmp_path: Path, request: py
         assert "error: " in done.stderr
 
 
+@pytest.mark.thorough
 def test_numbers_come_first_and_the_rest_is_named(tmp_path: Path) -> None:
     text, sizes = HARD["hang"]
     (tmp_path / "k.roof").write_text(text)

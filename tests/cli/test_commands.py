@@ -89,6 +89,7 @@ def test_check_deep_takes_numbers_for_constants(roofdsl: Run) -> None:
     assert roofdsl("check", "--deep", "--set", "s=2", "-", stdin=text).returncode == 0
 
 
+@pytest.mark.thorough
 def test_shipped_kernels_pass_the_deep_check(roofdsl: Run) -> None:
     files = [str(p) for p in (ROOT / "models/kernels").glob("*.roof")]
     assert roofdsl("check", "--deep", *files).returncode == 0
@@ -150,6 +151,7 @@ def test_warnings_go_to_standard_error(roofdsl: Run) -> None:
     assert "warning" not in result.stdout
 
 
+@pytest.mark.thorough
 def test_figures_are_written(roofdsl: Run, tmp_path: Path) -> None:
     out = tmp_path / "roof.svg"
     sizes = ["--at", "n=64", "--at", "n=128"]

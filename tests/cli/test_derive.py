@@ -59,7 +59,7 @@ def test_table_of_rule_11(text: str, forms: tuple[str, ...]) -> None:
         assert sympy.sympify(got, locals={"n": N}) == sympy.sympify(expected, locals={"n": N})
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("text", [ADD, GEMV, MATMUL, TRANSPOSE], ids=["add", "gemv", "matmul", "flip"])
 @pytest.mark.parametrize("cache", [24, 80, 300])
 def test_closed_forms_at_a_cache_equal_brute_force(text: str, cache: int) -> None:
@@ -121,6 +121,7 @@ def test_a_cache_smaller_than_an_element_is_refused(roofdsl: Run) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("text", [ADD, GEMV, MATMUL, TRANSPOSE], ids=["add", "gemv", "matmul", "flip"])
 def test_closed_forms_at_every_cache_equal_brute_force(text: str) -> None:
     kernel = kernel_of(text)
@@ -145,7 +146,7 @@ def test_every_cache_refused_with_its_reason() -> None:
     assert "also a parameter of the kernel" in run(text, "--cache", "Z")
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("options", [[], ["--steps"]], ids=["results", "steps"])
 @pytest.mark.parametrize("line", [None, "64B"])
 @pytest.mark.parametrize("n", [3, 6, 20, 40, 64])

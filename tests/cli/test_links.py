@@ -23,7 +23,7 @@ PRINTED = {
 }
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, PRINTED[name])
@@ -48,12 +48,13 @@ FAILS = {
 }
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, FAILS[name])
 
 
+@pytest.mark.thorough
 def test_json(roofdsl: Run) -> None:
     def read(line: str) -> dict[str, object]:
         found = json.loads(roofdsl(*line.split(" "), "--json").stdout)
@@ -90,6 +91,7 @@ def test_json(roofdsl: Run) -> None:
     assert len(both["kernels"]) == 4
 
 
+@pytest.mark.thorough
 def test_a_figure_over_devices(roofdsl: Run, tmp_path: Path) -> None:
     out = tmp_path / "shard.svg"
     line = f"shard matmul_bdf --split F --gather X --result parts --devices 2,4,8 --plot {out} {TPU}"

@@ -52,7 +52,7 @@ FAILS = {
 }
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     if name == "no_gpu" and find_spec("cupy") is not None:

@@ -20,6 +20,7 @@ def test_planes(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "TensorFlow 1 of lstm_launches has no operations: only its launches are drawn" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_runtime_and_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "bars.svg"
     assert run(["plot", "runtime", *LSTM, "-o", str(out)]) == 0

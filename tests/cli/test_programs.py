@@ -26,13 +26,13 @@ FAILS = {
 }
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, PRINTED[name])
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, *FAILS[name])

@@ -45,6 +45,7 @@ def test_a_machine_s_levels_and_several_kernels(roofdsl: Run) -> None:
             assert (level["loads"], level["stores"]) == ((streams + 1) * lines, lines)
 
 
+@pytest.mark.thorough
 def test_lines_of_elements_of_several_sizes(roofdsl: Run) -> None:
     size = ["gemm_f16", "--set", "m=9,n=8,k=7", "--cache", "200B", "--traffic", "load_store", "--json"]
     (level,) = json.loads(roofdsl("simulate", *size).stdout)["levels"]
@@ -124,6 +125,7 @@ def test_figures_are_the_same_every_time(roofdsl: Run, tmp_path: Path) -> None:
     assert "there is no folder" in missing.stderr
 
 
+@pytest.mark.thorough
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     """A run of many minutes ends soon after the signal, with status 130 and no file."""
     path = tmp_path / "half.svg"

@@ -61,6 +61,7 @@ def test_stored_results_are_compared_again(roofdsl: Run, files: Path) -> None:
     assert [r["parameters"]["n"] for r in json.loads(one.stdout)["comparisons"]] == [2000]
 
 
+@pytest.mark.thorough
 def test_stale_results_are_said_to_be_stale(roofdsl: Run, files: Path) -> None:
     results = str(files / "r.json")
     roofdsl("validate", str(files / "add.roof"), "--machine", str(files / "slow.roof"), *QUICK, "-o", results)
@@ -69,6 +70,7 @@ def test_stale_results_are_said_to_be_stale(roofdsl: Run, files: Path) -> None:
     assert "its text is another now" in later.stderr
 
 
+@pytest.mark.thorough
 def test_a_rate_of_other_work_is_refused(roofdsl: Run, files: Path) -> None:
     """Work and rate were changed together, and the text is the one that was measured."""
     add, slow, results = (str(files / name) for name in ("add.roof", "slow.roof", "r.json"))
@@ -81,6 +83,7 @@ def test_a_rate_of_other_work_is_refused(roofdsl: Run, files: Path) -> None:
     assert "the result of add at n = 2000 says 20,000 operations, and it does 2,000" in result.stderr
 
 
+@pytest.mark.thorough
 def test_bad_input(roofdsl: Run, files: Path) -> None:
     add, slow = str(files / "add.roof"), str(files / "slow.roof")
     (files / "half.json").write_text('{"schema": "roofdsl.measurement/1", "kern', encoding="utf-8")

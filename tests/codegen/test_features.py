@@ -34,6 +34,7 @@ def code(name: str, target: TargetName, variant: Variant) -> Generated:
     return generate(kernel, target, variant, free=parallel_loops(kernel), sizes=case(name).params)
 
 
+@pytest.mark.spread(12)
 @pytest.mark.parametrize("name", ALL)
 def test_python(name: str) -> None:
     result = case(name).check(Interpreted(), code(name, "python", "loops"))

@@ -104,6 +104,7 @@ def named_after(words: list[str], target: TargetName, everywhere: bool = False) 
     return [generate(kernel, target) for kernel in kernels]
 
 
+@pytest.mark.thorough
 @needs_gcc
 def test_c(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     standards = (["-std=c11"], ["-std=gnu17", "-D_GNU_SOURCE"])
@@ -184,7 +185,7 @@ TILED = """kernel product(n, {0}):
 """
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @needs_gxx
 @pytest.mark.parametrize(
     "names",

@@ -57,7 +57,7 @@ def compare(kernel: Kernel, sizes: list[dict[str, int]], rng: Random, operations
     return made
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_known_kernels(name: str) -> None:
     kernel = kernel_of(KERNELS[name])
@@ -70,6 +70,7 @@ WITH_FORM = (18, 46, 63, 87, 101, 117, 133, 155, 167, 177, 206, 223, 254, 264)
 """Seeds of random kernels (without symbolic tiles) whose Q(Z) has a closed form within a low limit."""
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("seed", WITH_FORM)
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)

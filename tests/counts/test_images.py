@@ -77,6 +77,7 @@ def test_sizes_whose_order_decides_have_no_plateaus() -> None:
     assert ClosedForms(kernel_of(text), {"r": 3}, None).regimes("once")
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kernel", range(5, 10))
 def test_random_kernels_as_if_they_had_many_references(kernel: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reuse, "MANY_REFERENCES", 0)

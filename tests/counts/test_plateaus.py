@@ -27,7 +27,7 @@ CASES = [
 ]
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "size", "convention"),
     [(*case, "load_store") for case in CASES]
@@ -54,7 +54,7 @@ def test_plateaus_are_what_a_cache_sees(name: str, size: dict[str, int], convent
         assert abs(seen - p.bytes.value) <= 4 * p.bytes.value / min(size.values())
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "size"), CASES, ids=lambda x: x if isinstance(x, str) else "")
 def test_there_is_no_plateau_more(name: str, size: dict[str, int]) -> None:
     """What Q(Z) is over half an octave and more without a step, is one of the plateaus."""

@@ -60,6 +60,7 @@ def by_hand(n: int, m: int, s: int) -> list[tuple[str, dict[str, int]]]:
     return [*found, ("product", {"m": n + 1, "n": 2 * n + 2, "k": 3})]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("sizes", [{"n": 1, "m": 3, "s": 3}, {"n": 3, "m": 2, "s": 3}, {"n": 2, "m": 5, "s": 2}])
 @pytest.mark.parametrize("convention", ["once", "load_store", "write_allocate"])
 @pytest.mark.parametrize("cache", [None, 48])
@@ -98,6 +99,7 @@ SHIPPED = [
 ]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "sizes"), SHIPPED)
 def test_shipped_programs(name: str, sizes: dict[str, int]) -> None:
     """The forms at sizes are the sums of what the launches are at those sizes."""
@@ -129,6 +131,7 @@ def _launch_by_launch(checked: CheckedFile, name: str, sizes: Mapping[str, int])
     return work, moved, sum(times.values())
 
 
+@pytest.mark.thorough
 def test_random_arguments() -> None:
     """Forms hold at many sizes, not only at one."""
     checked = load_file(Source("<test>", TEXT))

@@ -81,6 +81,7 @@ def test_a_limit_belongs_to_the_case_beside_it(n: int, limit: str) -> None:
     assert limit in line
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [300, 301, 302, 303])
 def test_the_last_plateau_is_the_compulsory_traffic(n: int) -> None:
     """A of n = 300 is read twice at other distances than that of n = 301, of which half the elements are read once."""
@@ -205,6 +206,7 @@ def test_an_access_without_one_before_it_is_counted_once(n: int) -> None:
     assert first.all_bytes.form.evaluate({"n": n}) == traffic(kernel, {"n": n}, 8, None, "load_store").bytes
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [40, 41, 42, 43])
 def test_the_least_distance_is_that_of_the_class(n: int) -> None:
     """A[i + n % 2] was written at (i + n % 2 - 2)/2: which i there are with such a number depends on n % 2."""

@@ -81,6 +81,7 @@ def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:
     return found.loads_bytes, found.stores_bytes, found.bytes
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", KERNELS)
 def test_simulation_is_the_definition(name: str) -> None:
     random = Random(name)

@@ -150,6 +150,7 @@ RESULT = {
 POINTS = {"schema": st.just("roofdsl.points/1") | JSON, "origin": SENSIBLE | JSON, "points": JSON, "kind": JSON}
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(SENSIBLE, JSON.map(json.dumps), st.fixed_dictionaries({}, optional=RESULT).map(json.dumps)))
 def test_result_files(text: str) -> None:

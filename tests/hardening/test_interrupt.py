@@ -42,6 +42,7 @@ def gone(group: int) -> bool:
     return False
 
 
+@pytest.mark.spread(1)
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes here")
 @pytest.mark.parametrize("what", LONG)
 def test_an_interrupted_command_leaves_nothing_half_done(what: str, tmp_path: Path) -> None:

@@ -223,6 +223,7 @@ def test_arithmetic_does_what_it_counts() -> None:
         np.testing.assert_allclose(acc, want, rtol=1e-14)
 
 
+@pytest.mark.thorough
 def test_accumulators_stay_in_range() -> None:
     import numpy as np
 

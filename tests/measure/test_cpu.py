@@ -66,6 +66,7 @@ def test_a_measurement_is_complete(tmp_path: Path) -> None:
     assert not found.is_stale(shipped("stream:triad")) and found.is_stale(shipped("stream:scale"))
 
 
+@pytest.mark.thorough
 def test_counters_and_cold_caches() -> None:
     text = "kernel k(n):\n    inout a: i32[n]\n    for i in range(n):\n        a[i] += 1\n        count updates 1\n"
     found = measure_cpu(kernel(load_file(Source("k.roof", text)), "k"), {"n": 50}, CpuOptions(plan=BRIEF, cold=True))
@@ -97,6 +98,7 @@ def test_a_kernel_that_computes_nothing_is_wrong() -> None:
         verify(shipped("vector_add"), idle.run, {"n": 10}, "the variant `loops`")
 
 
+@pytest.mark.thorough
 def test_verification_takes_smaller_sizes_where_the_reference_would_take_long() -> None:
     found = shipped("matmul_blocked")
     sizes = list(smaller(found, {"n": 1024, "b": 64}))

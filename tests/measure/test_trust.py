@@ -223,6 +223,7 @@ def test_the_command_refuses_and_keeps_noisy_numbers_where_asked(
 # ---- GPUs ----
 
 
+@pytest.mark.thorough
 def test_a_gpus_numbers_are_measured_again_too() -> None:
     rates = iter((Rate(1.0, NOISY), Rate(2.0, NOISY), Rate(3.0, CALM), Rate(9.0, CALM)))
     assert calmest(lambda: next(rates)) == Rate(3.0, CALM) and next(rates).per_s == 9.0

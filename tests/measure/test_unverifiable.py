@@ -128,7 +128,7 @@ def test_ordinary_kernels_are_verified(text: str) -> None:
     assert found.unverified == 0
 
 
-@pytest.mark.spread(10)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_shipped_kernel_can_be_verified(name: str) -> None:
     kernel = shipped()[name]
@@ -161,6 +161,7 @@ def test_documents_that_contradict_themselves(tmp_path: Path) -> None:
     assert found.verified.holds
 
 
+@pytest.mark.thorough
 def test_the_commands(roofdsl: Run, tmp_path: Path) -> None:
     file, out = tmp_path / "u.roof", tmp_path / "r.json"
     file.write_text(LARGE, encoding="utf-8")

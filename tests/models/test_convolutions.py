@@ -82,7 +82,7 @@ def test_forward(r: int, s: int, d: int, pad: int) -> None:
         assert (work_at(kernel, sizes).total, compulsory(kernel, sizes)) == (2 * taps.count * N * C * F, 2 * moved)
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(("r", "s", "d", "pad"), [*PLAIN, *PADDED])
 def test_backward(r: int, s: int, d: int, pad: int) -> None:
     """Gradients are written whole; of dY, filters and images only what some tap uses is read."""
@@ -184,6 +184,7 @@ def test_the_transforms_work_is_5_n_log_n(stages: int) -> None:
         assert work_at(model(name), {"rows": 3, "half": n // 2, "stages": stages}).total == 3 * 5 * n * stages
 
 
+@pytest.mark.thorough
 def test_convolution_by_transforms_is_the_convolution() -> None:
     batch, c, f, h, w, r, s, stages = 2, 2, 3, 7, 6, 3, 2, 3
     n, half, scale = 8, 4, 1 / 64

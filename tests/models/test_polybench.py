@@ -313,7 +313,7 @@ def test_paths_and_folding() -> None:
     assert all(b["table"][i, j] == best(i, j) for i in range(n) for j in range(i, n))
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(7)
 @pytest.mark.parametrize("name", KERNELS)
 def test_traffic_at_sizes(name: str) -> None:
     """Loads and stores of a cache of elements and one of lines equal a brute-force LRU's."""

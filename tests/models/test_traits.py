@@ -184,6 +184,7 @@ def test_time_does_not_depend_on_the_batch() -> None:
     assert len({lstm(batch=n).expected_s for n in (16, 32, 64, 128)}) == 1
 
 
+@pytest.mark.thorough
 def test_time_and_launches_grow_with_the_sequence_at_one_intensity() -> None:
     sweep = {n: lstm(sequence=n) for n in (16, 32, 64, 128)}
     assert {n: p.launches for n, p in sweep.items()} == {n: 2 * n + 4 for n in sweep}

@@ -100,6 +100,7 @@ def test_a_prefill_multiplies_every_token_and_every_pair(name: str) -> None:
     assert attention == 4 * batch * c["layers"] * c["d"] * pairs
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(("name", "bytes_each"), [("decode", 2), ("decode_f8", 1)])
 @pytest.mark.parametrize("size", LLAMA)
 def test_the_cache_of_keys_and_values(size: str, name: str, bytes_each: int) -> None:
@@ -119,6 +120,7 @@ def test_the_cache_of_keys_and_values(size: str, name: str, bytes_each: int) -> 
         assert each == 160 * 1024
 
 
+@pytest.mark.thorough
 def test_a_decoding_step_reads_all_weights_and_little_else() -> None:
     """The course's bound: bytes of parameters over bandwidth, 4.5 ms for 15 GB; 8 bits halve it but for the last."""
     step = predicted("llama3_8b_decode", context=2048)
@@ -213,6 +215,7 @@ TILES = [
 ]
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("sizes", TILES)
 @pytest.mark.parametrize("name", ["flash_attention", "flash_attention_f8", "flash_attention_causal"])
 def test_flash_attentions_simulated_traffic_is_that_of_an_lru_list(name: str, sizes: dict[str, int]) -> None:

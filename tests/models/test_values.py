@@ -34,6 +34,7 @@ def convolve(x: Array, g: Array, s: int, d: int = 1, pad: int = 0) -> Array:
     return out
 
 
+@pytest.mark.thorough
 def test_forward() -> None:
     before, after = ran("conv2d_forward")
     expected = convolve(before["X"], before["G"], 2, 2) + before["B"]
@@ -47,6 +48,7 @@ def test_forward() -> None:
     np.testing.assert_allclose(after["Y"], convolve(before["X"], before["G"], 3))
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("r", "s", "d", "pad"), [(3, 1, 1, 1), (3, 2, 1, 1), (1, 1, 1, 1), (2, 3, 2, 3), (3, 1, 2, 2)])
 def test_padding(r: int, s: int, d: int, pad: int) -> None:
     before, after = ran("conv2d_padded", r=r, s=s, d=d, pad=pad)
@@ -174,6 +176,7 @@ def test_the_products_of_fused_attention() -> None:
             np.testing.assert_allclose(after["O"][:, t], np.einsum("bhgu,buhk->bhgk", s, before["V"][:, :seen]))
 
 
+@pytest.mark.thorough
 def test_causal_attention_with_grouped_queries() -> None:
     b, new, old, kv, dh, group = 2, 3, 2, 2, 3, 2
     sizes = {"batch": b, "new": new, "context": old + new, "kv": kv, "group": group}

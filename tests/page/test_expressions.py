@@ -312,6 +312,7 @@ FOLDED = (
 )
 
 
+@pytest.mark.thorough
 def test_rows_shorter_than_a_line_are_one_with_the_next_extent() -> None:
     """3*m elements lie in a row: Q is known where they fill lines, and bracketed where they do not."""
     kernel, machine = kernel_in(FOLDED), load_machine("skylake_gold_6148")

@@ -197,6 +197,7 @@ def test_a_duplex_memory_has_its_bandwidth_both_ways() -> None:
 # ---- windows, levels, files ----
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_everything_is_in_the_window(kind: Kind) -> None:
     series = predicted_series([lstm(batch=n) for n in (16, 1024)] + [convolution()], "HBM")
@@ -244,6 +245,7 @@ def test_the_same_input_gives_the_same_file(kind: Kind, tmp_path: Path) -> None:
 # ---- launches as a ceiling of the classic plot ----
 
 
+@pytest.mark.thorough
 def test_launches_are_a_ceiling() -> None:
     roofs, above = with_launches(roofs_of(V100, ("f16",)), [lstm(), convolution()])
     ceiling = roofs.roofs[-1]

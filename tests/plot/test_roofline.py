@@ -45,6 +45,7 @@ def test_points_stand_where_they_say() -> None:
     assert ([0.25, 0.25], [180e9, 210e9]) in lines(figure)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("machine", shipped_machines().values(), ids=lambda m: m.name)
 def test_labels_neither_overlap_nor_leave_the_figure(machine: Any) -> None:
     roofs = roofs_of(machine)
@@ -70,6 +71,7 @@ def test_labels_neither_overlap_nor_leave_the_figure(machine: Any) -> None:
             assert width <= 1 or height <= 2.5, (upright[i].get_text(), upright[j].get_text())
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
 def test_the_same_input_gives_the_same_file(ending: str, tmp_path: Path) -> None:
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"

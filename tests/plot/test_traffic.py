@@ -29,7 +29,7 @@ def shipped(name: str) -> Kernel:
     return kernel(load_file(target.path), target.name)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "values"), [("lu", {"n": 23}), ("gramschmidt", {"m": 9, "n": 14}), ("matmul", {"n": 12})]
 )
@@ -96,6 +96,7 @@ def test_names_of_plateaus_do_not_lie_on_one_another() -> None:
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
 
 
+@pytest.mark.thorough
 def test_plateaus_are_drawn_where_the_exact_curve_is_level() -> None:
     """A triangular kernel's reuse distances have long ranges, in which Q(Z) is on no plateau."""
     content = traffic_content(shipped("cholesky"), {"n": 60}, "load_store", None)

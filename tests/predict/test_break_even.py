@@ -117,6 +117,7 @@ def test_predictions_change_where_the_form_says(name: str, over: str, values: di
         assert (p.compute_s >= p.memory.time_s) == (found.first is not None and size >= found.first)
 
 
+@pytest.mark.thorough
 def test_terms_are_the_predictions() -> None:
     """Compute seconds and bytes, with mixed classes and types, at sizes of no special form."""
     h100 = load_machine("h100_sxm")
@@ -129,6 +130,7 @@ def test_terms_are_the_predictions() -> None:
         assert terms.memory_bytes.evaluate(sizes) == p.memory.bytes
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     "sizes", [{"batch": 3, "context": 50}, {"batch": 700, "context": 30, "d": 512, "kv": 2, "dh": 64, "ffn": 900}]
 )
@@ -167,6 +169,7 @@ def test_a_const_parameter_does_not_grow() -> None:
         program_terms(file, "p", one, {}, over="s")
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("sizes", [{"context": 2048}, {"context": 64}, {"context": 64, "d": 512, "ffn": 700, "kv": 2}])
 def test_numbers_agree_with_those_found_over_all_integers(sizes: dict[str, int]) -> None:
     """`threshold` finds the same sizes another way: by intervals in which each term is the largest."""

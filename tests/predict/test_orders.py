@@ -78,6 +78,7 @@ def test_a_misaligned_start_costs_a_sector_of_every_warp(shift: int, sectors: in
     assert p.levels[0].stores_bytes == 64 * 8
 
 
+@pytest.mark.thorough
 def test_blocks_are_cold_on_their_copies_and_waves_share_the_next_cache() -> None:
     tiled = kernel_of(NAIVE.format("    tile i, j by 8\n"))
     p = predict(tiled, {"n": 32}, SMALL)

@@ -100,6 +100,7 @@ def test_times_are_the_textbooks(
     assert found.work == 2 * b * d * f
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(("parameter", "over"), [("D", "D"), ("B", "D"), ("F", "B"), ("B", "B")])
 def test_break_even_is_where_the_terms_cross(parameter: str, over: str) -> None:
     """The first size that the form gives is compute-bound by prediction, the size before it is not."""

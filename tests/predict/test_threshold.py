@@ -122,6 +122,7 @@ def test_sizes_that_break_an_assumption_do_not_count() -> None:
     assert [(i.first, i.last, i.names) for i in found.intervals] == [(8, 88, ("HBM",)), (96, None, ("compute",))]
 
 
+@pytest.mark.thorough
 def test_floors_of_a_convolution() -> None:
     checked = load_file(shipped("kernels")["conv2d_gemm"])
     whole, _ = program_bounds(checked, "conv2d_housekept", {"batch": 1}, V100, Question("h", Options(unit="tensor")))

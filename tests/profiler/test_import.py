@@ -225,6 +225,7 @@ def test_no_documents(text: str) -> None:
 # ---- the command ----
 
 
+@pytest.mark.thorough
 def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     out, figure = tmp_path / "p.json", tmp_path / "f.svg"
     made = roofdsl("import", "ncu", str(DATA / "long.csv"), "-o", str(out))

@@ -40,6 +40,7 @@ def caches(kernel: Kernel, size: dict[str, int], rng: Random) -> list[tuple[int 
     return choices
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("seed", range(250))
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)
@@ -50,6 +51,7 @@ def test_random_kernels(seed: int) -> None:
             agree(kernel, size, cache, line)
 
 
+@pytest.mark.spread(11)
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_families(family: Family) -> None:
     kernel = kernel_of(family.text)

@@ -41,6 +41,7 @@ def table() -> list[Row]:
     return rows(subjects(), load_machine("skylake_gold_6148"), Options(), 60.0, lambda part, step: None)
 
 
+@pytest.mark.thorough
 def test_rows_are_predictions(table: list[Row]) -> None:
     machine = load_machine("skylake_gold_6148")
     assert [r.name for r in table] == [*NAMES, "lost"]
@@ -149,6 +150,7 @@ def test_bounds_below_another_are_left_out() -> None:
     assert largest([m * n, m * n**2 / s]) == [m * n, m * n**2 / s]
 
 
+@pytest.mark.thorough
 def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     line = ("suite", "polybench/trisolv", "gemv", "--machine", "skylake_gold_6148")
     result = roofdsl(*line, "--set", "n=40", "--json", "-o", str(tmp_path / "out.csv"))
@@ -161,6 +163,7 @@ def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text().startswith("kernel,parameters,work,")
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("line", "says"),
     [

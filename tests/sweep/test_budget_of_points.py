@@ -28,6 +28,7 @@ def _busily(*args: Any) -> Any:
     return predict(*args)
 
 
+@pytest.mark.thorough
 def test_each_point_has_the_whole_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four points that take more than half of it each: all have their rows, and the whole has what it had before."""
     tasks = tasks_at((4, 5, 6, 7))

@@ -23,6 +23,7 @@ GEMV = ("sweep", "gemv", "--machine", "v100_textbook")
 __all__ = ["roofdsl"]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "arguments"),
     {

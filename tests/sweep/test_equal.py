@@ -90,6 +90,7 @@ def test_without_caches(name: str, request: pytest.FixtureRequest) -> None:
 CACHED = ("gemv", "lstm_add_bias", "triad", "transpose", "trsv", "rms_norm", "dot_bf16", "matmul_blocked")
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("name", "on"), [("gemv", "three"), ("trsv", "three"), *zip(CACHED, cycle(("both_ways", "two_pipes", "three")))]
 )

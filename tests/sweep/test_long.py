@@ -81,6 +81,7 @@ def test_a_long_table_holds_the_same(name: str, monkeypatch: pytest.MonkeyPatch,
             )
 
 
+@pytest.mark.thorough
 def test_json_text_is_jsons_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Written in pieces, it is what json.dumps writes of the whole."""
     in_windows(monkeypatch)

@@ -93,6 +93,7 @@ def test_conditions() -> None:
     assert list(large) == [2**120, 27]
 
 
+@pytest.mark.thorough
 def test_facts_hold_at_many_points_as_at_each() -> None:
     rng, relations = random.Random(8), get_args(Relation)
     points = {"n": np.arange(1, 200), "m": np.arange(1, 200) % 7 + 1, "k": np.arange(1, 200) % 9 + 1}

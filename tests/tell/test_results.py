@@ -92,6 +92,7 @@ def assert_told_alike(blocks: Sequence[Block]) -> None:
     assert words_of_latex(blocks) == said
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_result_is_told_alike(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -165,6 +166,7 @@ def test_a_long_table_is_cut_in_a_notebook_only() -> None:
     assert "  99" in list(to_text(long)) and "  99 \\\\" in latex(long)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "options"),
     [("gemv", {"n": 64}), ("lu", {"n": 50}), ("matmul_blocked", {"n": 64, "b": 8, "cache": "4KiB"}), ("gpp", {}),

@@ -27,6 +27,7 @@ def derived(name: str, **options: Any) -> Derivation:
     return derive(kernel(load_file(POLYBENCH / f"{name}.roof"), name), **options)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["mvt", "cholesky"])
 def test_text_and_latex(name: str, golden: Callable[[Path, str], None]) -> None:
     found = derived(name, any_cache=True)

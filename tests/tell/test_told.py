@@ -54,6 +54,7 @@ def entries(document: Any) -> Iterator[dict[str, Any]]:
             yield from entries(part)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_is_told_is_what_json_says(name: str) -> None:
     d = derivation(name)
