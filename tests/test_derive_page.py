@@ -18,7 +18,7 @@ def test_the_page_has_examples() -> None:
     assert len(EXAMPLES) == PAGE.count("$ roofdsl derive") == 6
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("line", "printed"), EXAMPLES, ids=[line for line, _ in EXAMPLES])
 def test_examples_are_what_is_printed(line: str, printed: str) -> None:
     result = CliRunner().invoke(derive, line.split())

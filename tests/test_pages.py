@@ -23,7 +23,7 @@ def test_the_pages_have_examples() -> None:
     assert len(EXAMPLES) >= 6
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("page", "line", "printed"), EXAMPLES, ids=[line for _, line, _ in EXAMPLES])
 def test_examples_are_what_is_printed(page: str, line: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(line)) == 0, page

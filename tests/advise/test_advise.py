@@ -204,6 +204,7 @@ def test_why_nothing_helps_at_this_precision() -> None:
     assert [one["changes_precision"] for one in to_json(found)["advice"]] == [True] * len(found.advice)
 
 
+@pytest.mark.thorough
 def test_no_more_processes_are_begun_than_the_budget_of_the_command_has_time_for() -> None:
     def task(tell: Tell) -> None:
         end = time.process_time() + 0.3

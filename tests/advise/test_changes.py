@@ -83,7 +83,7 @@ def assert_same(subject: Subject, change: Candidate) -> None:
             np.testing.assert_allclose(after.arrays[a.name], before.arrays[a.name], rtol=1e-9, err_msg=change.text)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "machine"), CASES)
 def test_changes_keep_the_results(name: str, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofdsl.advise.loop_changes.bound_behind_cache", lambda subject: True)  # tiles at any size

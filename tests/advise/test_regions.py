@@ -41,7 +41,7 @@ def ratio(k: Kernel, sizes: dict[str, int], cache: int, line: int | None) -> flo
     return found
 
 
-@pytest.mark.spread(10)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("name", list(shipped("polybench")))
 def test_never_below_polybench(name: str) -> None:
     k = kernel(load_file(shipped("polybench")[name]), name)
@@ -70,6 +70,7 @@ def test_near_where_tiles_divide(directive: str) -> None:
     assert ratio(k, {"n": 32}, 4096, 64) <= 1.35
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("directive", ["tile k, i, j by 7, 5, 9", "tile j, k by 6", "order j, k, i"])
 def test_never_below_where_they_do_not(directive: str) -> None:
     k = kernel(load_file(Source("m.roof", TILED.format(directive=directive))), "m")

@@ -99,6 +99,7 @@ def test_derive_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:
         derive("gemv", m=3)
 
 
+@pytest.mark.thorough
 def test_predict_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:
     printed = printed_by(capsys, "predict", "gemv", "--machine", "v100_deck", "--set", "n=4096")
     assert predict("gemv", "v100_deck", n=4096).to_json() == printed
@@ -132,6 +133,7 @@ def test_programs_are_measured_and_compared() -> None:
         assert part.verdict == ("inconclusive" if disturbed else verdict)
 
 
+@pytest.mark.thorough
 def test_figures(tmp_path: Path) -> None:
     p = predict("gemv", "v100_deck", n=4096)
     figure = roofline(p, predict("matmul", "v100_deck", n=4096), path=tmp_path / "r.svg", title="Two kernels")

@@ -30,7 +30,7 @@ def check(found: tuple[tuple[float, float], ...], name: str, n: int) -> None:
         assert want_stores <= stores * 1.000001 <= want_stores * most + 0.01
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "n"), TABLE)
 def test_simulated(name: str, n: int) -> None:
     check(simulated(name, n), name, n)

@@ -43,6 +43,7 @@ def test_a_refusal_is_told_with_its_reason() -> None:
     assert " refused " in derivations.table(rows)
 
 
+@pytest.mark.thorough
 def test_every_shipped_kernel_has_a_size() -> None:
     for name, checked in shipped().items():
         kernel = fresh(checked, name)
@@ -56,6 +57,7 @@ def test_the_compared_kernels_are_shipped() -> None:
     assert set(compare.ITERATIONS) == set(KERNELS) <= set(shipped())
 
 
+@pytest.mark.thorough
 def test_warm_up_is_not_counted() -> None:
     calls = count(1)
     timing = timed(lambda: next(calls), 3)

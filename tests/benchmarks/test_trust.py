@@ -75,6 +75,7 @@ def test_rows_of_a_stored_report(tmp_path: Path) -> None:
         trust.stored_runs(report)
 
 
+@pytest.mark.thorough
 def test_the_stored_validation_is_read() -> None:
     latest = trust.latest_validation()
     assert latest is not None
@@ -83,6 +84,7 @@ def test_the_stored_validation_is_read() -> None:
     assert str(latest.relative_to(ROOT)) in text
 
 
+@pytest.mark.thorough
 def test_a_sweep_is_timed() -> None:
     rate, found = sweeping.measure("lstm_add_bias", "v100", "batch=1..4,hidden=32..64:+16", Options(levels="memory"), 1)
     assert len(found.table) == rate.points == 12 and found.counted == 0

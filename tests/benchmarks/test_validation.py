@@ -79,6 +79,7 @@ def test_what_the_words_say(report: Report) -> None:
     assert "take turns with those behind them, as characterized: L2 (100 GB/s) and L3 (160 GB/s)." in text
 
 
+@pytest.mark.thorough
 def test_a_stream_below_is_set_beside_the_ceilings(report: Report) -> None:
     gemv = run("gemv", 3968, 0.7)
     capped = beside(gemv, MACHINE, ceilings_beside(MACHINE))

@@ -13,7 +13,7 @@ from roofdsl.simulate.distances import miss_curve
 from tests.bounds.test_sound import POLYBENCH, shipped
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "values", "convention", "line"),
     [

@@ -55,7 +55,7 @@ def symbols(names: list[str]) -> dict[str, sympy.Symbol]:
     return {n: sympy.Symbol(n, integer=True, positive=True) for n in names}
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("path", POLYBENCH, ids=lambda p: p.stem)
 def test_leading_terms(path: Path) -> None:
     kernel = shipped(path)

@@ -263,6 +263,7 @@ def some_sets() -> Iterator[Sets]:
             yield vertices, [edges_at(v) if rng.random() < share else within(v) for v in vertices]
 
 
+@pytest.mark.thorough
 def test_no_set_does_more() -> None:
     """The theorem, and the inequality that it follows from."""
     for sets in some_sets():

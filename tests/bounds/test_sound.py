@@ -65,7 +65,7 @@ def orders(
         yield tasks(changed, params), 0
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("path", POLYBENCH, ids=lambda p: p.stem)
 def test_no_order_loads_less(path: Path, pytestconfig: pytest.Config) -> None:
     kernel = shipped(path)
@@ -82,7 +82,7 @@ def test_no_order_loads_less(path: Path, pytestconfig: pytest.Config) -> None:
                 assert value <= least, f"{argument}: {value} > {least} at {params}, S = {size}, order {number}"
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_other_loops(family: Family) -> None:
     """Reversed, triangular, tiled, guarded and other loops, in the written order."""

@@ -32,7 +32,7 @@ def loads(gemm: tuple[Bound, Tiling], shape: tuple[int, int], params: dict[str, 
     return moved // 8
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("elements", [100, 200, 217, 500, 1000, 3000, 10_000, 31_000, 100_000])
 def test_within_15_percent(gemm: tuple[Bound, Tiling], elements: int) -> None:
     rows, columns = sides(elements)
@@ -53,7 +53,7 @@ def test_simulated(gemm: tuple[Bound, Tiling]) -> None:
     assert simulated == 8 * loads(gemm, (rows, columns), params, 200)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("elements", [30, 64, 120])
 def test_no_other_rectangle_loads_less(gemm: tuple[Bound, Tiling], elements: int) -> None:
     best = sides(elements)

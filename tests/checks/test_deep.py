@@ -64,7 +64,7 @@ def test_families_are_legal(family: Family) -> None:
     require_legal(kernel_of(family.text))
 
 
-@pytest.mark.spread(8)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
 def test_shipped_kernels_are_legal(path: Path) -> None:
     for k in kernels(load_file(path)).values():
@@ -186,6 +186,7 @@ def test_legal(name: str) -> None:
 # ---- kernels with findings ----
 
 
+@pytest.mark.spread(22)
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_findings(path: Path, golden: Callable[[Path, str], None]) -> None:
     source = read_source(path)

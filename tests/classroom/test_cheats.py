@@ -112,6 +112,7 @@ CHEATS = {
 }
 
 
+@pytest.mark.spread(15)
 @pytest.mark.parametrize("how", CHEATS)
 def test_no_point_for_nothing(how: str) -> None:
     exercise, text = CHEATS[how]
@@ -176,7 +177,7 @@ HONEST = {
 }
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("how", HONEST)
 def test_honest_kernels_get_their_points(how: str) -> None:
     exercise, text = HONEST[how]

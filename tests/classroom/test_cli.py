@@ -86,6 +86,7 @@ def test_answers_from_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert run(["exercise", "check", "interchange", f"kernel={tmp_path / 'sums.roof'}"]) == 0
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["read-roofline", "read-traffic"])
 def test_figures(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A figure is drawn, and gives no answer away in words."""

@@ -22,7 +22,7 @@ def test_the_course() -> None:
     assert all(p.hints for e in EXERCISES.values() for p in e.parts if p.kind != "choice")
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", EXERCISES)
 def test_right_and_wrong_answers(name: str) -> None:
     exercise = EXERCISES[name]

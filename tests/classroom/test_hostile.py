@@ -288,6 +288,7 @@ def test_broken_submissions_are_graded(tmp_path: Path, request: pytest.FixtureRe
     assert any(g.problem for g in grades) and any(0 < g.score < points for g in grades)
 
 
+@pytest.mark.thorough
 def test_no_submission_harms_the_next(tmp_path: Path) -> None:
     """A class in which every second submission is damaged: the others get what they get alone."""
     good = '[ridge-point]\nridge = "1"\nattained = "225 GFLOP/s"\n'

@@ -24,6 +24,7 @@ def asked(ask: str, k: int, n: int | None, source: str = MIRRORED) -> object:
     return answer(Query(ask, source, number=k, settings=() if n is None else (("n", n),)))
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [1000, 1001, 1003])
 def test_plateaus_are_those_of_the_sizes_that_are_set(n: int) -> None:
     rows = derive(kernel_of(MIRRORED), {"n": n}).plateaus

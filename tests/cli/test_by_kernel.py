@@ -28,6 +28,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     return points
 
 
+@pytest.mark.thorough
 def test_points_are_the_kernels_totals(drawn: list[Point]) -> None:
     line = "layer_decode --machine h100_sxm --unit tensor --set batch=64 --by-kernel -o out.svg"
     plot_roofline.roofline.main(line.split(), standalone_mode=False)

@@ -48,6 +48,7 @@ def test_check_of_a_missing_file_still_checks_the_others(roofdsl: Run) -> None:
     assert "`missing.roof` cannot be read" in result.stderr
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("command", ["check", "fmt", "predict"])
 def test_what_is_no_text_is_an_input_error(command: str, roofdsl: Run, tmp_path: Path) -> None:
     path = tmp_path / "binary.roof"
@@ -95,6 +96,7 @@ def test_shipped_kernels_pass_the_deep_check(roofdsl: Run) -> None:
     assert roofdsl("check", "--deep", *files).returncode == 0
 
 
+@pytest.mark.thorough
 def test_fmt_rewrites_and_checks(roofdsl: Run, tmp_path: Path) -> None:
     path = tmp_path / "ugly.roof"
     path.write_text(UGLY)
@@ -176,6 +178,7 @@ IMPORTS = "import sys; from roofdsl.cli.main import run; run({args!r}); print(*s
 HEAVY = {"numpy", "matplotlib", "numba", "sympy", "islpy", "rich", "importlib.metadata"}
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("args", "allowed"),
     [

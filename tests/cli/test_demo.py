@@ -86,6 +86,7 @@ def test_what_others_slow_down_is_measured_again_at_the_end(computer: Computer) 
     assert [m.details[OTHERS] for m in load(computer.path / "results.json")] == [0.0, 0.0]
 
 
+@pytest.mark.thorough
 def test_what_stays_disturbed_is_inconclusive(computer: Computer) -> None:
     computer.machines, computer.factors = iter((GOOD,)), iter(((3.0, 0.9), (1.0, 0.0), (3.0, 0.9), (2.0, 0.9)))
     done = computer.demo()

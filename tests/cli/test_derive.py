@@ -59,7 +59,7 @@ def test_table_of_rule_11(text: str, forms: tuple[str, ...]) -> None:
         assert sympy.sympify(got, locals={"n": N}) == sympy.sympify(expected, locals={"n": N})
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("text", [ADD, GEMV, MATMUL, TRANSPOSE], ids=["add", "gemv", "matmul", "flip"])
 @pytest.mark.parametrize("cache", [24, 80, 300])
 def test_closed_forms_at_a_cache_equal_brute_force(text: str, cache: int) -> None:
@@ -82,6 +82,7 @@ def test_values_stand_beside_expressions() -> None:
     assert found["bytes"] == {"expr": "8*n**2 + 16*n", "value": 134283264}
 
 
+@pytest.mark.thorough
 def test_plateaus_of_the_blocked_product() -> None:
     found = document(
         "kernel blocked(n, b):\n    assume n % b == 0\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n"
@@ -121,7 +122,7 @@ def test_a_cache_smaller_than_an_element_is_refused(roofdsl: Run) -> None:
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("text", [ADD, GEMV, MATMUL, TRANSPOSE], ids=["add", "gemv", "matmul", "flip"])
 def test_closed_forms_at_every_cache_equal_brute_force(text: str) -> None:
     kernel = kernel_of(text)

@@ -70,7 +70,7 @@ def kept(name: str) -> Derivation:
     return again
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_is_written(name: str, form: str, golden: Callable[[Path, str], None]) -> None:

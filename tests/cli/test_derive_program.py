@@ -33,7 +33,7 @@ def test_what_is_printed(name: str, prints: Said) -> None:
     prints(name, PRINTED[name])
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, *FAILS[name])

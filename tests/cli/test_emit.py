@@ -59,7 +59,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("line", REFUSED)
 def test_refuses(line: str, roofdsl: Run) -> None:
     status, message = REFUSED[line]

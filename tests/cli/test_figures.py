@@ -22,7 +22,7 @@ PLOTS = {
 }
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", PLOTS)
 def test_dollars_in_names_are_dollars(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     machine, out = tmp_path / "m.roof", tmp_path / "a.svg"

@@ -54,7 +54,7 @@ FAILS = {
 }
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", FAILS)
 def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, *FAILS[name])

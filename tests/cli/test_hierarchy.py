@@ -46,6 +46,7 @@ def test_the_mix_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "80 % add, 20 % mul" in text
 
 
+@pytest.mark.thorough
 def test_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "h.svg")
     assert run(["plot", "hierarchy", "gemv", "minplus", "--set", "n=64", "--machine", "v100", "-o", out]) == 0

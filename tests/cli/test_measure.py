@@ -31,6 +31,7 @@ def test_a_result_file_and_a_table(roofdsl: Run, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_json_is_the_document(roofdsl: Run) -> None:
     done = roofdsl("measure", "models/kernels/stream.roof:copy", "--set", "n=1000", *BRIEF, "--json")
     document = json.loads(done.stdout)

@@ -30,6 +30,7 @@ def test_runtime_and_launches(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "the ceiling of conv2d, 1 launch: 849.6 TFLOP/s, above the roof, and not drawn" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_measured_times_of_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     machine, result = tmp_path / "m.roof", tmp_path / "r.json"
     machine.write_text("machine m:\n    peak f64 fma 50 GFLOP/s\n    memory RAM 1 GiB, 10 GB/s\n    launch 1 us\n")

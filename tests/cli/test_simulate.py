@@ -80,7 +80,7 @@ def test_the_histogram_of_sets(roofdsl: Run) -> None:
     assert "of 8 sets" in shown and "ways" in shown
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("args", "message"),
     [

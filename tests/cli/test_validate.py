@@ -22,6 +22,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_a_violation_is_told_with_its_causes(roofdsl: Run, files: Path) -> None:
     result = roofdsl("validate", str(files / "add.roof"), "--machine", str(files / "slow.roof"), *QUICK)
     assert result.returncode == 1, result.stderr

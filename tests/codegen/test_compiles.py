@@ -112,6 +112,7 @@ def test_tiled(compiler: Compile) -> None:
     assert compiler(together(codes)) == ""
 
 
+@pytest.mark.thorough
 def test_features(compiler: Compile) -> None:
     kernels = [kernel_of(text) for text, _ in FEATURES.values()]
     codes = [generate(kernel, "cuda", free=parallel_loops(kernel)) for kernel in kernels]

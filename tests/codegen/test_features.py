@@ -34,7 +34,7 @@ def code(name: str, target: TargetName, variant: Variant) -> Generated:
     return generate(kernel, target, variant, free=parallel_loops(kernel), sizes=case(name).params)
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(7)
 @pytest.mark.parametrize("name", ALL)
 def test_python(name: str) -> None:
     result = case(name).check(Interpreted(), code(name, "python", "loops"))
@@ -72,6 +72,7 @@ def test_cuda(tmp_path: Path) -> None:
     assert set(codes["triangle"].parallel) == {"ii", "jj", "i", "j"}
 
 
+@pytest.mark.thorough
 @needs_gxx
 def test_cuda_tiled(tmp_path: Path) -> None:
     codes = {name: code(name, "cuda", "tiled") for name in TILED}

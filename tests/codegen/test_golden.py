@@ -26,7 +26,7 @@ def kernel(name: str) -> Kernel:
     return shipped()[name] if name in SHIPPED else kernel_of((FEATURES | TILED)[name][0])
 
 
-@pytest.mark.spread(16)
+@pytest.mark.spread(9)
 @pytest.mark.parametrize("target", ["python", "c", "cuda"])
 @pytest.mark.parametrize("name", [*SHIPPED, *OWN])
 def test_text(name: str, target: TargetName, golden: Callable[[Path, str], None]) -> None:

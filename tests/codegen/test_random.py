@@ -36,7 +36,7 @@ def case(seed: int) -> Case:
     return Case(kernel_of(drawn.text), Random(seed).choice(drawn.sizes), seed)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 def test_python(seeds: range) -> None:
     compared = 0.0
     for seed in seeds:

@@ -74,7 +74,7 @@ def test_python(variant: Variant) -> None:
         case(code.kernel).check(Interpreted(), code)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "variant"),
     [

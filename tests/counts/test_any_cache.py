@@ -70,7 +70,7 @@ WITH_FORM = (18, 46, 63, 87, 101, 117, 133, 155, 167, 177, 206, 223, 254, 264)
 """Seeds of random kernels (without symbolic tiles) whose Q(Z) has a closed form within a low limit."""
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("seed", WITH_FORM)
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)

@@ -60,7 +60,7 @@ def test_integer_sets_answered_most() -> None:
         assert BY_SETS["answered"] > 0.2 * BY_SETS["asked"], BY_SETS
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_family(family: Family) -> None:
     kernel = kernel_of(family.text)

@@ -46,6 +46,7 @@ def test_every_task_runs_in_another_process() -> None:
     assert str(os.getpid()) not in in_children([lambda: str(os.getpid())] * 4, 20)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("task", [spin, crash])
 def test_a_hang_or_a_crash_is_stopped(task: object) -> None:
     with pytest.raises(Stopped):

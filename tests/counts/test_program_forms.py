@@ -60,7 +60,7 @@ def by_hand(n: int, m: int, s: int) -> list[tuple[str, dict[str, int]]]:
     return [*found, ("product", {"m": n + 1, "n": 2 * n + 2, "k": 3})]
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("sizes", [{"n": 1, "m": 3, "s": 3}, {"n": 3, "m": 2, "s": 3}, {"n": 2, "m": 5, "s": 2}])
 @pytest.mark.parametrize("convention", ["once", "load_store", "write_allocate"])
 @pytest.mark.parametrize("cache", [None, 48])

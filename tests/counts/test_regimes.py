@@ -50,6 +50,7 @@ BACK = COPY_BACK.format("temp", "B[i, j]")
 PING_PONG = COPY_BACK.format("inout", "0.2 * (B[i, j] + B[i, j-1] + B[i, j+1] + B[i-1, j] + B[i+1, j])")
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("n", "rows"), [(1000, ["8: 12*n"]), (1001, ["8: 12*n", "8*n: 8*n + 8"]), (1003, ["8: 12*n", "8*n: 8*n + 8"])]
 )
@@ -178,6 +179,7 @@ def test_no_plateau_begins_at_a_difference_of_sizes() -> None:
     assert all(p.from_bytes.value is None or p.from_bytes.value > 0 for p in rows)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("n", [40, 41, 42, 43])
 def test_classes_that_have_the_same_sizes_between_them_are_told_apart(n: int) -> None:
     """From one i to the next y[0] or y[1] is used again after 16 B where n is odd, and after 24 B where it is even."""

@@ -81,7 +81,7 @@ def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:
     return found.loads_bytes, found.stores_bytes, found.bytes
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", KERNELS)
 def test_simulation_is_the_definition(name: str) -> None:
     random = Random(name)
@@ -97,6 +97,7 @@ def test_simulation_is_the_definition(name: str) -> None:
             assert (totals(found), found.accesses) == (totals(expected), expected.accesses)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     ("name", "n", "s", "where"),
     [

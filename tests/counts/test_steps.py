@@ -42,6 +42,7 @@ def at(q: Quantity | None, n: int) -> Fraction:
     return q.form.evaluate({"n": n})
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", TEXTS)
 def test_executions_and_operations_add_up(name: str) -> None:
     d = derivation(name, "once")
@@ -53,6 +54,7 @@ def test_executions_and_operations_add_up(name: str) -> None:
         assert sum(s.fused_pairs * at(s.executions, n) for s in d.steps.statements) == at(d.work.fused_pairs, n)
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize("name", TEXTS)
 def test_arrays_are_what_is_touched_and_add_up_to_q(name: str, convention: str) -> None:
@@ -127,6 +129,7 @@ def brute_force(kernel: Kernel, n: int) -> dict[tuple[str, str | None], tuple[in
     return {key: (len(v), min(v), max(v)) for key, v in found.items()}
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", TEXTS)
 def test_reuses_are_those_of_the_access_stream(name: str) -> None:
     d = derivation(name, "once")

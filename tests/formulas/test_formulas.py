@@ -64,6 +64,7 @@ def _quasi(found: dict[tuple[int, int, int], Fraction]) -> Quasi:
     return total
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(terms, terms, terms)
 def test_quotients_keep_their_value_and_sympy_reads_them(

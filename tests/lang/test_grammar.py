@@ -40,6 +40,7 @@ def test_the_parser_is_built_once_and_read_again(tmp_path: Path, monkeypatch: py
     assert {t.name for t in again.terminals} == {t.name for t in built.terminals}
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("damage", [b"", b"nonsense", b"\x80\x04K\x01."])
 def test_a_damaged_file_of_the_parser_is_made_anew(
     damage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

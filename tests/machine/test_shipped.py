@@ -141,6 +141,7 @@ def test_shipped_files_are_right_and_laid_out(kind: str) -> None:
         assert format_source(source) == source.text, path
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", ["machines", *GROUPS])
 def test_names_found_in_the_text_are_those_that_the_files_define(kind: str) -> None:
     defined = [(name, path) for path in shipped(kind).values() for name in checked_file(str(path)).own]

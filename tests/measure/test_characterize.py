@@ -123,6 +123,7 @@ def test_bytes_of_patterns() -> None:
         bandwidth([])
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("kernel", ["load", "copy", "triad", "update"])
 def test_predictions_on_it_are_the_rates_it_was_measured_by(kernel: str) -> None:
     """Each stream out of L2 and out of memory takes the time of its own measurement, whatever was counted for it."""

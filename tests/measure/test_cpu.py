@@ -42,7 +42,7 @@ CASES = [
 ]
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "sizes", "variant", "compiler"), CASES)
 def test_variants_are_verified(name: str, sizes: dict[str, int], variant: str, compiler: str) -> None:
     if compiler == "cc" and not any(map(shutil.which, ("gcc", "clang", "cc"))):

@@ -145,6 +145,7 @@ SHIPPED = [
 ]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("found", SHIPPED, ids=lambda p: p.name)
 def test_shipped_programs(found: ProgramAt) -> None:
     compiler = "cc" if any(map(shutil.which, ("gcc", "clang", "cc"))) else "numba"  # the quicker one

@@ -63,7 +63,7 @@ def _parameters(name: str) -> tuple[Any, ...]:
     return parameters
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("r", "s", "d", "pad"), [*PLAIN, *PADDED])
 def test_forward(r: int, s: int, d: int, pad: int) -> None:
     taps = Taps(H, W, r, s, d=d, pad=pad)
@@ -82,7 +82,7 @@ def test_forward(r: int, s: int, d: int, pad: int) -> None:
         assert (work_at(kernel, sizes).total, compulsory(kernel, sizes)) == (2 * taps.count * N * C * F, 2 * moved)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("r", "s", "d", "pad"), [*PLAIN, *PADDED])
 def test_backward(r: int, s: int, d: int, pad: int) -> None:
     """Gradients are written whole; of dY, filters and images only what some tap uses is read."""
@@ -215,6 +215,7 @@ def test_convolution_by_transforms_is_the_convolution() -> None:
     np.testing.assert_allclose(after["Y"].reshape(expected.shape), expected, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_the_work_of_a_convolution_by_transforms() -> None:
     """It does not depend on the filter: less than the direct loops' from filters of 4 x 4 on, at stride 1."""
     m, checked = load_machine("v100_time_paper"), load_file(shipped("kernels")["fft"])

@@ -15,7 +15,7 @@ from tests.models.shipped import kernel_names, small
 PROGRAMS = [(path, name) for path in shipped("kernels").values() for name in load_file(path).own_programs]
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", kernel_names())
 def test_work_and_elements(name: str) -> None:
     kernel, sizes = small(name)
@@ -28,7 +28,7 @@ def test_work_and_elements(name: str) -> None:
     assert footprint_at(kernel, sizes) == sum(moved.values()) + scalars
 
 
-@pytest.mark.spread(9)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(("path", "name"), PROGRAMS, ids=[name for _, name in PROGRAMS])
 def test_programs_run_with_their_defaults(path: Path, name: str) -> None:
     lowered = program(load_file(path), name, {})

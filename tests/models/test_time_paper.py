@@ -95,6 +95,7 @@ def test_the_printed_equations_give_the_models_times() -> None:
 # ---- traits ----
 
 
+@pytest.mark.thorough
 def test_the_convolutions_sweeps() -> None:
     """Intensity stays with the batch, grows with filters and kernel size, and falls with the stride."""
     sweeps, options = TIME["conv2d_sweeps"], Options(unit="tensor")
@@ -112,6 +113,7 @@ def test_the_convolutions_sweeps() -> None:
         assert len(set(growing)) == len(growing)
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(("over", "largest"), [("batch", 128), ("sequence", 128), ("features", 128), ("hidden", 128)])
 @pytest.mark.parametrize("name", ["lstm_forward", "lstm_backward", "lstm_forward_fused"])
 def test_the_lstms_four_sweeps_are_bound_by_launches(name: str, over: str, largest: int) -> None:

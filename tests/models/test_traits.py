@@ -44,6 +44,7 @@ def test_gpps_intensity_grows_linearly_with_nw() -> None:
     assert (len(accessed), len(moved)) == (1, 1)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("line", "flat_from"), [(64, 4), (32, 2)])
 def test_gpps_intensity_falls_with_the_stride_until_a_transaction_holds_one_element(line: int, flat_from: int) -> None:
     assert f"HBM intensity falls as 1/stride up to stride {4}" in GPP["trait_stride"]
@@ -94,6 +95,7 @@ def test_updates_of_a_colour() -> None:
     assert gsrb("stride2", boxes=8, dim=128) == gsrb("branch", boxes=8, dim=128)
 
 
+@pytest.mark.thorough
 def test_the_masked_smoother_does_twice_the_work_at_twice_the_intensity() -> None:
     assert gsrb("fp", boxes=8, dim=64) == 2 * gsrb("branch", boxes=8, dim=64) + 8 * 64**3  # the mask's product
     names = [{a.name for a in model(f"gsrb_{v}").arrays} for v in ("fp", "branch")]

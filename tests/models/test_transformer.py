@@ -100,7 +100,7 @@ def test_a_prefill_multiplies_every_token_and_every_pair(name: str) -> None:
     assert attention == 4 * batch * c["layers"] * c["d"] * pairs
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "bytes_each"), [("decode", 2), ("decode_f8", 1)])
 @pytest.mark.parametrize("size", LLAMA)
 def test_the_cache_of_keys_and_values(size: str, name: str, bytes_each: int) -> None:
@@ -141,6 +141,7 @@ def test_a_long_prefill_is_bound_by_compute() -> None:
     assert 0.8 < float(step.rate_per_s) / 989.4e12 < 1
 
 
+@pytest.mark.thorough
 def test_eight_devices_share_the_products_of_a_layer() -> None:
     """An eighth of the heads and of the MLP's width each: an eighth of the products, and of weights and cache."""
     file = load_file(shipped("kernels")["transformer"])
@@ -215,7 +216,7 @@ TILES = [
 ]
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("sizes", TILES)
 @pytest.mark.parametrize("name", ["flash_attention", "flash_attention_f8", "flash_attention_causal"])
 def test_flash_attentions_simulated_traffic_is_that_of_an_lru_list(name: str, sizes: dict[str, int]) -> None:

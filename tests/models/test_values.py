@@ -83,6 +83,7 @@ def test_im2col_and_the_product_are_the_convolution() -> None:
     np.testing.assert_allclose(implicit["Y"].reshape(expected.shape), expected)
 
 
+@pytest.mark.thorough
 def test_winograd_is_the_convolution() -> None:
     n, th, tw, c, f = 2, 2, 3, 2, 3
     random = np.random.default_rng(5)
@@ -202,6 +203,7 @@ def test_layers_small_parts() -> None:
     np.testing.assert_allclose(after["X"][..., 0, :] + 1j * after["X"][..., 1, :], x * angle)
 
 
+@pytest.mark.thorough
 def test_the_three_smoothers_agree() -> None:
     results = []
     kernel, sizes = small("gsrb_fp")
@@ -222,6 +224,7 @@ def test_the_smoother_of_a_constant_is_that_constant() -> None:
     np.testing.assert_allclose(after["y"][:, 2:-2, 2:-2, 2:-2], 2.5)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("axis", [1, 2, 3])
 def test_the_smoothers_operator_is_the_laplacian_of_a_quadratic(axis: int) -> None:
     """With coefficients of one and h = 1, -Laplace of the square of a coordinate is -2, without error at 4th order."""

@@ -183,6 +183,7 @@ def test_values_tell_a_legal_order_from_an_illegal_one() -> None:
     assert blocked == final_state(orders[0], {"n": 4})
 
 
+@pytest.mark.thorough
 def test_families_and_random_kernels_are_what_they_claim() -> None:
     """In bounds and within the assumptions at every size; `out` and `temp` arrays are written before they are read."""
     cases = [(f.text, f.sizes) for f in families()] + [(c.text, c.sizes) for c in map(random_kernel, range(60))]

@@ -173,6 +173,7 @@ def test_formulas_that_reports_do_not_write(latex: str) -> None:
         mathml(latex)
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", KERNELS)
 def test_derivations_are_set_whole(name: str) -> None:
     text = derivation_html(derive(kernel_of(name), steps=True, any_cache=True))

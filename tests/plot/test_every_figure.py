@@ -167,7 +167,7 @@ def test_user_text_is_text(kind: str) -> None:
     assert beyond(figure) == []
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "sweep map"])
 def test_the_look_is_taken(kind: str) -> None:
     limits = {"roofline": (0.01, 50.0), "traffic": (64.0, 2.0**20), "sweep curves": (16.0, 256.0)}

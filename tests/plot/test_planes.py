@@ -139,6 +139,7 @@ def test_the_complexity_plane_has_no_times() -> None:
     assert symbols(figure, closed=False) == []
 
 
+@pytest.mark.thorough
 def test_a_kernel_without_operations_stands_on_the_bandwidth_axis() -> None:
     transpose = kernel(load_file(shipped_names("kernels")["transpose"]), "transpose")
     v100 = load_machine("v100")

@@ -99,6 +99,7 @@ def test_the_guides_matmul_crosses_at_1773() -> None:
 # ---- against predictions ----
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("name", "over", "values"),
     [

@@ -139,6 +139,7 @@ def layer(**sizes: int) -> ProgramPrediction:
     return predict_launches(checked, "layer_parallel", sizes, load_machine("h100_sxm"), Options(unit="tensor"))
 
 
+@pytest.mark.thorough
 def test_a_layer_shared_by_one_is_the_layer() -> None:
     checked = load_file(shipped("kernels")["transformer"])
     sizes = {"d": 8192, "kv": 8, "group": 8, "dh": 128, "ffn": 28672, "new": 64, "context": 64}
@@ -148,6 +149,7 @@ def test_a_layer_shared_by_one_is_the_layer() -> None:
     assert shared.expected_s == alone.expected_s
 
 
+@pytest.mark.thorough
 def test_a_layer_shared_by_eight() -> None:
     """Shoeybi et al., section 3: two all-reduces of batch x sequence x hidden; matrices are divided by p."""
     one, eight = layer(p=1, new=64, context=64), layer(p=8, new=64, context=64)

@@ -69,6 +69,7 @@ def test_devices_have_what_they_need(parameter: str, result: Result) -> None:
     assert [t.kind for t in s.transfers] == expected
 
 
+@pytest.mark.spread(9)
 @pytest.mark.parametrize("p", [2, 4, 16])
 @pytest.mark.parametrize(
     ("parameter", "gather", "result", "moved"),
@@ -100,7 +101,7 @@ def test_times_are_the_textbooks(
     assert found.work == 2 * b * d * f
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("parameter", "over"), [("D", "D"), ("B", "D"), ("F", "B"), ("B", "B")])
 def test_break_even_is_where_the_terms_cross(parameter: str, over: str) -> None:
     """The first size that the form gives is compute-bound by prediction, the size before it is not."""

@@ -239,6 +239,7 @@ def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     assert [p["label"] for p in shown["points"]] == ["axpy"]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [

@@ -40,7 +40,7 @@ def caches(kernel: Kernel, size: dict[str, int], rng: Random) -> list[tuple[int 
     return choices
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("seed", range(250))
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)
@@ -51,7 +51,7 @@ def test_random_kernels(seed: int) -> None:
             agree(kernel, size, cache, line)
 
 
-@pytest.mark.spread(11)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_families(family: Family) -> None:
     kernel = kernel_of(family.text)

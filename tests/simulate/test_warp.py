@@ -37,7 +37,7 @@ def agree(kernel: Kernel, size: dict[str, int], cache: int, line: int) -> float:
     return got.simulated / max(1, every.simulated)
 
 
-@pytest.mark.spread(11)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("name", sorted(shipped("polybench").keys() & standard_sizes().keys()))
 def test_polybench(name: str) -> None:
     for lines in (37, 512):
@@ -53,7 +53,7 @@ def test_a_hierarchy_of_one_list(write_miss: WriteMiss) -> None:
         assert simulate(kernel, size, levels) == simulate(kernel, size, levels, warp=False)
 
 
-@pytest.mark.spread(15)
+@pytest.mark.spread(9)
 @pytest.mark.parametrize("seed", range(70))
 def test_random_kernels(seed: int) -> None:
     rng = Random(seed)
@@ -112,6 +112,7 @@ REPEATING = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("what", REPEATING)
 def test_what_repeats_is_skipped(what: str) -> None:
     body, caches = REPEATING[what]
@@ -138,6 +139,7 @@ def test_which_loops_repeat() -> None:
     assert found(nest.replace("k in range(n)", "k in range(max(i, j), n)")) == []
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize(
     "name", ["adi", "doitgen", "fdtd_2d", "floyd_warshall", "gemm", "heat_3d", "jacobi_2d", "mm2", "mm3", "seidel_2d"]
 )

@@ -29,7 +29,7 @@ def forms(found: Derivation) -> tuple[str, ...]:
     return to_text(found), json.dumps(to_json(found)), to_latex([found]), to_html(found)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 def test_a_shipped_kernel(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROOFDSL_CACHE", "on")
     monkeypatch.setenv("ROOFDSL_CACHE_DIR", str(tmp_path))

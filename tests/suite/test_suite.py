@@ -86,6 +86,7 @@ def test_a_table_fits_the_terminal(table: list[Row], width: int) -> None:
     assert describe(table, machine, "mini", 200) == whole
 
 
+@pytest.mark.thorough
 def test_a_limit_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forever(*args: object) -> None:
         while True:
@@ -163,7 +164,7 @@ def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text().startswith("kernel,parameters,work,")
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("line", "says"),
     [

@@ -67,7 +67,7 @@ def swept(k: Kernel, on: Machine, ranges: Mapping[str, tuple[int, ...]], options
     return sweep([Variant(k, {})], ranges, [on], options, runner=not_counted, most_counted=10**8)
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", sorted(kernel_names()))
 def test_without_caches(name: str, request: pytest.FixtureRequest) -> None:
     """Every shipped kernel has closed forms of W and compulsory traffic, at every legal point."""
@@ -90,7 +90,7 @@ def test_without_caches(name: str, request: pytest.FixtureRequest) -> None:
 CACHED = ("gemv", "lstm_add_bias", "triad", "transpose", "trsv", "rms_norm", "dot_bf16", "matmul_blocked")
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "on"), [("gemv", "three"), ("trsv", "three"), *zip(CACHED, cycle(("both_ways", "two_pipes", "three")))]
 )
@@ -109,6 +109,7 @@ def test_behind_caches(name: str, on: str) -> None:
         assert_equal(k, found.table, place, machine(on), options)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "on", "ranges"),
     [

@@ -50,6 +50,7 @@ def _dying(task: Task, folder: Path, times: int) -> Outcome:
     return solve(task)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("times", [1, TRIES + 5])
 def test_a_process_that_dies(times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its points are tried again; what kills every process is reported, and nothing else is lost for good."""

@@ -77,7 +77,7 @@ def rows_are_those_of_predict(checked: CheckedFile, name: str, found: Sweep, on:
 OWN = {"n": (4, 6, 8, 64, 1000, 100_000), "steps": (1, 3)}
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("source", "name", "on", "options", "ranges", "known"),
     [
@@ -124,6 +124,7 @@ def test_launches_that_are_not_allowed_are_told() -> None:
     assert [f[0]["n"] for f in found.failures] == [8] and "n = 0" in found.failures[0][1]
 
 
+@pytest.mark.thorough
 def test_counted_programs(tmp_path: Path) -> None:
     """Behind caches and again and again: point by point, and from a journal the same."""
     checked = file("own")

@@ -46,6 +46,7 @@ MADE = (
 )
 
 
+@pytest.mark.spread(7)
 @pytest.mark.parametrize("terms", MADE)
 @pytest.mark.parametrize("exact", [False, True])
 def test_roots_and_rests(terms: Terms, exact: bool, count: int = 80) -> None:
@@ -78,7 +79,7 @@ def test_a_sum_beyond_exact_floats() -> None:
     assert list(form.values(Points(columns, 2, exact=True))) == [9 * 2**50, 12]
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["lu", "gramschmidt", "mvt"])
 def test_every_cache_at_once_is_simulated_lru(name: str) -> None:
     target = find_model(name)

@@ -76,7 +76,7 @@ def test_latex_tables_have_as_many_cells_as_columns(name: str) -> None:
                 assert len(re.findall(r"(?<!\\)&", row)) == len(columns) - 1
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", TEXTS)
 def test_mathtext_sets_every_formula(name: str) -> None:
     parser = pytest.importorskip("matplotlib.mathtext").MathTextParser("agg")

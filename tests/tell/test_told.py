@@ -54,7 +54,7 @@ def entries(document: Any) -> Iterator[dict[str, Any]]:
             yield from entries(part)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_is_told_is_what_json_says(name: str) -> None:
     d = derivation(name)
@@ -80,7 +80,7 @@ def _symbol(name: str) -> sympy.Symbol:
     return sympy.Symbol(name, integer=True, positive=True)
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("width", [60, 80, 100])
 @pytest.mark.parametrize("name", [*KERNELS, "matmul_lines", "steps"])
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
