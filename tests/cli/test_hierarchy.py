@@ -12,6 +12,7 @@ from roofdsl.cli.main import run
 GPU = "tests/lang/good/multiprocessor.roof"
 
 
+@pytest.mark.thorough
 def test_levels_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["predict", "gemv", "--machine", "v100", "--set", "n=256", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -67,7 +67,7 @@ def test_cuda(variant: Variant, tmp_path: Path) -> None:
     assert {c.kernel for c in codes} >= (set(shipped()) if variant == "naive" else TILED)
 
 
-@pytest.mark.spread(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("variant", ["loops", "parallel"])
 def test_python(variant: Variant) -> None:
     for code in every("python", variant):
