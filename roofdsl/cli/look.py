@@ -22,6 +22,14 @@ _PREFIXES = {
 }  # fmt: skip
 SMALLEST_IN, LARGEST_IN = 2.0, 60.0
 
+figure_option = click.option(
+    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
+)
+ceilings_option = click.option(
+    "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
+    help="Which ceilings: those of what is shown that can be told apart, all, or none.",
+)  # fmt: skip
+
 
 def look_options(only_with: str | None = None, option: str = "--plot") -> Callable[[F], F]:
     """`--size`, `--font-scale`, `--dark`, `--xlim`, `--ylim` and `--title`; the function gets `look`.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.look import look_options
+from roofdsl.cli.look import ceilings_option, figure_option, look_options
 from roofdsl.cli.options import (
     choose_all,
     kernels_of,
@@ -43,9 +43,7 @@ from roofdsl.profiler.cited import points_named
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @machine_option
-@click.option(
-    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
-)
+@figure_option
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One kernel per size (repeatable).")
 @traffic_option
@@ -56,10 +54,7 @@ from roofdsl.profiler.cited import points_named
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
 @size_option("--shared", "Shared memory of a block.")
 @size_option("--in-flight", "Bytes each thread keeps in flight.")
-@click.option(
-    "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
-    help="Which ceilings: those of what is shown that can be told apart, all, or none.",
-)  # fmt: skip
+@ceilings_option
 @look_options()
 def hierarchy(
     *,
@@ -133,9 +128,7 @@ def with_work(predictions: list[Prediction]) -> list[Kernel]:
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @machine_option
-@click.option(
-    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
-)
+@figure_option
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One step per size, in this order.")
 @click.option(
@@ -145,10 +138,7 @@ def with_work(predictions: list[Prediction]) -> list[Kernel]:
 @traffic_option
 @unit_option
 @type_option()
-@click.option(
-    "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
-    help="Which ceilings: those of what is shown that can be told apart, all, or none.",
-)  # fmt: skip
+@ceilings_option
 @look_options()
 def trajectory(
     *,

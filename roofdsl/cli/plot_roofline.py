@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.look import look_options
+from roofdsl.cli.look import ceilings_option, figure_option, look_options
 from roofdsl.cli.options import choose_all, kernels_of, set_option, traffic_option, type_option, unit_option, warn
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.loops.model import Traffic
@@ -29,9 +29,7 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 @click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
-@click.option(
-    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
-)
+@figure_option
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One point per size (repeatable).")
 @traffic_option
@@ -42,10 +40,7 @@ _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 @click.option("--level", default=None, metavar="NAME", help="Level whose bytes place these points; else the memory.")
 @click.option("--launches", is_flag=True, help="Draw W over the launches' time as ceilings.")
 @click.option("--by-kernel", is_flag=True, help="Draw each program's kernels, with their share of its time.")
-@click.option(
-    "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
-    help="Which ceilings: those of what is shown that can be told apart, all, or none.",
-)  # fmt: skip
+@ceilings_option
 @look_options()
 def roofline(
     *,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from roofdsl.cli.look import look_options
+from roofdsl.cli.look import figure_option, look_options
 from roofdsl.cli.options import (
     choose_all,
     kernels_of,
@@ -41,9 +41,7 @@ from roofdsl.validate.compare import Comparison
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.argument("files", nargs=-1, metavar="[FILE...]"),
     machine_option,
-    click.option(
-        "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
-    ),
+    figure_option,
     set_option,
     click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One step per size, in this order."),
     click.option("--level", metavar="NAME", help="Level whose bytes and bandwidth are used; by default the memory."),
@@ -146,9 +144,7 @@ complexity_time = _command(
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @machine_option
-@click.option(
-    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
-)
+@figure_option
 @set_option
 @click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One bar per size, in this order.")
 @click.option("--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`.")

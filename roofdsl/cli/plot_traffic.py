@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.look import look_options
+from roofdsl.cli.look import figure_option, look_options
 from roofdsl.cli.options import choose_kernels, kernels_of, set_option, size_option, traffic_option, warn
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
@@ -18,9 +18,7 @@ from roofdsl.plot.traffic_content import traffic_content
 
 @click.command()
 @click.argument("file")
-@click.option(
-    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
-)
+@figure_option
 @set_option
 @traffic_option
 @size_option("--line", "Size of a line; without one, that of the machine's last cache, else an element.")

@@ -88,14 +88,14 @@ def measure(places: Sequence[Place], near: int, team: Sequence[int], blocks: Blo
     if not sizes:
         return None
     streamed = [long_bytes // size * size for size in sizes]
-    alone = _stream(blocks, streamed[-1], 0, team, effort)
-    both = [_stream(blocks, length, size, team, effort) for length, size in zip(streamed, sizes, strict=True)]
-    again = _stream(blocks, streamed[-1], 0, team, effort)  # a memory that others share moves meanwhile
+    alone = stream_rate(blocks, streamed[-1], 0, team, effort)
+    both = [stream_rate(blocks, length, size, team, effort) for length, size in zip(streamed, sizes, strict=True)]
+    again = stream_rate(blocks, streamed[-1], 0, team, effort)  # a memory that others share moves meanwhile
     far_per_s = max(alone.per_s, again.per_s)
     return judged(places[near], places[far].name, far_per_s, max(r.per_s for r in both))
 
 
-def _stream(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequence[int], effort: Effort) -> Rate:
+def stream_rate(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequence[int], effort: Effort) -> Rate:
     """Bytes of the long array per second, of all cores, beside the short one or (0) alone."""
     from roofdsl.measure.microkernels import beside, stream
 

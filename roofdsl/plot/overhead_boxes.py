@@ -10,7 +10,7 @@ from roofdsl.plot.look import named
 from roofdsl.plot.planes_content import Kind, Plane, Series, boxes_of
 
 
-def corner(board: Board, kind: Kind, plane: Plane, seconds: float) -> tuple[float, float]:
+def corner(kind: Kind, plane: Plane, seconds: float) -> tuple[float, float]:
     """The point at which both times are `seconds`."""
     if kind == "time":
         return seconds, seconds
@@ -23,13 +23,14 @@ def draw_boxes(board: Board, kind: Kind, plane: Plane, series: Sequence[Series])
     grey, small = board.look.grey("#666666"), board.look.small
     boxes = boxes_of(series)
     for box in boxes:
-        x, y = corner(board, kind, plane, box.launch_s)
+        x, y = corner(kind, plane, box.launch_s)
         board.axes.fill_between([left, x], [bottom, bottom], [y, y], color="#999999", alpha=0.12, linewidth=0, zorder=1)
         style = {"color": grey, "linewidth": 1.0, "linestyle": (0, (2, 2)), "zorder": 2}
         board.line((left, x), (y, y), **style)
         board.line((x, x), (bottom, y), **style)
-    corners = [board.pixel(*corner(board, kind, plane, box.launch_s)) for box in boxes]
-    balance = diagonal(board, plane.balance * (plane.bytes_per_s / plane.peak.rate_per_s if kind == "time" else 1.0))
+    corners = [board.pixel(*corner(kind, plane, box.launch_s)) for box in boxes]
+    x, y = corner(kind, plane, 1.0)  # corners lie on the machine balance
+    balance = diagonal(board, y / x)
     steep = None if balance is None else (board.pixel(*balance[0]), board.pixel(*balance[1]))
     for box, (right, top) in zip(boxes, corners, strict=True):
         text = named(box.label)
@@ -60,7 +61,7 @@ def _crowded(board: Board, spot: Rectangle, lines: Sequence[float]) -> float:
 def name_regions(board: Board, kind: Kind, plane: Plane, series: Sequence[Series]) -> None:
     """What is above and below the balance, in the two corners, outside the overhead boxes."""
     inside = [
-        Rectangle(board.frame.x0, board.frame.y0, *board.pixel(*corner(board, kind, plane, box.launch_s)))
+        Rectangle(board.frame.x0, board.frame.y0, *board.pixel(*corner(kind, plane, box.launch_s)))
         for box in boxes_of(series)
     ]
     small = board.look.small

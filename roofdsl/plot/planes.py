@@ -190,7 +190,7 @@ def intensity_text(intensity: float) -> str:
 def _equal_times(board: Board, kind: Kind, plane: Plane) -> None:
     """Lines of equal run time, max(compute, bandwidth), at powers of ten, named on the left."""
     (x0, x1), (y0, y1) = board.window.x, board.window.y
-    one = corner(board, kind, plane, 1.0)
+    one = corner(kind, plane, 1.0)
     grey, small = board.look.grey("#666666"), board.look.small
     first, last = log10(min(x0 / one[0], y0 / one[1])), log10(max(x1 / one[0], y1 / one[1]))
     for e in range(floor(first), ceil(last) + 1):

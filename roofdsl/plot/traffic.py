@@ -9,7 +9,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_bytes, show_size
-from roofdsl.plot.board import FORMATS, Frame, finish, frame_of, save_figure
+from roofdsl.plot.board import Frame, check_format, finish, frame_of, save_figure
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, named, styled, text_width
 from roofdsl.plot.ticks import log_ticks, set_ticks
 from roofdsl.plot.traffic_content import TrafficContent
@@ -19,9 +19,7 @@ _EXACT, _POINT, _BOUND = OKABE_ITO[0], OKABE_ITO[1], OKABE_ITO[2]
 
 def check_name(path: Path) -> str:
     """The format that a file name asks for. Raises CommandError for one that there is not, before any work is done."""
-    kind = path.suffix.lstrip(".").lower()
-    if kind not in FORMATS:
-        raise CommandError(f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
+    kind = check_format(path)
     if not path.absolute().parent.is_dir():
         raise CommandError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
     return kind

@@ -7,8 +7,16 @@ import pytest
 
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
-from roofdsl.measure.level_overlap import Place, farther, in_turn, judged, measure, short_arrays, side_by_side
-from roofdsl.measure.level_overlap import _stream as stream_rate
+from roofdsl.measure.level_overlap import (
+    Place,
+    farther,
+    in_turn,
+    judged,
+    measure,
+    short_arrays,
+    side_by_side,
+    stream_rate,
+)
 from roofdsl.measure.machine_file import to_machine
 from roofdsl.measure.microkernels import beside
 from roofdsl.measure.multicore_timing import PIECE, Effort
