@@ -13,11 +13,11 @@ from roofdsl.counts.setting import check_cache
 from roofdsl.counts.traffic_at import (
     LONGEST_SIMULATION,
     QUICK_OPERATIONS,
-    SHORT,
     ArrayLines,
     NoAnswer,
-    OutOfReach,
+    Totals,
     TrafficAt,
+    Ways,
     access_count,
     convention_totals,
     lines_by_sets,
@@ -105,7 +105,7 @@ def _transfers_at(
         return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "integer sets")
     if line == sector and longest == LONGEST_SIMULATION:
         return traffic_at(kernel, params, where.cache_bytes, line, convention)
-    return _found(at, where, convention, (executed, longest))
+    return _found(at, where, convention, executed, longest)
 
 
 def warm_transfers_at(
@@ -144,29 +144,18 @@ def _held(at: Sized, line_bytes: int | None, cache_bytes: int) -> bool:
     return sum(a.begun * a.line_bytes for a in lines) <= cache_bytes
 
 
-def _found(at: Sized, where: Transfers, convention: Traffic, length: tuple[int, int]) -> TrafficAt:
-    """By sets or by simulation, whichever is the quicker exact answer; length: accesses, and how many are too many."""
-    from roofdsl.sets.library import MAX_OPERATIONS, TooHard
+def _found(at: Sized, where: Transfers, convention: Traffic, executed: int, longest: int) -> TrafficAt:
+    """By sets or by simulation; executed: accesses; longest: beyond which no execution is simulated from end to end."""
 
-    executed, longest = length
-    simulate_before = 0 if executed <= SHORT and where.cache_bytes is not None else 1
-    reason = "the integer sets take too long"
-    for k, operations in enumerate((QUICK_OPERATIONS, MAX_OPERATIONS)):
-        if k == simulate_before and executed <= longest:
-            return TrafficAt(*_simulated(at, where, convention), executed, "simulation")
-        if k and longest < LONGEST_SIMULATION:
-            break
-        try:
-            with budget.part(1 if k else 4):  # what may not lead to an answer leaves time for the simulation
-                lines = _lines(at, where, operations)
-        except TooHard as error:
-            reason = error.message
-            continue
-        except NoAnswer as error:
-            reason = str(error)
-            continue
-        return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "integer sets")
-    raise OutOfReach(at.name, reason, executed, longest)
+    def by_sets(operations: int) -> Totals:
+        return convention_totals(at.kernel, _lines(at, where, operations), convention)
+
+    def by_simulation(walked: int | None) -> Totals:
+        return _simulated(at, where, convention, walked)
+
+    ways = Ways[Totals](by_sets, by_simulation)
+    totals, method = ways.answer(at.name, executed, longest, prefer_simulation=where.cache_bytes is not None)
+    return TrafficAt(*totals, executed, method)
 
 
 def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ...]:
@@ -196,15 +185,19 @@ def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ..
         raise NoAnswer(str(error)) from error
 
 
-def _simulated(at: Sized, where: Transfers, convention: Traffic) -> tuple[int | None, int | None, int]:
-    """(loads, stores, both) in bytes by simulating every access; in `once` a stored sector is not counted again."""
+def _simulated(at: Sized, where: Transfers, convention: Traffic, walked: int | None) -> Totals:
+    """By simulation, in which at most `walked` accesses are gone through one by one; with sectors, all of them are. In
+    `once` a stored sector is not counted again. Raises NoAnswer, TooHard.
+    """
     from roofdsl.sets.library import limited
     from roofdsl.simulate.hierarchy import simulate
     from roofdsl.simulate.levels import CacheLevel
 
     if where.cache_bytes is None or where.line_bytes is None or where.line_bytes == where.moved_bytes:
-        lines = lines_by_simulation(at, where.cache_bytes, where.line_bytes)
+        lines = lines_by_simulation(at, where.cache_bytes, where.line_bytes, walked)
         return convention_totals(at.kernel, lines, convention)
+    if walked is not None:
+        raise NoAnswer("a simulation of sectors goes through every access")
     level = CacheLevel(
         "cache",
         where.cache_bytes,

@@ -1,12 +1,13 @@
 """Exact numbers at given sizes: W, footprint, and the traffic of a cache, without sympy.
 
-The integer-set way answers first where it is cheap; where it is not, or the execution is short, a compiled
-simulation of the same definition does. Both are exact; `TrafficAt.method` says which one it was.
+Integer sets and a compiled simulation of the same definition take turns, each with a larger limit than before, until
+one of them has the number. Both are exact; `TrafficAt.method` says which one it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 from roofdsl import budget
 from roofdsl.counts.operations import operation_counts
@@ -20,6 +21,11 @@ from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.store.memo import recall
 
+T = TypeVar("T")
+
+Totals = tuple[int | None, int | None, int]
+"""Loads, stores and both, in bytes; loads and stores are None in the convention `once`."""
+
 SHORT = 1_000_000
 """Accesses up to which a simulation is the quicker exact answer."""
 
@@ -29,8 +35,20 @@ LONGEST_SIMULATION = 3_000_000_000
 SIMULATED_PER_SECOND = 20_000_000
 """Accesses that a quick simulation makes in a second: no budget is spent on one that will not end within it."""
 
+BRIEF_OPERATIONS = 100_000
+"""Integer-set operations (a twentieth of a second) that suffice for kernels which only stream through their arrays."""
+
+BRIEFLY_WALKED = 20_000_000
+"""Accesses (half a second or so) that a brief simulation goes through one by one. Most executions, however long, repeat
+themselves after fewer: what repeats is not gone through."""
+
+BRIEF_LINES = 8_000_000
+"""Lines of a kernel's arrays, at most, for a brief simulation: its tables have a row for each."""
+
 QUICK_OPERATIONS = 3_000_000
-"""Integer-set operations (a second or two) after which a simulation is tried first."""
+"""Integer-set operations (a second or two) after which a long simulation is tried first."""
+
+_GRID_POINTS_PER_OPERATION = 20
 
 
 class TrafficAt(Record):
@@ -111,10 +129,8 @@ def _traffic_at(
     return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, method)
 
 
-def convention_totals(
-    kernel: Kernel, lines: tuple[ArrayLines, ...], convention: Traffic
-) -> tuple[int | None, int | None, int]:
-    """(loads, stores, both) in bytes of these lines and the kernel's scalars; loads and stores are None in `once`."""
+def convention_totals(kernel: Kernel, lines: tuple[ArrayLines, ...], convention: Traffic) -> Totals:
+    """The bytes of these lines and of the kernel's scalars."""
     loaded, stored = scalar_bytes(kernel)
     if convention == "once":
         return None, None, sum(a.begun * a.line_bytes for a in lines) + stored
@@ -127,32 +143,56 @@ def convention_totals(
 def _lines(
     at: Sized, cache_bytes: int | None, line_bytes: int | None, executed: int
 ) -> tuple[tuple[ArrayLines, ...], str]:
-    from roofdsl.sets.library import MAX_OPERATIONS, TooHard
+    ways = Ways[tuple[ArrayLines, ...]](
+        lambda operations: lines_by_sets(at, cache_bytes, line_bytes, operations),
+        lambda walked: lines_by_simulation(at, cache_bytes, line_bytes, walked),
+    )
+    return ways.answer(at.name, executed, LONGEST_SIMULATION, prefer_simulation=cache_bytes is not None)
 
-    def by_sets(operations: int) -> Callable[[], tuple[ArrayLines, ...]]:
-        return lambda: lines_by_sets(at, cache_bytes, line_bytes, operations)
 
-    def quickly() -> tuple[ArrayLines, ...]:
-        with budget.part(4):
-            return by_sets(QUICK_OPERATIONS)()
+class Ways(Generic[T]):
+    """The two ways to a number: by integer sets with a limit of operations, and by simulation with a limit of accesses
+    that are gone through one by one, None for no limit. Both raise NoAnswer or TooHard where they do not lead to it.
+    """
 
-    def simulated() -> tuple[ArrayLines, ...]:
-        return lines_by_simulation(at, cache_bytes, line_bytes)
+    def __init__(self, by_sets: Callable[[int], T], by_simulation: Callable[[int | None], T]) -> None:
+        self._by_sets, self._by_simulation = by_sets, by_simulation
 
-    ways = [("integer sets", quickly)]
-    if executed <= min(LONGEST_SIMULATION, budget.left_s() * SIMULATED_PER_SECOND):
-        simulation = ("simulation", simulated)
-        ways = [simulation, *ways] if executed <= SHORT and cache_bytes is not None else [*ways, simulation]
-    ways.append(("integer sets", by_sets(MAX_OPERATIONS)))
-    reason = ""
-    for name, way in ways:
-        try:
-            return way(), name
-        except TooHard as error:
-            reason = error.message
-        except NoAnswer as error:
-            reason = str(error)
-    raise OutOfReach(at.name, reason, executed, LONGEST_SIMULATION)
+    def answer(self, kernel: str, executed: int, longest: int, *, prefer_simulation: bool) -> tuple[T, str]:
+        """The number, and the name of the way that led to it. executed: accesses of the execution; longest: those
+        beyond which an execution that does not repeat itself is not simulated.
+
+        Raises OutOfReach.
+        """
+        from roofdsl.sets.library import TooHard
+
+        reason = ""
+        for name, way in self._in_turn(executed, longest, prefer_simulation):
+            try:
+                return way(), name
+            except TooHard as error:
+                reason = error.message
+            except NoAnswer as error:
+                reason = str(error)
+        raise OutOfReach(kernel, reason, executed, longest)
+
+    def _in_turn(self, executed: int, longest: int, prefer_simulation: bool) -> Iterator[tuple[str, Callable[[], T]]]:
+        from roofdsl.sets.library import MAX_OPERATIONS
+
+        if executed <= SHORT and prefer_simulation:
+            yield "simulation", lambda: self._by_simulation(None)
+        yield "integer sets", lambda: self._sets_in_part(8, BRIEF_OPERATIONS)
+        if prefer_simulation:
+            yield "simulation", lambda: self._by_simulation(BRIEFLY_WALKED)
+        yield "integer sets", lambda: self._sets_in_part(4, QUICK_OPERATIONS)
+        if executed <= min(longest, budget.left_s() * SIMULATED_PER_SECOND):
+            yield "simulation", lambda: self._by_simulation(None)
+        if longest == LONGEST_SIMULATION:
+            yield "integer sets", lambda: self._by_sets(MAX_OPERATIONS)
+
+    def _sets_in_part(self, of: int, operations: int) -> T:
+        with budget.part(of):  # what may not lead to an answer leaves time for what comes after it
+            return self._by_sets(operations)
 
 
 class NoAnswer(Exception):
@@ -176,7 +216,7 @@ def lines_by_sets(
 ) -> tuple[ArrayLines, ...]:
     """Line counts by integer sets. Raises NoAnswer, TooHard."""
     from roofdsl.sets.compulsory import compulsory
-    from roofdsl.sets.count import count_number
+    from roofdsl.sets.count import MAX_GRID, count_number
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding, residencies
     from roofdsl.sets.quasi import Quasi
@@ -184,6 +224,7 @@ def lines_by_sets(
     from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build
 
+    grid = min(MAX_GRID, operations * _GRID_POINTS_PER_OPERATION)
     try:
         with limited(f"the traffic at these sizes of kernel {at.name}", operations):
             stream = build(at.kernel, at.values, line_bytes)
@@ -196,9 +237,9 @@ def lines_by_sets(
                 ArrayLines(
                     r.array,
                     r.bytes,
-                    count_number([r.begun]),
-                    count_number([r.begun_by_read]),
-                    count_number(r.stored),
+                    count_number([r.begun], grid),
+                    count_number([r.begun_by_read], grid),
+                    count_number(r.stored, grid),
                 )
                 for r in found
             )
@@ -206,15 +247,32 @@ def lines_by_sets(
         raise NoAnswer(str(error)) from error
 
 
-def lines_by_simulation(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> tuple[ArrayLines, ...]:
-    """Line counts by simulating every access. Raises NoAnswer, TooHard."""
-    from roofdsl.sets.library import limited
-    from roofdsl.simulate.lru import TooManyAccesses, simulate_lru
+def lines_by_simulation(
+    at: Sized, cache_bytes: int | None, line_bytes: int | None, walked: int | None = None
+) -> tuple[ArrayLines, ...]:
+    """Line counts by simulation. walked: accesses that are gone through one by one, at most; those known to repeat
+    earlier ones are not. Without it, LONGEST_SIMULATION accesses may be made in all.
 
+    Raises NoAnswer, TooHard.
+    """
+    from roofdsl.sets.library import limited
+    from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, TooManyAccesses, TooManyLines, simulate_lru
+
+    brief = walked is not None
+    tables = BRIEF_LINES * BYTES_PER_LINE if brief else DEFAULT_MEMORY_BYTES
+    most = None if brief else LONGEST_SIMULATION
     try:
         with limited(f"the traffic at these sizes of kernel {at.name}"):
-            result = simulate_lru(at.kernel, at.values, cache_bytes, line_bytes, max_accesses=LONGEST_SIMULATION)
-    except TooManyAccesses as error:
+            result = simulate_lru(
+                at.kernel,
+                at.values,
+                cache_bytes,
+                line_bytes,
+                max_accesses=most,
+                max_walked=walked,
+                memory_bytes=tables,
+            )
+    except (TooManyAccesses, TooManyLines) as error:
         raise NoAnswer(str(error)) from error
     return tuple(
         ArrayLines(a.array.name, a.line_bytes, a.residencies, a.residencies - a.begun_with_write, a.stored)

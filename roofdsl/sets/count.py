@@ -21,8 +21,10 @@ def number(piecewise: Any) -> int:
     return int(total)
 
 
-def count_number(parts: Iterable[Part]) -> int:
-    """The number of points of the parts, where all sizes are numbers. Raises CannotCount."""
+def count_number(parts: Iterable[Part], most: int = MAX_GRID) -> int:
+    """The number of points of the parts, where all sizes are numbers. Raises CannotCount, also where a curved condition
+    would be evaluated at more than `most` points.
+    """
     total = 0
     for part in parts:
         total += number(cardinality(part.flat))
@@ -30,7 +32,7 @@ def count_number(parts: Iterable[Part]) -> int:
             if not curved.domain.is_empty():
                 from roofdsl.sets.grid import count_positive
 
-                total += count_positive(curved.domain, curved.excess, MAX_GRID)
+                total += count_positive(curved.domain, curved.excess, most)
     return total
 
 

@@ -24,6 +24,10 @@ class TooManyAccesses(CommandError):
     """The simulation was given a number of accesses to stop at, and reached it."""
 
 
+class TooManyLines(CommandError):
+    """The tables of the simulation would need more memory than it was given."""
+
+
 @dataclass(frozen=True)
 class ArrayTraffic:
     """The residencies of one array's lines; `stored` counts those in which the line was written and had to be kept."""
@@ -78,6 +82,7 @@ def simulate_lru(
     line_bytes: int | None = None,
     *,
     max_accesses: int | None = None,
+    max_walked: int | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     warp: bool = True,
     progress: Callable[[int], None] | None = None,
@@ -89,8 +94,8 @@ def simulate_lru(
     are the same. `progress` is called with the accesses made so far several times a second, and its exceptions end
     the run.
     Raises CommandError for a missing parameter, a broken assumption, a line or cache that docs/rules.md, rule 10
-    forbids, an access outside its array, and tables of more than `memory_bytes`; TooManyAccesses beyond
-    `max_accesses` accesses, or as many iterations that make none.
+    forbids, an access outside its array; TooManyLines for tables of more than `memory_bytes`; TooManyAccesses beyond
+    `max_accesses` accesses, or as many iterations that make none, and beyond `max_walked` that are gone through.
     """
     program = compile_kernel(kernel, params, line_bytes)
     from roofdsl.simulate.engine import ACCESSES, TOUCHES
@@ -100,11 +105,11 @@ def simulate_lru(
         raise CommandError(f"a cache of {cache_bytes} B is smaller than a line of {largest} B")
     needed = program.lines * BYTES_PER_LINE
     if needed > memory_bytes or program.lines >= 2**31 - 1:
-        raise CommandError(
+        raise TooManyLines(
             f"simulating kernel {kernel.name} at these sizes needs {needed} B for {program.lines} lines",
             f"the limit is {memory_bytes} B; use smaller sizes or longer lines",
         )
-    totals, tallies = _simulate(program, kernel.name, cache_bytes, max_accesses, warp, progress)
+    totals, tallies = _simulate(program, kernel.name, cache_bytes, (max_accesses, max_walked), warp, progress)
     arrays = tuple(
         ArrayTraffic(a.array, a.line_bytes, *(int(x) for x in tallies[k])) for k, a in enumerate(program.layouts)
     )
@@ -120,14 +125,16 @@ def _simulate(  # noqa: PLR0917
     program: Program,
     name: str,
     cache_bytes: int | None,
-    max_accesses: int | None,
+    most: tuple[int | None, int | None],
     warp: bool,
     progress: Callable[[int], None] | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The engine's totals, and for each array its columns MISSES, WRITE_MISSES, STORED."""
+    """The engine's totals, and for each array its columns MISSES, WRITE_MISSES, STORED. most: accesses made, and those
+    gone through.
+    """
     import numpy as np
 
-    from roofdsl.simulate.engine import ACCESSES, STEPS, STORED, TOTALS, WRITTEN, run_lru
+    from roofdsl.simulate.engine import ACCESSES, STEPS, STORED, TOTALS, TOUCHES, WRITTEN, run_lru
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
     layouts = program.layouts
@@ -143,6 +150,7 @@ def _simulate(  # noqa: PLR0917
     totals = np.zeros(TOTALS, dtype=np.int64)
     capacity, longest = -1 if cache_bytes is None else cache_bytes, max([1, *(a.line_bytes for a in layouts)])
 
+    (max_accesses, max_walked), calls = most, 0
     warped = None
     if warp and cache_bytes is not None:
         from roofdsl.simulate import skip_repeats as warp_engine
@@ -159,10 +167,14 @@ def _simulate(  # noqa: PLR0917
         accesses, steps = int(totals[ACCESSES]), int(totals[STEPS])
         if progress is not None:
             progress(accesses)
+        calls += 1
         if max_accesses is not None and accesses > max_accesses:
             raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} accesses at these sizes")
         if max_accesses is not None and steps - accesses > max_accesses:
             raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} iterations without an access")
+        # A call ends after CHUNK accesses gone through, or as many repetitions, each of which costs about as much.
+        if max_walked is not None and (int(totals[TOUCHES]) > max_walked or calls * CHUNK > 2 * max_walked):
+            raise TooManyAccesses(f"kernel {name} does not repeat itself within {max_walked} accesses at these sizes")
     check_inside(cursor, program, name)
     for k, a in enumerate(layouts):
         if a.array.intent != "temp":  # what is dirty at the end is dropped there

@@ -92,7 +92,7 @@ def test_simulation_is_the_definition(name: str) -> None:
         where = Transfers(line * random.randint(1, 12), line, sector)
         for convention in CONVENTIONS:
             expected = brute(KERNELS[name], params, where, convention)
-            assert _simulated(sized(KERNELS[name], params), where, convention) == totals(expected)
+            assert _simulated(sized(KERNELS[name], params), where, convention, None) == totals(expected)
             found = transfers_at(KERNELS[name], params, where, convention)
             assert (totals(found), found.accesses) == (totals(expected), expected.accesses)
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.counts import sectors as sectors_module
+from roofdsl.counts import traffic_at as traffic_module
 from roofdsl.counts.sectors import register_bytes_at
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
@@ -125,7 +125,8 @@ def test_a_machine_that_starts_with_its_l2() -> None:
 
 def test_a_level_out_of_reach_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels_module, "NEARER_ACCESSES", 10)
-    monkeypatch.setattr(sectors_module, "QUICK_OPERATIONS", 1000)
+    for limit in ("SHORT", "BRIEF_OPERATIONS", "QUICK_OPERATIONS"):
+        monkeypatch.setattr(traffic_module, limit, 10)
     hard = kernel_of(  # steps of a prime number on unaligned rows: no affine distances
         "kernel h(n):\n    in A: f64[n, n + 1]\n    out B: f64[n + 1, n]\n    for i in range(n), j in range(n):\n"
         "        B[j, i] = A[i, j]\n"

@@ -8,7 +8,7 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.simulate.lru import CHUNK, TooManyAccesses, simulate_lru
+from roofdsl.simulate.lru import CHUNK, TooManyAccesses, TooManyLines, simulate_lru
 from tests.oracle import lru
 from tests.oracle.enumerate import run
 from tests.oracle.families import Family, families
@@ -76,13 +76,17 @@ def test_limits_and_errors() -> None:
     with pytest.raises(TooManyAccesses, match="more than 100 accesses"):
         simulate_lru(gemv, {"n": 10}, None, max_accesses=100)
     assert simulate_lru(gemv, {"n": 5}, None, max_accesses=100).accesses == 100
+    with pytest.raises(TooManyAccesses, match="does not repeat itself within 100 accesses"):
+        simulate_lru(gemv, {"n": 3000}, 64, 64, max_walked=100)
+    repeated = simulate_lru(gemv, {"n": 3000}, 4096, 64, max_walked=CHUNK)
+    assert repeated.accesses == 4 * 3000**2 and repeated.simulated < CHUNK  # most of it is known to repeat
     with pytest.raises(CommandError, match="needs a number for n"):
         simulate_lru(gemv, {}, None)
     with pytest.raises(CommandError, match="not a multiple"):
         simulate_lru(gemv, {"n": 4}, None, 12)
     with pytest.raises(CommandError, match="smaller than a line"):
         simulate_lru(gemv, {"n": 4}, 32, 64)
-    with pytest.raises(CommandError, match="needs"):
+    with pytest.raises(TooManyLines, match="needs"):
         simulate_lru(gemv, {"n": 10**6}, None)
     with pytest.raises(CommandError, match="too large"):
         simulate_lru(gemv, {"n": 2**62 + 1}, None)

@@ -1,0 +1,76 @@
+"""Which way leads to a number, and that all ways lead to the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from roofdsl.counts import traffic_at as module
+from roofdsl.counts.traffic_at import NoAnswer, OutOfReach, TrafficAt, Ways, traffic_at
+from tests.codegen.shipped import shipped
+
+KIB = 1024
+
+
+def tried(sets: int, walked: int, whole: bool) -> tuple[Ways[str], list[object]]:
+    """Ways that answer from `sets` operations or `walked` accesses on, or by a whole simulation; and what was tried."""
+    asked: list[object] = []
+
+    def by_sets(operations: int) -> str:
+        asked.append(operations)
+        if operations < sets:
+            raise NoAnswer("too many operations")
+        return "sets"
+
+    def by_simulation(most: int | None) -> str:
+        asked.append(most)
+        if not whole if most is None else most < walked:
+            raise NoAnswer("too many accesses")
+        return "simulation"
+
+    return Ways(by_sets, by_simulation), asked
+
+
+LONG = module.LONGEST_SIMULATION
+BRIEF, WALKED, QUICK = module.BRIEF_OPERATIONS, module.BRIEFLY_WALKED, module.QUICK_OPERATIONS
+
+
+@pytest.mark.parametrize(
+    ("sets", "walked", "executed", "found", "asked"),
+    [
+        (0, 0, 10, "simulation", [None]),  # a short execution
+        (0, 0, 10**12, "sets", [BRIEF]),  # what is quick with sets
+        (QUICK, WALKED, 10**12, "simulation", [BRIEF, WALKED]),  # what repeats itself soon
+        (QUICK, WALKED + 1, 10**12, "sets", [BRIEF, WALKED, QUICK]),
+        (QUICK + 1, WALKED + 1, 10**8, "simulation", [BRIEF, WALKED, QUICK, None]),
+    ],
+)
+def test_the_cheaper_way_is_tried_first(sets: int, walked: int, executed: int, found: str, asked: list[object]) -> None:
+    ways, seen = tried(sets, walked, whole=True)
+    assert ways.answer("k", executed, LONG, prefer_simulation=True)[0] == found
+    assert seen == asked
+
+
+def test_no_way_is_said_so() -> None:
+    ways, seen = tried(10**12, 10**12, whole=False)
+    with pytest.raises(OutOfReach, match="out of reach: too many operations"):
+        ways.answer("k", 10**10, LONG - 1, prefer_simulation=True)
+    assert seen == [BRIEF, WALKED, QUICK]  # neither from end to end, nor with all operations that there are
+
+
+def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:
+    return found.loads_bytes, found.stores_bytes, found.bytes
+
+
+@pytest.mark.parametrize("name", ["matmul", "matmul_blocked", "jacobi2d"])
+@pytest.mark.parametrize("cache", [2 * KIB, 32 * KIB])
+def test_a_brief_simulation_says_what_integer_sets_say(name: str, cache: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = shipped()[name]
+    sizes = {p.name: 8 if p.name == "b" else 120 for p in kernel.parameters}
+    monkeypatch.setattr(module, "SHORT", 0)
+    monkeypatch.setattr(module, "BRIEF_OPERATIONS", 1)
+    simulated = traffic_at(kernel, sizes, cache, 64, "load_store")
+    monkeypatch.setattr(module, "BRIEFLY_WALKED", 0)
+    monkeypatch.setattr(module, "SIMULATED_PER_SECOND", 0)
+    counted = traffic_at(kernel, sizes, cache, 64, "load_store")
+    assert (simulated.method, counted.method) == ("simulation", "integer sets")
+    assert totals(simulated) == totals(counted)
