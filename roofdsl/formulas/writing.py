@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import lcm
 
 from roofdsl.formulas.factoring import Product, products_of
@@ -78,6 +78,41 @@ def _neat(value: Quasi, style: Style) -> str:
     neat = _sum(signed)
     most = 1 if len(products) == 1 else MUCH_SHORTER
     return neat if len(neat) <= most * len(plain) else plain
+
+
+def _rounded_up(value: Quasi | Quotient) -> Quotient:
+    """With a half rounded up where that is shorter: 16*ceiling(n/2) for 16*n - 16*floor(n/2)."""
+    value = value if isinstance(value, Quotient) else Quotient(value)
+    halves = sorted((a for a in value.top.atoms() | value.bottom.atoms() if _is_half(a)), key=str)
+    for half in halves:
+        assert isinstance(half, Floor)
+        up = half.of * 2 - Quasi.symbol(Floor(half.of + Fraction(1, 2)))  # p - ceiling(p/2) is floor(p/2)
+        told = value.replaced(partial(_put, old=half, new=up))
+        if _count(told) < _count(value):
+            value = told
+    return value
+
+
+def _is_half(atom: Atom) -> bool:
+    if not isinstance(atom, Floor) or whole(atom).bottom != Quasi.constant(2):
+        return False
+    return all(e > 0 for m, _ in atom.of for _, e in m)  # so that twice what is rounded is a whole number
+
+
+def _count(value: Quotient) -> int:
+    return len(value.top.terms) + len(value.bottom.terms)
+
+
+def _put(value: Quasi, old: Floor, new: Quasi) -> Quasi:
+    """`value` with `new` for every `old`, wherever that is no part of another floor nor below a fraction bar."""
+    total = Quasi.constant(0)
+    for monomial, c in value:
+        power = dict(monomial).get(old, 0)
+        if power < 0:
+            return value
+        rest = Quasi.of({tuple((a, e) for a, e in monomial if a != old): c})
+        total += rest * new**power
+    return total
 
 
 MUCH_SHORTER = Fraction(4, 5)
@@ -186,12 +221,12 @@ def text(value: Quasi | Quotient) -> str:
 
 def neat_text(value: Quasi | Quotient) -> str:
     """As `text`, with the factors that a textbook would leave: `10*steps*(n - 2)**2`."""
-    return _quotient(value if isinstance(value, Quotient) else Quotient(value), TOLD, _neat)
+    return _quotient(_rounded_up(value), TOLD, _neat)
 
 
 def neat_latex(value: Quasi | Quotient) -> str:
     """As `latex`, with the factors that a textbook would leave."""
-    return _quotient(value if isinstance(value, Quotient) else Quotient(value), LATEX, _neat)
+    return _quotient(_rounded_up(value), LATEX, _neat)
 
 
 def latex_name(name: str) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roofdsl.formulas import expressions
 from roofdsl.formulas.quotients import quotient, ratio_cases
-from roofdsl.formulas.writing import form_text, latex, ratio_text, text
+from roofdsl.formulas.writing import form_text, latex, neat_text, ratio_text, text
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Floor, Quasi
 
@@ -109,6 +109,35 @@ def test_latex_is_what_sympy_writes(value: Quasi) -> None:
 
 SMALL = ((((N - 3), False),),)
 EVEN = ((((N - 4), True),), ((N - 9, False), (M - 2, False)))
+
+
+@pytest.mark.parametrize(
+    ("top", "bottom", "expected"),
+    [
+        ("16*n - 16*h", "1", "16*ceiling(n/2)"),
+        ("n**2", "16*h - 16*n - 64", "-n**2/(16*ceiling(n/2) + 64)"),  # the sign goes where the leading term is
+        ("n**2 - n*h", "1", "n*ceiling(n/2)"),
+        ("n + h", "1", "floor(n/2) + n"),  # not shorter
+        ("h**2", "1", "floor(n/2)**2"),
+    ],
+)
+def test_halves_are_rounded_up_where_that_is_shorter(top: str, bottom: str, expected: str) -> None:
+    n, h = sympy.symbols("n h")
+    half = Floor(Quasi.symbol("n") * Fraction(1, 2))
+
+    def quasi(written: str) -> Quasi:
+        polynomial = sympy.Poly(sympy.sympify(written, locals={"n": n, "h": h}), n, h)
+        parts = (Quasi.symbol("n", a) * Quasi.symbol(half, b) * int(c) for (a, b), c in polynomial.terms())
+        return sum(parts, Quasi.constant(0))
+
+    value = quotient(quasi(top), quasi(bottom))
+    assert value is not None
+    told = neat_text(value)
+    assert told == expected
+    for size in range(1, 9):
+        at = {"n": size, "h": size // 2}
+        right = sympy.sympify(top).subs(at) / sympy.sympify(bottom).subs(at) if sympy.sympify(bottom).subs(at) else None
+        assert right is None or sympy.sympify(told).subs({"n": size}) == right
 
 
 def test_piecewise_forms_are_read_by_sympy() -> None:
