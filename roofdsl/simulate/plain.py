@@ -2,7 +2,7 @@
 
 `caches.py` simulates them too, with the same counts. Without sectors, policies and inclusion a set is a row of words
 from the newest to the oldest, in which a line is looked for, put in front and the last one pushed out in one go. A word
-is a line above a bit that says whether it is dirty, -1 an empty place: half of those in `rings.py`, so that more of a
+is a line above a bit that says whether it is dirty, -1 an empty place: half of those in `cache_sets.py`, so that more of a
 large cache is near.
 
 Where the lines of an innermost loop's references stay the same for several iterations, one of these is gone through if
@@ -55,7 +55,7 @@ def is_plain(levels: Sequence[CacheLevel], lines: int) -> bool:
 
 
 def words_of(plain: Words) -> Ints:
-    """The words as `rings.py` has them."""
+    """The words as `cache_sets.py` has them."""
     words = plain.astype(np.int64)
     return np.where(words < 0, -1, words >> 1 << TAG | (words & 1) << DIRTY | 1)
 
