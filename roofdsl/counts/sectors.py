@@ -153,7 +153,7 @@ def _found(at: Sized, where: Transfers, convention: Traffic, executed: int, long
     def by_simulation(walked: int | None) -> Totals:
         return _simulated(at, where, convention, walked)
 
-    ways = Ways[Totals](by_sets, by_simulation)
+    ways = Ways[Totals](by_sets, by_simulation, at.kernel, where)
     totals, method = ways.answer(at.name, executed, longest, prefer_simulation=where.cache_bytes is not None)
     return TrafficAt(*totals, executed, method)
 

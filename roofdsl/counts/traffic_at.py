@@ -6,7 +6,7 @@ one of them has the number. Both are exact; `TrafficAt.method` says which one it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from roofdsl import budget
@@ -42,8 +42,8 @@ BRIEFLY_WALKED = 20_000_000
 """Accesses (half a second or so) that a brief simulation goes through one by one. Most executions, however long, repeat
 themselves after fewer: what repeats is not gone through."""
 
-BRIEF_LINES = 8_000_000
-"""Lines of a kernel's arrays, at most, for a brief simulation: its tables have a row for each."""
+BRIEF_LINES = 64_000_000
+"""Lines of a kernel's arrays, at most, for a brief simulation, whose tables have 15 bytes for each that it touches."""
 
 QUICK_OPERATIONS = 3_000_000
 """Integer-set operations (a second or two) after which a long simulation is tried first."""
@@ -146,8 +146,15 @@ def _lines(
     ways = Ways[tuple[ArrayLines, ...]](
         lambda operations: lines_by_sets(at, cache_bytes, line_bytes, operations),
         lambda walked: lines_by_simulation(at, cache_bytes, line_bytes, walked),
+        at.kernel,
+        cache_bytes,
+        line_bytes,
     )
     return ways.answer(at.name, executed, LONGEST_SIMULATION, prefer_simulation=cache_bytes is not None)
+
+
+_hard_for_sets: set[tuple[Hashable, ...]] = set()
+"""What integer sets did not find quickly in this process."""
 
 
 class Ways(Generic[T]):
@@ -155,8 +162,9 @@ class Ways(Generic[T]):
     that are gone through one by one, None for no limit. Both raise NoAnswer or TooHard where they do not lead to it.
     """
 
-    def __init__(self, by_sets: Callable[[int], T], by_simulation: Callable[[int | None], T]) -> None:
-        self._by_sets, self._by_simulation = by_sets, by_simulation
+    def __init__(self, by_sets: Callable[[int], T], by_simulation: Callable[[int | None], T], *asked: Hashable) -> None:
+        """asked: the kernel and all else that is asked but for the sizes."""
+        self._by_sets, self._by_simulation, self._asked = by_sets, by_simulation, asked
 
     def answer(self, kernel: str, executed: int, longest: int, *, prefer_simulation: bool) -> tuple[T, str]:
         """The number, and the name of the way that led to it. executed: accesses of the execution; longest: those
@@ -166,7 +174,7 @@ class Ways(Generic[T]):
         """
         from roofdsl.sets.library import TooHard
 
-        reason = ""
+        reason = "integer sets take too long"
         for name, way in self._in_turn(executed, longest, prefer_simulation):
             try:
                 return way(), name
@@ -184,7 +192,10 @@ class Ways(Generic[T]):
         yield "integer sets", lambda: self._sets_in_part(8, BRIEF_OPERATIONS)
         if prefer_simulation:
             yield "simulation", lambda: self._by_simulation(BRIEFLY_WALKED)
-        yield "integer sets", lambda: self._sets_in_part(4, QUICK_OPERATIONS)
+        if self._asked not in _hard_for_sets:
+            yield "integer sets", lambda: self._sets_in_part(4, QUICK_OPERATIONS)
+            # What is too hard for integer sets at some sizes hardly ever is less so at others: a sweep asks for many.
+            _hard_for_sets.add(self._asked)
         if executed <= min(longest, budget.left_s() * SIMULATED_PER_SECOND):
             yield "simulation", lambda: self._by_simulation(None)
         if longest == LONGEST_SIMULATION:

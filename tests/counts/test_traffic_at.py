@@ -27,7 +27,7 @@ def tried(sets: int, walked: int, whole: bool) -> tuple[Ways[str], list[object]]
             raise NoAnswer("too many accesses")
         return "simulation"
 
-    return Ways(by_sets, by_simulation), asked
+    return Ways(by_sets, by_simulation, object()), asked
 
 
 LONG = module.LONGEST_SIMULATION
@@ -55,6 +55,13 @@ def test_no_way_is_said_so() -> None:
     with pytest.raises(OutOfReach, match="out of reach: too many operations"):
         ways.answer("k", 10**10, LONG - 1, prefer_simulation=True)
     assert seen == [BRIEF, WALKED, QUICK]  # neither from end to end, nor with all operations that there are
+
+
+def test_what_was_hard_for_sets_is_simulated_at_once_at_other_sizes() -> None:
+    ways, seen = tried(QUICK + 1, WALKED + 1, whole=True)
+    for _ in range(2):
+        assert ways.answer("k", 10**8, LONG, prefer_simulation=True)[0] == "simulation"
+    assert seen == [BRIEF, WALKED, QUICK, None, BRIEF, WALKED, None]
 
 
 def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:
