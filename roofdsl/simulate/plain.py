@@ -2,8 +2,8 @@
 
 `caches.py` simulates them too, with the same counts. Without sectors, policies and inclusion a set is a row of words
 from the newest to the oldest, in which a line is looked for, put in front and the last one pushed out in one go. A word
-is a line above a bit that says whether it is dirty, -1 an empty place: half of those in `cache_sets.py`, so that more of a
-large cache is near.
+is a line above a bit that says whether it is dirty, -1 an empty place: half of those in `cache_sets.py`, so that more
+of a large cache is near.
 
 Where the lines of an innermost loop's references stay the same for several iterations, one of these is gone through if
 there are no more references than the first level has ways: all of their lines are there after it, in the order of their
