@@ -98,7 +98,8 @@ def simulate(
 
         check_name(Path(figure))
     caches = Caches(machine, cache, line, sector, ways, policy, write, traffic, around, last_level)
-    curve_sets = (1 if sets is None else sets) if histogram or figure is not None else None
+    one_set = 1 if sets is None else sets
+    curve_sets = one_set if histogram or figure is not None else None
     runs = [
         _run(kernel, own, caches, curve_sets, every_access=every_access, long_run=long_run) for kernel, own in kernels
     ]
@@ -246,7 +247,9 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
 def _element(kernel: Kernel) -> int | None:
     """The size of all elements, where they have one."""
     sizes = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
-    return sizes.pop() if len(sizes) == 1 else 8 if not sizes else None
+    if not sizes:
+        return 8
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _no_line(what: str) -> int:
