@@ -85,7 +85,7 @@ print(json.dumps({
 
 
 def test_four_more_attributes(tmp_path: Path) -> None:
-    found = run_in_copy(tmp_path, CHANGES, PROGRAM)
+    found = run_in_copy(tmp_path, PROGRAM, CHANGES)
     assert (found["model"], found["refresh"]) == ([8, 1e9, True], 7.8e-6)
     assert "    cache L1 32 KiB, 100 GB/s, line 64 B, banks 8, scrub 1 GB/s\n" in found["fmt"]
     assert '    refresh 7.8 us source "note"\n' in found["fmt"]

@@ -88,7 +88,7 @@ print(json.dumps({
 
 
 def test_two_more_rows(tmp_path: Path) -> None:
-    found = run_in_copy(tmp_path, {"lang/functions.py": [(BEFORE, ROWS + BEFORE)]}, PROGRAM)
+    found = run_in_copy(tmp_path, PROGRAM, {"lang/functions.py": [(BEFORE, ROWS + BEFORE)]})
     by_function = found["derived"]["by_function"]
     assert {f: by_function[f]["value"] for f in by_function} == {"atan": 18, "softplus": 18}
     assert found["derived"]["by_class"]["special"]["expr"] == "4*n"

@@ -102,8 +102,12 @@ def _told(settled: Settled, part: SettledPart, values: Mapping[str, Node]) -> st
     asked = next(p for p in settled.exercise.parts if p.id == part.part.prediction)
     _, kind = value_of(asked.unit)
     prediction = evaluate(values["prediction"], {})
-    unit = "s" if kind.seconds == 1 else "B/s" if kind.bytes else "FLOP/s"
-    name = {"s": "measured_time", "B/s": "measured_bandwidth", "FLOP/s": "measured_rate"}[unit]
+    if kind.seconds == 1:
+        name, unit = "measured_time", "s"
+    elif kind.bytes:
+        name, unit = "measured_bandwidth", "B/s"
+    else:
+        name, unit = "measured_rate", "FLOP/s"
     ratio = float(evaluate(values[name], {}) / prediction)
     both = f"Measured {shown(values[name], unit)}, predicted {shown(values['prediction'], unit)}"
     return f"{both}: {ratio:.2f} of the prediction."

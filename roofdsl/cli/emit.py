@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json
+from roofdsl.codegen.registry import target_names, target_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.atomic import write_whole
 
 if TYPE_CHECKING:
-    from roofdsl.codegen.generated import Argument, Generated, TargetName, Variant
+    from roofdsl.codegen.generated import Argument, Generated
+
+
+def _variants() -> dict[tuple[str, ...], list[str]]:
+    """The targets that have the same variants."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name in target_names():
+        found.setdefault(target_of(name).variants, []).append(name)
+    return found
+
+
+def _told(variants: Mapping[tuple[str, ...], Sequence[str]]) -> str:
+    """The help of `--variant`: `c and python: loops (default), parallel; cuda: naive (default), tiled.`"""
+    parts = []
+    for (default, *others), targets in variants.items():
+        parts.append(f"{' and '.join(targets)}: {', '.join([f'{default} (default)', *others])}")
+    return "; ".join(parts) + "."
+
+
+_VARIANTS = _variants()
 
 
 @click.command()
 @click.argument("file")
-@click.option("--to", "target", type=click.Choice(["c", "cuda", "python"]), required=True, help="The language.")
-@click.option(
-    "--variant",
-    type=click.Choice(["loops", "parallel", "naive", "tiled"]),
-    help="c and python: loops (default), parallel; cuda: naive (default), tiled.",
-)
+@click.option("--to", "target", type=click.Choice(target_names()), required=True, help="The language.")
+@click.option("--variant", type=click.Choice(list(dict.fromkeys(chain(*_VARIANTS)))), help=_told(_VARIANTS))
 @set_option
 @click.option("-o", "--output", metavar="FILE", help="Write it to a file instead.")
 @json_option
 def emit(
     *,
     file: str,
-    target: TargetName,
-    variant: Variant | None,
+    target: str,
+    variant: str | None,
     settings: dict[str, int],
     output: str | None,
     as_json: bool,
@@ -56,19 +74,20 @@ def emit(
         click.echo("\n".join(code.source for code, _ in found), nl=False)
 
 
-def generated_for(kernel: Kernel, target: TargetName, variant: Variant | None, sizes: dict[str, int]) -> Generated:
+def generated_for(kernel: Kernel, target: str, variant: str | None, sizes: dict[str, int]) -> Generated:
     """The code of a kernel whose directives dependences allow. Raises InputError where they do not."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.checks.parallel import parallel_loops
     from roofdsl.codegen.generate import generate
 
     require_legal(kernel)
-    free = parallel_loops(kernel) if target == "cuda" or variant == "parallel" else {}
-    return generate(kernel, target, variant, free=free, sizes=sizes)
+    chosen = variant or target_of(target).variants[0]
+    free = {} if chosen == "loops" else parallel_loops(kernel)
+    return generate(kernel, target, chosen, free=free, sizes=sizes)
 
 
 def document(code: Generated, sizes: dict[str, int]) -> dict[str, Any]:
-    """What `--json` shows of one kernel; the launches of CUDA where all sizes have numbers (the first 1000)."""
+    """What `--json` shows of one kernel; its launches where all sizes have numbers (the first 1000)."""
     from itertools import islice
 
     shown: dict[str, Any] = {
@@ -83,7 +102,7 @@ def document(code: Generated, sizes: dict[str, int]) -> dict[str, Any]:
         "source": code.source,
     }
     parameters = [a.name for a in code.arguments if a.role == "parameter"]
-    if code.target == "cuda" and all(name in sizes for name in parameters):
+    if code.steps is not None and all(name in sizes for name in parameters):
         shown["launches"] = [
             {
                 "function": launch.function,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import click
 
@@ -12,6 +11,7 @@ from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_opt
 from roofdsl.cli.progress import bar
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.sized import Sized
 from roofdsl.machine.find import load_machine
@@ -65,11 +65,11 @@ def simulate(
     line: int | None,
     sector: int | None,
     ways: int | None,
-    policy: str,
-    write: str,
+    policy: Policy,
+    write: Write,
     traffic: Traffic | None,
     around: bool,
-    last_level: str,
+    last_level: Inclusion,
     histogram: bool,
     sets: int | None,
     figure: str | None,
@@ -88,10 +88,6 @@ def simulate(
     if sets is not None and (figure is not None or not histogram):
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets selects the caches for --histogram, but {what}")
-    from roofdsl.checks.deep import require_legal
-    from roofdsl.loops.sized import sized
-    from roofdsl.simulate.distances import miss_curve
-
     chosen = choose_kernels(file, "kernels are simulated (each launch starts cold, so that a program's is their sum)")
     machine = load_machine(machine_name) if machine_name is not None else None
     kernels = kernels_of(chosen, settings)
@@ -101,37 +97,120 @@ def simulate(
         from roofdsl.plot.traffic import check_name
 
         check_name(Path(figure))
-    runs: list[Run] = []
-    for kernel, own in kernels:
-        require_legal(kernel)
-        at = sized(kernel, own)
-        plain, values = at.kernel, dict(at.values)
-        total = count_accesses(at, long_run=long_run)
-        convention: Traffic = traffic or (kernel.traffic if kernel.traffic != "once" else None) or "load_store"
-        run = Run(kernel.name, values, machine.name if machine else None)
-        if cache is not None or machine is not None:
-            stated = traffic or (kernel.traffic if kernel.traffic != "once" else None)
-            levels = levels_of(
-                plain, machine, cache, stated, line=line, sector=sector, ways=ways, policy=policy, write=write,
-                around=around, last_level=last_level,
-            )  # fmt: skip
-            with bar(f"simulating {kernel.name}", total) as progress:
-                run = run.through(
-                    plain, values, cache, levels, convention=convention, progress=progress, warp=not every_access
-                )
-        if histogram or figure is not None:
-            with bar(f"stack distances of {kernel.name}", total) as progress:
-                run = run.with_curve(
-                    miss_curve(plain, values, line, sets=1 if sets is None else sets, progress=progress), convention
-                )
-        runs.append(run)
+    caches = Caches(machine, cache, line, sector, ways, policy, write, traffic, around, last_level)
+    one_set = 1 if sets is None else sets
+    curve_sets = one_set if histogram or figure is not None else None
+    runs = [
+        _run(kernel, own, caches, curve_sets, every_access=every_access, long_run=long_run) for kernel, own in kernels
+    ]
     _show(runs, histogram=histogram, as_json=as_json)
     if figure is not None:  # the numbers are told by now, whatever comes of the figure
         from roofdsl.plot.traffic import save_traffic
         from roofdsl.plot.traffic_content import traffic_content
 
-        content = traffic_content(kernel, values, convention, line, machine=machine, curve=run.curve)
+        (kernel, _), (run,) = kernels[0], runs
+        content = traffic_content(kernel, run.parameters, run.convention, line, machine=machine, curve=run.curve)
         save_traffic(Path(figure), content, look=look)
+
+
+class Caches(Record):
+    """What the options say of the caches: those of a machine, or one of `cache_bytes`; neither where none is asked for.
+
+    What is None is as the machine or the kernel says.
+    """
+
+    machine: Machine | None
+    cache_bytes: int | None
+    line: int | None
+    sector: int | None
+    ways: int | None
+    policy: Policy
+    write: Write
+    traffic: Traffic | None
+    around: bool
+    last_level: Inclusion
+
+    def stated(self, kernel: Kernel) -> Traffic | None:
+        """What the option or the kernel says of a line that is written first."""
+        return self.traffic or (None if kernel.traffic == "once" else kernel.traffic)
+
+    def levels(self, kernel: Kernel) -> tuple[CacheLevel, ...] | None:
+        """The levels, nearest to the registers first; None for one fully associative LRU cache of lines of all sizes.
+
+        A write that misses: as the option or the kernel says, else the machine, else the line is taken without being
+        loaded. Raises CommandError where a line is needed and none is given.
+        """
+        element = _element(kernel)
+        if self.machine is None:
+            assert self.cache_bytes is not None
+            usual = (self.sector, self.ways, self.policy, self.write, self.around) == (None, None, "lru", "back", False)
+            if self.line is None and element is None and usual:
+                return None
+            line = self.line or element or _no_line("the cache")
+            miss = self._write_miss(kernel) or "claim"
+            return (
+                CacheLevel(
+                    "cache", self.cache_bytes, line, self.ways, self.policy, self.write, miss, self.last_level,
+                    self.sector,
+                ),
+            )  # fmt: skip
+        levels = []
+        for k, c in enumerate(self.machine.caches):
+            levels.append(
+                CacheLevel(
+                    c.name,
+                    c.size_bytes,
+                    self.line or c.line_bytes or element or _no_line(f"cache {c.name} of {self.machine.name}"),
+                    self.ways or c.ways,
+                    self.policy,
+                    self.write if k == 0 else "back",
+                    self._write_miss(kernel) or _WRITE_MISS[c.write_allocate],
+                    self.last_level if k == len(self.machine.caches) - 1 else "free",
+                    self.sector or (c.sector_bytes if self.line is None else None),
+                )
+            )
+        return tuple(levels)
+
+    def _write_miss(self, kernel: Kernel) -> WriteMiss | None:
+        """What the option or the kernel says of a write that misses."""
+        if self.around:
+            return "around"
+        stated = self.stated(kernel)
+        if stated is None:
+            return None
+        return "allocate" if stated == "write_allocate" else "claim"
+
+
+_WRITE_MISS: dict[bool | None, WriteMiss] = {True: "allocate", False: "around", None: "claim"}
+"""What a cache of a machine does, by whether the machine says that it allocates."""
+
+
+def _run(
+    kernel: Kernel, own: dict[str, int], caches: Caches, curve_sets: int | None, *, every_access: bool, long_run: bool
+) -> Run:
+    """One kernel through the caches, where there are some, and its curve of caches with `curve_sets` sets."""
+    from roofdsl.checks.deep import require_legal
+    from roofdsl.loops.sized import sized
+    from roofdsl.simulate.distances import miss_curve
+
+    require_legal(kernel)
+    at = sized(kernel, own)
+    plain, values = at.kernel, dict(at.values)
+    total = count_accesses(at, long_run=long_run)
+    convention: Traffic = caches.stated(kernel) or "load_store"
+    run = Run(kernel.name, values, caches.machine.name if caches.machine else None)
+    if caches.cache_bytes is not None or caches.machine is not None:
+        levels = caches.levels(plain)
+        with bar(f"simulating {kernel.name}", total) as progress:
+            run = run.through(
+                plain, values, caches.cache_bytes, levels, convention=convention, progress=progress,
+                warp=not every_access,
+            )  # fmt: skip
+    if curve_sets is not None:
+        with bar(f"stack distances of {kernel.name}", total) as progress:
+            curve = miss_curve(plain, values, caches.line, sets=curve_sets, progress=progress)
+        run = run.with_curve(curve, convention)
+    return run
 
 
 def _show(runs: list[Run], *, histogram: bool, as_json: bool) -> None:
@@ -165,67 +244,12 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
     return total
 
 
-def levels_of(
-    kernel: Kernel,
-    machine: Machine | None,
-    cache_bytes: int | None,
-    traffic: Traffic | None,
-    *,
-    line: int | None,
-    sector: int | None,
-    ways: int | None,
-    policy: str,
-    write: str,
-    around: bool,
-    last_level: str,
-) -> tuple[CacheLevel, ...] | None:
-    """The levels, nearest to the registers first; None for one fully associative LRU cache of lines of all sizes.
-
-    A write that misses: as `traffic` says (the option or the kernel), else the machine, else the line is taken
-    without being loaded. Raises CommandError where a line is needed and none is given.
-    """
-    element = _element(kernel)
-    stated: WriteMiss | None = None
-    if around:
-        stated = "around"
-    elif traffic is not None:
-        stated = "allocate" if traffic == "write_allocate" else "claim"
-    if machine is None:
-        assert cache_bytes is not None
-        plain = (sector, ways, policy, write, around) == (None, None, "lru", "back", False)
-        if line is None and element is None and plain:
-            return None
-        own = line or element or _no_line("the cache")
-        return (
-            CacheLevel(
-                "cache", cache_bytes, own, ways, cast(Policy, policy), cast(Write, write), stated or "claim",
-                cast(Inclusion, last_level), sector,
-            ),
-        )  # fmt: skip
-    levels = []
-    for k, c in enumerate(machine.caches):
-        miss: WriteMiss = stated or {True: "allocate", False: "around", None: "claim"}[c.write_allocate]  # type: ignore[assignment]
-        last = k == len(machine.caches) - 1
-        levels.append(
-            CacheLevel(
-                c.name,
-                c.size_bytes,
-                line or c.line_bytes or element or _no_line(f"cache {c.name} of {machine.name}"),
-                ways or c.ways,
-                cast(Policy, policy),
-                cast(Write, write) if k == 0 else "back",
-                miss,
-                cast(Inclusion, last_level) if last else "free",
-                sector or (c.sector_bytes if line is None else None),
-            )
-        )
-    return tuple(levels)
-
-
 def _element(kernel: Kernel) -> int | None:
     """The size of all elements, where they have one."""
     sizes = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
-    return sizes.pop() if len(sizes) == 1 else 8 if not sizes else None
+    if not sizes:
+        return 8
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _no_line(what: str) -> int:

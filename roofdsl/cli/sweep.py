@@ -20,6 +20,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
 from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from roofdsl.sweep.block import Variant
     from roofdsl.sweep.journal import Journal
     from roofdsl.sweep.points import Runner
+    from roofdsl.sweep.run import Sweep
 
 MOST_VARIANTS = 1000
 
@@ -118,15 +120,11 @@ def sweep(
     --budget is that of the search for closed forms, and each point that is counted has it to itself: how many are
     counted is limited by --most-counted. Ctrl-C keeps what was counted in the journal.
     """
-    ranges: dict[str, Sequence[int]] = {}
-    for text in texts:
-        ranges |= parse_ranges(text)
+    ranges = {name: values for text in texts for name, values in parse_ranges(text).items()}
     caches = parse_sizes(cache_text) if cache_text else ()
     if output is not None:
         check_output(Path(output))
-    machines = [load_machine(name) for name in dict.fromkeys(machine_names)]
-    if len({m.name for m in machines}) < len(machines):
-        raise CommandError("two of the machines have the same name")
+    machines = _machines(machine_names)
     variants, ranges = _variants(file, ranges)
     if figure is not None:
         from roofdsl.plot.board import check_format
@@ -143,26 +141,34 @@ def sweep(
         )  # fmt: skip
     if not len(found.table):
         raise CommandError("the sweep has no points")
-    per = tuple(n.strip() for n in per_text.split(",")) if per_text else ()
+    name, per = variants[0].kernel.name, _names(per_text)
     views = views_of(found.table, _views(found.table.names, best_by, pareto_text), per)
     if output is not None:
         write_table(Path(output), found)
     if figure is not None:
         from roofdsl.plot.sweep_map import save_sweep_figure
 
-        over = tuple(n.strip() for n in over_text.split(",")) if over_text else ()
-        save_sweep_figure(Path(figure), found.table, shown or views.rated, over, variants[0].kernel.name, look=look)
+        save_sweep_figure(Path(figure), found.table, shown or views.rated, _names(over_text), name, look=look)
     if as_json:
-        for piece in json_pieces(to_json(found, variants[0].kernel.name, views), found.table, 2):
+        for piece in json_pieces(to_json(found, name, views), found.table, 2):
             click.echo(piece, nl=False)
         click.echo()
     elif output is None or best_by or pareto_text or per:
-        show_blocks(blocks(found, variants[0].kernel.name, views))
-    if found.left_out:
-        warn(f"{found.left_out:,} points break what the kernel assumes, and are left out")
-    for message in found.warnings:
-        warn(message)
-    return _tell_failures(found.failures, journal)
+        show_blocks(blocks(found, name, views))
+    return _tell_troubles(found, journal)
+
+
+def _machines(names: Sequence[str]) -> list[Machine]:
+    """Every machine once. Raises CommandError where two of them have the same name."""
+    machines = [load_machine(name) for name in dict.fromkeys(names)]
+    if len({m.name for m in machines}) < len(machines):
+        raise CommandError("two of the machines have the same name")
+    return machines
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    """The names of a list with commas."""
+    return tuple(n.strip() for n in text.split(",")) if text else ()
 
 
 @contextmanager
@@ -199,7 +205,7 @@ def _views(names: Sequence[str], best_by: str | None, pareto_text: str | None) -
     """(column of the best, the two columns of the Pareto front)."""
     rate = "flops_per_s" if "flops_per_s" in names else "bytes_per_s"
     memory = [n for n in names if n.endswith("_bytes") and n != "cache_bytes"]
-    pair = [n.strip() for n in pareto_text.split(",")] if pareto_text else ["time_s", memory[-1]]
+    pair = _names(pareto_text) or ("time_s", memory[-1])
     if len(pair) != 2:
         raise CommandError(f"`{pareto_text}` is not two columns", "write --pareto time_s,DRAM_bytes")
     return best_by or rate, pair[0], pair[1]
@@ -221,8 +227,16 @@ def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -
     return journaled(runner, journal), journal
 
 
-def _tell_failures(failures: Sequence[tuple[Mapping[str, object], str]], journal: Journal | None) -> int:
-    """Says which points failed, and gives the exit status. A journal is kept only where trying again may help."""
+def _tell_troubles(found: Sweep, journal: Journal | None) -> int:
+    """Says which points were left out and which failed, and gives the exit status.
+
+    A journal is kept only where trying again may help.
+    """
+    if found.left_out:
+        warn(f"{found.left_out:,} points break what the kernel assumes, and are left out")
+    for message in found.warnings:
+        warn(message)
+    failures = found.failures
     for where, why in failures[:10]:
         warn(f"{', '.join(f'{n} = {v}' for n, v in where.items())}: {why}")
     if len(failures) > 10:

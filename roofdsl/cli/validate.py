@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -22,6 +23,7 @@ from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
 from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.results import Measurement, load, save
 from roofdsl.plot.board import check_format
@@ -31,9 +33,10 @@ from roofdsl.plot.look import Look
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
+from roofdsl.profiler.points import Points
 from roofdsl.tell.validation import blocks, of_points, to_json
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
-from roofdsl.validate.points import compare_points, points_held
+from roofdsl.validate.points import PointCheck, compare_points, points_held
 from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_settled, stale
 
 VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
@@ -106,10 +109,7 @@ def validate(
     A run that other programs slowed down is inconclusive. It is measured again at the end; where it stays so, and
     nothing else is wrong, the exit status is 2.
     """
-    for name in variants:
-        if name not in VARIANTS[backend]:
-            message = f"there is no `{name}` on the {backend}; it has {', '.join(VARIANTS[backend])}"
-            raise click.BadParameter(message, param_hint="--variant")
+    _check_variants(variants, backend)
     if plot is not None:
         check_format(Path(plot))
     for path in (plot, output):
@@ -123,23 +123,17 @@ def validate(
         raise click.UsageError("--point says which stored point a kernel is: pass the points with --results")
     names = dict(_point_of(text) for text in point_names)
     stored = [m for path in results if not holds_points(path) for m in load(Path(path))]
-    found: list[Measurement] = stored
     limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written")
 
-    def inconclusive(measured: Measurement) -> bool:
-        return any(
-            c.verdict == "inconclusive"
-            for m in machines
-            for c in compare_all(kernels, [measured], m, options=options, limits=limits, accesses=accesses)
-        )
+    def against(found: list[Measurement], machine: Machine, at: Mapping[str, int] | None = None) -> list[Comparison]:
+        return compare_all(kernels, found, machine, sizes=at, options=options, limits=limits, accesses=accesses)
 
+    found = stored
     if not results:
         runs = [Run(kernel, own, v) for kernel, own in pairs for v in variants or VARIANTS[backend][:1]]
-        with progress_bar("validate") as tell:
-            found = measure_settled(runs, How(backend, compiler, cold, budget), inconclusive, tell)
+        found = _measured(runs, How(backend, compiler, cold, budget), machines, against)
         if output is not None:
             save(Path(output), found)
-    compared: list[Comparison] = []
     of_kernels = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)]
     checks = [
         c
@@ -147,28 +141,74 @@ def validate(
         for c in compare_points(of_kernels, documents, names, machine, options=options, limits=limits)
     ]
     if documents and not checks and not stored:
-        kernel = kernels[0].name
-        raise CommandError(
-            f"the results hold no point of {', '.join(k.name for k in kernels)}",
-            f'{points_held(documents)}; --point "{kernel}=LABEL" says which of them is {kernel}',
-        )
-    for machine in machines if found else ():
-        for at in parse_steps(sizes):
-            wanted = settings | at if results else at
-            some = compare_all(kernels, found, machine, sizes=wanted, options=options, limits=limits, accesses=accesses)
-            compared += [c for c in some if c not in compared]
+        raise _no_point(kernels, documents)
+    fixed = settings if results else {}  # what was measured now has these sizes anyhow
+    steps = [fixed | at for at in parse_steps(sizes)] if found else []
+    compared = _each_once(c for machine in machines for at in steps for c in against(found, machine, at))
     check_work(kernels, compared)
     if as_json:
         show_json(to_json(compared, checks))
     else:
         show_blocks(*([blocks(compared)] if compared else []), *([of_points(checks)] if checks else []))
     if plot is not None:
-        predictions = [c.prediction for c in compared] + [c.prediction for c in checks]
-        types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
-        points = [p for c in compared for p in overlay(c)] + [p for c in checks for p in overlay_point(c)]
-        save_roofline(Path(plot), [roofs_of(m, types) for m in machines], points, look=look)
+        _draw(Path(plot), compared, checks, machines, look)
     for message in [*stale(kernels, stored), *(w for m in found for w in m.warnings)]:
         warn(message)
+    return _status(compared, checks)
+
+
+def _check_variants(variants: Sequence[str], backend: Backend) -> None:
+    """Raises click.BadParameter for a variant that the backend does not have."""
+    for name in variants:
+        if name not in VARIANTS[backend]:
+            message = f"there is no `{name}` on the {backend}; it has {', '.join(VARIANTS[backend])}"
+            raise click.BadParameter(message, param_hint="--variant")
+
+
+def _measured(
+    runs: list[Run],
+    how: How,
+    machines: Sequence[Machine],
+    against: Callable[[list[Measurement], Machine], list[Comparison]],
+) -> list[Measurement]:
+    """The runs measured, those that a comparison with one of the machines calls inconclusive once more at the end."""
+
+    def inconclusive(measured: Measurement) -> bool:
+        return any(c.verdict == "inconclusive" for m in machines for c in against([measured], m))
+
+    with progress_bar("validate") as tell:
+        return measure_settled(runs, how, inconclusive, tell)
+
+
+def _each_once(found: Iterable[Comparison]) -> list[Comparison]:
+    """The comparisons without repetitions; they have no hash."""
+    kept: list[Comparison] = []
+    for comparison in found:
+        if comparison not in kept:
+            kept.append(comparison)
+    return kept
+
+
+def _no_point(kernels: Sequence[Subject], documents: Sequence[Points]) -> CommandError:
+    kernel = kernels[0].name
+    return CommandError(
+        f"the results hold no point of {', '.join(k.name for k in kernels)}",
+        f'{points_held(documents)}; --point "{kernel}=LABEL" says which of them is {kernel}',
+    )
+
+
+def _draw(
+    path: Path, compared: Sequence[Comparison], checks: Sequence[PointCheck], machines: Sequence[Machine], look: Look
+) -> None:
+    """The measured points on the rooflines of the machines."""
+    predictions = [c.prediction for c in compared] + [c.prediction for c in checks]
+    types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
+    points = [p for c in compared for p in overlay(c)] + [p for c in checks for p in overlay_point(c)]
+    save_roofline(path, [roofs_of(m, types) for m in machines], points, look=look)
+
+
+def _status(compared: Sequence[Comparison], checks: Sequence[PointCheck]) -> int:
+    """The exit status: 1 where a measurement contradicts the model, 2 where nothing worse than noise is left."""
     told = {c.verdict for c in compared}
     verified = all(c.measurement.verified.holds for c in compared)
     if told & {"slower than predicted", "above the roof"} or not verified or not all(c.agrees for c in checks):

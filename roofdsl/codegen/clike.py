@@ -6,9 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from roofdsl.codegen.compute import Computed
+from roofdsl.codegen.compute import Computed, component
 from roofdsl.codegen.reserved import is_reserved
-from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Syntax, Text
+from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Syntax, Text, squarings
+from roofdsl.lang.functions import FUNCTIONS, MANY, Language
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Array
 
@@ -16,6 +17,7 @@ from roofdsl.loops.model import Array
 class CLike(Syntax):
     """C and CUDA."""
 
+    language: ClassVar[Language | None] = "c"
     names: ClassVar[dict[str, str]] = {}
     """Computed types as they are written."""
 
@@ -101,3 +103,68 @@ class CLike(Syntax):
     @abstractmethod
     def pointer(self, type_: ElementType, name: str, written: bool) -> str:
         """The declaration of an array argument."""
+
+    def definitions(self, qualifier: str) -> list[str]:
+        """Definitions of the helpers that the text calls, those that they need before them."""
+        texts = []
+        if any(n.endswith("_to_f32") or n.startswith("f32_to") for n in self.helpers):
+            texts.append(_BITS.format(q=qualifier))
+        for name in self.helpers:
+            base, _, kind = name.rpartition("_")
+            if name in _HELPERS:
+                texts.append(_HELPERS[name].format(q=qualifier, int=self.integer_type))
+                continue
+            type_name = self.names[kind]
+            if base.startswith("power"):
+                lines, result = squarings(int(base[5:]))
+                body = "".join(f"{type_name} {n} = {v}; " for n, v in lines)
+                texts.append(f"{qualifier} {type_name} {name}({type_name} x) {{ {body}return {result}; }}")
+                continue
+            row, single = FUNCTIONS[base], kind in ("f32", "c64")
+            known = {"T": type_name, "f": "f" if single else "", "one": "1.0f" if single else "1.0"}
+            body = self.spelling(base, kind).text.format(x="x", a="a", b="b", **known)
+            result = self.names[component(kind)] if row.gives == "component" else type_name  # type: ignore[arg-type]
+            arguments = ", ".join(f"{type_name} {a}" for a in ("ab" if row.arguments == MANY else "x"))
+            texts.append(f"{qualifier} {result} {name}({arguments}) {{ return {body}; }}")
+        return texts
+
+
+_BITS = """{q} float bits_to_f32(uint32_t bits) {{ float x; memcpy(&x, &bits, 4); return x; }}
+{q} uint32_t f32_to_bits(float x) {{ uint32_t bits; memcpy(&bits, &x, 4); return bits; }}"""
+
+_HELPERS: dict[str, str] = {
+    "floor_div": "{q} {int} floor_div({int} a, {int} b) {{ return a / b - (a % b < 0); }}  // rounds down, b > 0",
+    "floor_mod": "{q} {int} floor_mod({int} a, {int} b) {{ {int} r = a % b; return r < 0 ? r + b : r; }}  // b > 0",
+    "min_index": "{q} {int} min_index({int} a, {int} b) {{ return a < b ? a : b; }}",
+    "max_index": "{q} {int} max_index({int} a, {int} b) {{ return a > b ? a : b; }}",
+    "bf16_to_f32": "{q} float bf16_to_f32(uint16_t h) {{ return bits_to_f32((uint32_t)h << 16); }}",
+    "f32_to_bf16": """{q} uint16_t f32_to_bf16(float x) {{  // to nearest, ties to even
+    uint32_t bits = f32_to_bits(x);
+    if (x != x) return (uint16_t)(bits >> 16 | 64);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}}""",
+    "f16_to_f32": """{q} float f16_to_f32(uint16_t h) {{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+    if (rest >= 0x0f800000) return bits_to_f32(sign | 0x70000000 | rest);  // infinite or no number
+    return bits_to_f32(sign | f32_to_bits(bits_to_f32(rest) * 0x1p112f));
+}}""",
+    "f32_to_f16": """{q} uint16_t f32_to_f16(float x) {{  // to nearest, ties to even
+    uint32_t bits = f32_to_bits(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00);
+    if (rest >= 0x47800000) return (uint16_t)(sign | 0x7c00);
+    if (rest < 0x38800000) return (uint16_t)(sign | (f32_to_bits(bits_to_f32(rest) + 0.5f) - 0x3f000000));
+    return (uint16_t)(sign | (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13);
+}}""",
+    "f8_to_f32": """{q} float f8_to_f32(uint8_t h) {{  // e4m3
+    uint32_t sign = (uint32_t)(h & 0x80) << 24, rest = (uint32_t)(h & 0x7f) << 20;
+    if ((h & 0x7f) == 0x7f) return bits_to_f32(0x7fc00000);
+    return bits_to_f32(sign | f32_to_bits(bits_to_f32(rest) * 0x1p120f));
+}}""",
+    "f32_to_f8": """{q} uint8_t f32_to_f8(float x) {{  // e4m3, to nearest, ties to even, at most 448
+    uint32_t bits = f32_to_bits(x), sign = bits >> 24 & 0x80, rest = bits & 0x7fffffff;
+    if (rest > 0x7f800000) return (uint8_t)(sign | 0x7f);
+    if (rest >= 0x43e00000) return (uint8_t)(sign | 0x7e);
+    if (rest < 0x3c800000) return (uint8_t)(sign | (f32_to_bits(bits_to_f32(rest) + 16384.0f) - 0x46800000));
+    return (uint8_t)(sign | (rest - 0x3c000000 + 0x7ffff + (rest >> 20 & 1)) >> 20);
+}}""",
+}

@@ -73,8 +73,8 @@ class Emitter(Expressions):
                     self._comment(f"count {name} {amount}: its total is derived, not counted here")
                     done -= 1
             done += 1
-        if done == 0 and self.syntax.comment == "#":
-            self.out.add("pass")
+        if done == 0 and self.syntax.empty:
+            self.out.add(self.syntax.empty)
         self.lets = before
 
     def _comment(self, text: str) -> None:
@@ -101,8 +101,8 @@ class Emitter(Expressions):
         self.quote(node.span)
         kind = computed(node.type)
         name = self.name(node.name)
-        if self.syntax.comment == "#" and self._declared.setdefault(name, kind) != kind:
-            name = f"{name}_{kind}"  # Python knows no blocks: one name, one type
+        if not self.syntax.scoped and self._declared.setdefault(name, kind) != kind:
+            name = f"{name}_{kind}"  # the same name in another block is the same variable: one name, one type
         text = self.syntax.declare(name, kind, self.value(node.value, kind), constant=True)
         self.lets[node.name] = name
         self.out.add(text)

@@ -9,16 +9,7 @@ from typing import Literal
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.integers import Condition, IntExpr
 
-TargetName = Literal["python", "c", "cuda"]
-Variant = Literal["loops", "parallel", "naive", "tiled"]
 Role = Literal["array", "scalar_in", "scalar_out", "parameter"]
-
-VARIANTS: dict[TargetName, tuple[Variant, ...]] = {
-    "python": ("loops", "parallel"),
-    "c": ("loops", "parallel"),
-    "cuda": ("naive", "tiled"),
-}
-"""The variants of each target, its default first."""
 
 
 @dataclass(frozen=True)
@@ -120,20 +111,21 @@ class Generated:
     """
 
     kernel: str
-    target: TargetName
-    variant: Variant
+    target: str
+    variant: str
     source: str
     function: str
     arguments: tuple[Argument, ...]
     parallel: tuple[str, ...] = ()
     """The loops shared by cores or threads."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step, ...] | None = None
+    """What launches it; None where it is one function to call."""
     sizes: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
 
     def launches(self, params: Mapping[str, int]) -> Iterator[Launch]:
         """What to launch, in order, at these values of all parameters; a launch without iterations is left out."""
-        yield from _launches(self.steps, dict(params))
+        yield from _launches(self.steps or (), dict(params))
 
 
 def _launches(steps: tuple[Step, ...], env: dict[str, int]) -> Iterator[Launch]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from roofdsl.codegen.compute import REDUCED, Computed, computed, is_complex
-from roofdsl.lang.functions import FUNCTIONS, Target
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.functions import FUNCTIONS, Language, Spelling, Spellings, spelled
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Array
 
@@ -49,11 +50,25 @@ class Syntax(ABC):
     `helpers` collects the names of the functions that the text calls and that have to be defined before it.
     """
 
-    target: ClassVar[Target]
+    name: ClassVar[str]
+    """As which `emit --to` knows it."""
+
+    functions: ClassVar[Mapping[str, Spellings]] = {}
+    """How it writes functions, where it has its own way."""
+
+    language: ClassVar[Language | None] = None
+    """Whose texts of the others it takes from `roofdsl.lang.functions`; None where it knows no others."""
+
     takes_many: ClassVar[bool] = False
     """Whether `min` and `max` take more than two arguments."""
 
     comment: ClassVar[str] = "//"
+    empty: ClassVar[str] = ""
+    """The statement that has to stand where a block holds none."""
+
+    scoped: ClassVar[bool] = True
+    """Whether a variable that a block declares is unknown outside it."""
+
     reserved: ClassVar[frozenset[str]] = frozenset()
     integer_type: ClassVar[str] = ""
     logic: ClassVar[dict[str, str]] = {"and": "&&", "or": "||"}
@@ -102,7 +117,7 @@ class Syntax(ABC):
         """A function of the language; the arguments are of type `kind`, complex where the function's argument is."""
         if len(args) > 2 and not self.takes_many:
             return self.call(function, [args[0], self.call(function, args[1:], kind)], kind)
-        spelling = FUNCTIONS[function].spelling(self.target, kind)
+        spelling = self.spelling(function, kind)
         inner = ", ".join(a.text for a in args)
         if spelling.helper:
             return Text(f"{self.helper(f'{function}_{kind}')}({inner})")
@@ -115,6 +130,15 @@ class Syntax(ABC):
             ll="ll" if kind == "i64" else "",
         )
         return Text(text, PRODUCT if spelling.quotient else ATOM)
+
+    def spelling(self, function: str, kind: str) -> Spelling:
+        """How a call on values of type `kind` is written. Raises CommandError where nothing says how."""
+        own = spelled(self.functions.get(function), kind)
+        if own is not None:
+            return own
+        if self.language is None:
+            raise CommandError(f"there is no text in {self.name} for `{function}` of {kind}", "emit another target")
+        return FUNCTIONS[function].spelling(self.language, kind)
 
     @abstractmethod
     def choice(self, condition: Text, a: Text, b: Text) -> Text: ...
@@ -171,3 +195,17 @@ class Syntax(ABC):
         """Whether `A[i] += value` of a value of that type can be written so."""
         to = computed(array.type)
         return array.type.name not in REDUCED and (kind == to or (is_complex(to) and not is_complex(kind)))
+
+
+def squarings(exponent: int) -> tuple[list[tuple[str, str]], str]:
+    """x**exponent by repeated squaring (docs/rules.md, rule 3): (name, value) lines and the result."""
+    lines: list[tuple[str, str]] = []
+    result = ""
+    square, power = "x", 1
+    while True:
+        if exponent & power:
+            result = f"{result} * {square}" if result else square
+        if power * 2 > exponent:
+            return lines, result
+        lines.append((f"x{power * 2}", f"{square} * {square}"))
+        square, power = f"x{power * 2}", power * 2

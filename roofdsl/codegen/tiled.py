@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.compute import Computed, component, computed, kind_of
-from roofdsl.codegen.cuda import CudaSyntax, finish, scalars
 from roofdsl.codegen.emitter import Emitter
-from roofdsl.codegen.generated import Call, Generated, Grid
-from roofdsl.codegen.kernels import arguments, load_scalars, name_extents, signature, wrapped
+from roofdsl.codegen.generated import Call, Grid
+from roofdsl.codegen.kernels import load_scalars, name_extents, signature, wrapped
+from roofdsl.codegen.launches import Launched, scalars
 from roofdsl.codegen.syntax import SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId
 from roofdsl.codegen.tiles import STATIC_SHARED, Tile, refused, tiled_nest
@@ -26,7 +27,7 @@ from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.numbers import with_numbers
 
 
-def generate_tiled(kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapping[str, int]) -> Generated:
+def tiled(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapping[str, int]) -> Launched:
     """The variant `tiled` of a kernel whose directives are applied.
 
     Raises CommandError with the reason where the kernel is no such tile, or `sizes` leaves a tile's size open.
@@ -41,14 +42,13 @@ def generate_tiled(kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapping[st
     baked = {name: sizes[name] for name in needed & known}
     kernel = with_numbers(kernel, baked)
     chain, update = tiled_nest(kernel)
-    tile = _Text(kernel, chain, update, free)
-    return tile.generated(tuple(sorted(baked.items())))
+    return _Text(syntax, kernel, chain, update, free).launched(tuple(sorted(baked.items())))
 
 
 class _Text(Tile):
     """The text for a tile."""
 
-    def generated(self, sizes: tuple[tuple[str, int], ...]) -> Generated:
+    def launched(self, sizes: tuple[tuple[str, int], ...]) -> Launched:
         """The function, its launch and how the elements it needs were staged."""
         kernel = self.kernel
         name = self.names.get(kernel.name, kernel.name)
@@ -67,8 +67,7 @@ class _Text(Tile):
         load_scalars(kernel, emitter, "*{}", used, temp=True)
         self._blocks(out, emitter, total)
         self.syntax.close(out)
-        what = f"CUDA, variant tiled, {' x '.join(str(a.size) for a in self.axes)} tiles, {total} threads a block"
-        source = finish(kernel, self.syntax, what, [out.lines])
+        what = f"{' x '.join(str(a.size) for a in self.axes)} tiles, {total} threads a block"
         ordered = sorted(self.blocks, key=lambda a: a.dimension or 0)
         dims = tuple(
             Grid(a.tiles.start, a.tiles.stop, a.tiles.step, a.threads(len(self.blocks)), tiles=True) for a in ordered
@@ -76,10 +75,7 @@ class _Text(Tile):
         dynamic = self.shared if self.shared > STATIC_SHARED else 0
         call = Call(name, (), dims, tuple(a.points.var for a in self.blocks), dynamic)
         notes = (f"{self.shared} bytes of shared memory a block",)
-        spread = call.parallel
-        return Generated(
-            kernel.name, "cuda", "tiled", source, name, arguments(kernel, temp=True), spread, (call,), sizes, notes
-        )
+        return Launched(kernel, (out.lines,), (call,), what, notes, sizes)
 
     def _declare_shared(self, out: Lines, emitter: Emitter) -> None:
         dynamic = self.shared > STATIC_SHARED
@@ -229,6 +225,6 @@ class _Text(Tile):
         self._close(out, opened + len(self.turns))
 
 
-def _zero(syntax: CudaSyntax, kind: Computed) -> Text:
+def _zero(syntax: CLike, kind: Computed) -> Text:
     real = component(kind)
     return syntax.convert(syntax.literal(0, real), real, kind)

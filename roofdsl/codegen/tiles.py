@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from roofdsl.codegen.cuda import CudaSyntax
+from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.names import renamed
 from roofdsl.codegen.threads import LoopId, neighbours
@@ -75,7 +75,9 @@ def tiled_nest(kernel: Kernel) -> tuple[list[For], Assign]:
 class Tile:
     """A kernel whose one nest is tiled throughout. Raises CommandError with the reason where it is not."""
 
-    def __init__(self, kernel: Kernel, chain: list[For], update: Assign, free: Mapping[LoopId, int]) -> None:
+    def __init__(
+        self, syntax: CLike, kernel: Kernel, chain: list[For], update: Assign, free: Mapping[LoopId, int]
+    ) -> None:
         self.kernel = kernel
         self.update = update
         if not isinstance(update.target, Element):
@@ -86,7 +88,7 @@ class Tile:
         self.blocks = [a for a in self.axes if a.dimension is not None]
         self.turns = [a for a in self.axes if a.dimension is None]
         self._check()
-        self.syntax = CudaSyntax()
+        self.syntax = syntax
         self.names = renamed(kernel, self.syntax)
         self.staged = self._staged()
         self.shared = sum(s.bytes for s in self.staged)

@@ -239,7 +239,7 @@ class ClosedForms(KernelSets):
             return Bytes(None, None, _form(total, scalar_stores, stream, meaning, assumes))
         loads = _sum((r.begun if convention == "write_allocate" else r.begun_by_read, r.bytes) for r in lines)
         stores = _sum((r.stored, r.bytes) for r in lines)
-        both = loads if stores is None else (stores if loads is None else loads.add(stores))
+        both = _sum((part, 1) for part in (loads, stores))
         return Bytes(
             _form(loads, scalar_loads, stream, meaning, assumes),
             _form(stores, scalar_stores, stream, meaning, assumes),

@@ -264,7 +264,10 @@ def _range(constraints: Sequence[Constraint], name: str) -> str:
         bound = Quasi.symbol(name) - value * (1 / c)
         if name in bound.names():
             return ""
-        (equal if zero else low if c > 0 else high).append(text(bound))
+        if zero:
+            equal.append(text(bound))
+        else:
+            (low if c > 0 else high).append(text(bound))
     match low, high, equal:
         case [], [], [at]:
             return f"{name} = {at}"

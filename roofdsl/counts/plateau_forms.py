@@ -114,7 +114,8 @@ class Plateaus:
             # Members share starts, leading terms and ends (Row.told); their terms of lower order may differ.
             row = each[members[0]]
             blurred = any(r.blurred for r in each.values()) or any(map(self._hides, members))
-            whole = None if blurred else self._form(each, None if everywhere else members)
+            apart = None if everywhere else members
+            whole = None if blurred else self._form(each, apart)
             single = whole.single if row.hits is None and whole is not None else None
             single = None if single is not None and where is not None and floors_of(single) else single
             lower = [r.lower_until for r in each.values() if r.lower_until is not None]

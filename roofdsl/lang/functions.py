@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from roofdsl.lang.record import Record
 
-Target = Literal["python", "c", "cuda"]
+Language = Literal["python", "c", "cuda"]
+"""The languages that the rows have texts for; a target of code generation may take those of one of them."""
+
 Group = Literal["float", "int", "complex"]
 
 MANY = -2
@@ -83,16 +85,18 @@ class Function(Record):
     argument: str = "a"
     step: str = "{y} + {term}"
 
-    def spelling(self, target: Target, kind: str) -> Spelling:
+    def spelling(self, language: Language, kind: str) -> Spelling:
         """How a call on values computed in the type `kind` is written. Raises KeyError where it cannot be called."""
-        stated = self.cuda if target == "cuda" else None
-        group = _GROUPS[kind]
-        for found in (stated, self.python if target == "python" else self.c):
-            if isinstance(found, Spelling):
-                return found
-            if found is not None and group in found:
-                return found[group]
-        raise KeyError(f"{self.name} of {kind}")
+        stated = self.cuda if language == "cuda" else None
+        found = spelled(stated, kind) or spelled(self.python if language == "python" else self.c, kind)
+        if found is None:
+            raise KeyError(f"{self.name} of {kind}")
+        return found
+
+
+def spelled(spellings: Spellings | None, kind: str) -> Spelling | None:
+    """The one for values computed in the type `kind`."""
+    return spellings if isinstance(spellings, Spelling | None) else spellings.get(_GROUPS[kind])
 
 
 def _helper(text: str) -> Spelling:
@@ -216,7 +220,7 @@ PEAK_CLASSES = ("fma", "min", "div", "special", *SPECIAL_FUNCTIONS, *MATRIX_CLAS
 """What a `peak` line may name after its type; without a class it is of additions and multiplications."""
 
 
-def repeated(function: Function, target: Target, one: str, operands: Mapping[str, str], suffix: str = "") -> str:
+def repeated(function: Function, language: Language, one: str, operands: Mapping[str, str], suffix: str = "") -> str:
     """The statement by which a characterization repeats a special function on the variable `a`.
 
     one: the number 1 in the type of `a`; operands: the variables that `step` and `argument` call term, shift and
@@ -224,7 +228,7 @@ def repeated(function: Function, target: Target, one: str, operands: Mapping[str
     """
     argument = function.argument.format(**operands)
     alone = argument if argument.isidentifier() else f"({argument})"
-    spelling = function.spelling(target, "f64")
+    spelling = function.spelling(language, "f64")
     # in parentheses unless the call itself puts some around it
     x = alone if spelling.helper else argument
     text = spelling.text.format(x=x, operand=alone, one=one, f=suffix)

@@ -186,7 +186,7 @@ def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str
     compiled: dict[str, Callable[[str], Any]] = {}
 
     def at(sizes: Mapping[str, int]) -> tuple[Generated, Callable[[str], Any]]:
-        found = generate(kernel, "cuda", variant, free=free, sizes=sizes)  # type: ignore[arg-type]
+        found = generate(kernel, "cuda", variant, free=free, sizes=sizes)
         if found.source not in compiled:
             compiled[found.source] = driver.compile(found.source)
         return found, compiled[found.source]

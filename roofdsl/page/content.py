@@ -322,14 +322,13 @@ class _Collector:
             return []
         if m.is_stale(kernel):
             self.warnings.append(f"{m.kernel} has changed since it was measured")
+        threads = f", {m.threads} thread{'s' if m.threads > 1 else ''}"
         device = m.device.get("name") or m.device.get("cpu") or m.backend
         return [
             {
                 "kernel": m.kernel,
                 "values": {n: v for n, v in m.parameters if n in known},
-                "label": f"{m.variant}, {m.threads} thread{'s' if m.threads > 1 else ''}"
-                if m.backend == "cpu"
-                else m.variant,
+                "label": m.variant + (threads if m.backend == "cpu" else ""),
                 "device": str(device),
                 "state": m.state,
                 "stale": m.is_stale(kernel),

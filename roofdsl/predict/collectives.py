@@ -135,7 +135,9 @@ def cost(kind: Kind, devices: int, topology: Topology = "ring") -> tuple[Fractio
     if p == 1:
         return Fraction(0), 0
     two_ways = topology == "two-way-ring" and p > 2
-    steps = 1 if topology == "switch" else p // 2 if two_ways else p - 1
+    steps = p // 2 if two_ways else p - 1
+    if topology == "switch":
+        steps = 1
     if kind == "all-to-all":
         if topology == "switch":
             return Fraction(p - 1, p * p), steps

@@ -97,12 +97,6 @@ def simulate(
     KeyboardInterrupt ends the run then. Raises CommandError for levels that cannot be, a missing parameter, a broken
     assumption, and caches of more than `memory_bytes`.
     """
-    import numpy as np
-
-    from roofdsl.simulate.caches import run_caches
-    from roofdsl.simulate.plain import is_plain, run_plain, words_of
-    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
-
     check_levels(levels, kernel)
     block = levels[0].sector
     program = compile_kernel(kernel, params, block)
@@ -112,6 +106,36 @@ def simulate(
     if end >= MOST_BLOCKS:
         raise CommandError(f"the sizes given to kernel {kernel.name} are too large to simulate")
     sets = _sets(levels, block, max(end, 1), memory_bytes)
+    accesses, touched, tallies = _every_access(levels, program, first, end, sets, kernel=kernel.name, progress=progress)
+    kept = [(f, f + a.count) for f, a in zip(first, program.layouts, strict=True) if a.array.intent != "temp"]
+    _flush(levels, block, sets, tallies, kept)
+    found = tuple(
+        LevelTraffic(level.name, level.sector, *(int(x) for x in row))
+        for level, row in zip(levels, tallies, strict=True)
+    )
+    return Simulated(accesses, found, *scalar_bytes(kernel), touched)
+
+
+def _every_access(
+    levels: Sequence[CacheLevel],
+    program: Program,
+    first: list[int],
+    end: int,
+    sets: tuple[NDArray[Any], ...],
+    *,
+    kernel: str,
+    progress: Progress | None,
+) -> tuple[int, int, NDArray[np.int64]]:
+    """Makes the accesses of a program, whose arrays begin at the blocks `first` and end at `end`, one after another.
+
+    Accesses made, bytes they touched, and what each level counted; `sets` is left as the last access leaves it.
+    """
+    import numpy as np
+
+    from roofdsl.simulate.caches import run_caches
+    from roofdsl.simulate.plain import is_plain, run_plain, words_of
+    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
+
     tallies = np.zeros((len(levels), 6), dtype=np.int64)
     sizes = np.array([a.array.type.bytes for a in program.layouts], dtype=np.int64)
     stack = np.zeros((64 * (len(levels) + 1), 6), dtype=np.int64)
@@ -130,21 +154,10 @@ def simulate(
         accesses, touched = accesses + made, touched + volume
         if progress is not None:
             progress(accesses)
-    check_inside(cursor, program, kernel.name)
+    check_inside(cursor, program, kernel)
     if plain is not None:
         sets[1][:] = words_of(plain)
-    kept = [(f, f + a.count) for f, a in zip(first, program.layouts, strict=True) if a.array.intent != "temp"]
-    _flush(levels, block, sets, tallies, np.array(kept, dtype=np.int64).reshape(-1, 2))
-    found = tuple(
-        LevelTraffic(level.name, level.sector, *(int(x) for x in row))
-        for level, row in zip(levels, tallies, strict=True)
-    )
-    return Simulated(
-        accesses,
-        found,
-        *scalar_bytes(kernel),
-        touched,
-    )
+    return accesses, touched, tallies
 
 
 MOST_LIST_BYTES = 1 << 30
@@ -212,10 +225,14 @@ def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: i
             cache_sets.POLICY: {"lru": cache_sets.LRU, "fifo": cache_sets.FIFO, "plru": cache_sets.PLRU}[level.policy],
             cache_sets.THROUGH: level.write == "through",
             cache_sets.WRITE_MISS: {
-                "allocate": cache_sets.ALLOCATE, "claim": cache_sets.CLAIM, "around": cache_sets.AROUND,
+                "allocate": cache_sets.ALLOCATE,
+                "claim": cache_sets.CLAIM,
+                "around": cache_sets.AROUND,
             }[level.write_miss],
             cache_sets.INCLUSION: {
-                "free": cache_sets.FREE, "inclusive": cache_sets.INCLUSIVE, "exclusive": cache_sets.EXCLUSIVE,
+                "free": cache_sets.FREE,
+                "inclusive": cache_sets.INCLUSIVE,
+                "exclusive": cache_sets.EXCLUSIVE,
             }[level.inclusion],
             cache_sets.FIRST_SLOT: slots,
             cache_sets.RING: ring,
@@ -260,15 +277,16 @@ def _flush(
     block: int,
     sets: tuple[NDArray[Any], ...],
     tallies: NDArray[np.int64],
-    kept: NDArray[np.int64],
+    arrays: Sequence[tuple[int, int]],
 ) -> None:
-    """Count what is dirty as stored across every boundary below it; `kept` are the blocks of arrays that are kept."""
+    """Count what is dirty as stored across every boundary below it; `arrays` are the blocks of those that are kept."""
     import numpy as np
 
     from roofdsl.simulate import cache_sets
     from roofdsl.simulate.caches import STORES
 
     table, words = sets[0], sets[1]
+    kept = np.array(arrays, dtype=np.int64).reshape(-1, 2)
     waiting = np.zeros(0, dtype=np.int64)  # dirty blocks of the levels so far
     ends = [int(x) for x in table[1:, cache_sets.FIRST_SLOT]] + [len(words)]
     for k, level in enumerate(levels):

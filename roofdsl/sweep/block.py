@@ -311,7 +311,8 @@ def put(column: Any, count: int, target: Any, values: Any, *, whole: bool, small
     import numpy as np
 
     if column is None:
-        kind: Any = np.float64 if not whole else np.int16 if small else np.int64
+        integer: Any = np.int16 if small else np.int64
+        kind = integer if whole else np.float64
         if isinstance(target, slice) and target.start == 0:  # what comes in order is written once
             column = np.empty(count, dtype=kind)
             column[target.stop :] = -1 if whole else np.nan

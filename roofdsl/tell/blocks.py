@@ -100,7 +100,7 @@ Block = Title | Heading | Paragraph | Line | Items | Gap | Equations | Table
 
 def without_empty_columns(table: Table) -> Table:
     """The table without columns in which no row has anything; one of figures that has a head stays."""
-    telling = table.rows if table.kind == "prose" else (table.head, *table.rows) if table.head else table.rows
+    telling = (table.head, *table.rows) if table.head and table.kind != "prose" else table.rows
     keep = [k for k in range(len(table.rows[0]) if table.rows else 0) if any(any(row[k]) for row in telling)]
     return replace(
         table,

@@ -30,7 +30,8 @@ def formula(q: Quantity | Ratio) -> str | None:
     """The closed form for math mode; None where there is none."""
     order = Growth(frozenset())
     form = of_quantity(q, order) if isinstance(q, Quantity) else of_ratio(q, order)
-    return None if form is None else cases_math(form, "0" if isinstance(q, Quantity) else "-").latex
+    otherwise = "0" if isinstance(q, Quantity) else "-"
+    return None if form is None else cases_math(form, otherwise).latex
 
 
 def inline(q: Quantity | Ratio) -> str:

@@ -31,6 +31,7 @@ from roofdsl.tell.words import (
     CONVENTIONS,
     cache_title,
     class_name,
+    fused_share,
     has_work,
     is_zero,
     once_differs,
@@ -160,7 +161,7 @@ class _Argument(Writer):
             return
         limit = limit_of(work.fma_fraction, self.order, self.d.values)
         alpha = work.fma_fraction.value
-        known = alpha if alpha is not None else (limit.constant() if limit is not None else None)
+        known = fused_share(self.d, self.order)
         if known is not None:
             share = math((1 + known) / 2)
             formula = Math(f"(1 + alpha)/2 = {share.text}", f"\\frac{{1 + \\alpha}}{{2}} = {share.latex}")
@@ -287,7 +288,8 @@ class _Argument(Writer):
             return ("nothing",)
         groups: dict[str, list[str]] = {}
         for r in held:
-            what = f"{'within' if r.within else 'over'} {r.loop}" if r.loop else "between nests"
+            where = "within" if r.within else "over"
+            what = f"{where} {r.loop}" if r.loop else "between nests"
             arrays = groups.setdefault(what, [])
             shown = ", ".join(r.references) if len(r.references) <= 2 else r.array
             if shown not in arrays:

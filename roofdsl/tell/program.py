@@ -151,7 +151,8 @@ def _cell(q: Quantity | Ratio | str) -> str:
 
 def _form(q: Quantity | Ratio, at: Mapping[str, int] | None = None) -> Math | None:
     form = of_quantity(q, ORDER, at=at) if isinstance(q, Quantity) else of_ratio(q, ORDER, at=at)
-    return None if form is None else cases_math(form, "0" if isinstance(q, Quantity) else "-")
+    otherwise = "0" if isinstance(q, Quantity) else "-"
+    return None if form is None else cases_math(form, otherwise)
 
 
 # ---- LaTeX ----
@@ -217,7 +218,9 @@ def _sentence(q: Quantity | Ratio | str) -> Sentence:
     if isinstance(q, str):
         return (q,) if q else ()
     form = _form(q)
-    return ("-",) if form is None else (LONG,) if _cell(q) == LONG else (form,)
+    if form is None:
+        return ("-",)
+    return (LONG,) if _cell(q) == LONG else (form,)
 
 
 # ---- JSON ----

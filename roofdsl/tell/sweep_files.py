@@ -114,10 +114,7 @@ def csv_pieces(table: Table) -> Iterator[str]:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.names)
     for part in _pieces(table, table.names):
-        lists = [
-            ["" if v is None else repr(v) if isinstance(v, float) else v for v in part.cells(n)] for n in part.names
-        ]
-        writer.writerows(zip(*lists, strict=True))
+        writer.writerows(zip(*(part.cells(n) for n in part.names), strict=True))
         yield out.getvalue()
         out.seek(0)
         out.truncate()

@@ -31,7 +31,8 @@ def terms_lines(form: Terms, unit: str = "B") -> Iterator[str]:
     if not rows:
         yield f"0 {unit}"
         return
-    signs = ["-" if row[0].startswith("-") else "+" if k else " " for k, row in enumerate(rows)]
+    signs = ["-" if term.startswith("-") else "+" for term, _ in rows]
+    signs[0] = signs[0].replace("+", " ")
     short = max((len(term) for term, where in rows if len(term) <= LONG and where), default=0)
     for sign, (term, where) in zip(signs, rows, strict=True):
         yield f"{sign} {term.removeprefix('-').ljust(short)}  {where}".rstrip()

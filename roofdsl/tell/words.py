@@ -62,9 +62,10 @@ def ceiling(alpha: Fraction | None) -> str:
 
 def fused_share(d: Derivation, order: Growth) -> Fraction | None:
     """alpha at the sizes given, else its limit for large ones where that is a number."""
-    known = d.work.fma_fraction.value
+    if d.work.fma_fraction.value is not None:
+        return d.work.fma_fraction.value
     limit = limit_of(d.work.fma_fraction, order, d.values)
-    return known if known is not None else None if limit is None else limit.constant()
+    return None if limit is None else limit.constant()
 
 
 def size_order(d: Derivation, order: Growth) -> list[str]:

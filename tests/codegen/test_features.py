@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
-from roofdsl.codegen.c import FLAGS
 from roofdsl.codegen.generate import generate
-from roofdsl.codegen.generated import Generated, TargetName, Variant
+from roofdsl.codegen.generated import Generated
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.measure.by_cc import FLAGS
 from tests.codegen.features import FEATURES, TILED
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
 from tests.oracle.loading import kernel_of
@@ -20,7 +20,7 @@ from tests.oracle.loading import kernel_of
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc to compile generated C with")
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
 ALL = FEATURES | TILED
-CHECKED = [f for f in FLAGS if f not in ("-O3", "-march=native")] + ["-O1"]
+CHECKED = [f for f in FLAGS if f not in ("-O3", "-march=native")] + ["-O1", "-fopenmp"]
 
 
 @cache
@@ -29,7 +29,7 @@ def case(name: str) -> Case:
     return Case(kernel_of(text), sizes)
 
 
-def code(name: str, target: TargetName, variant: Variant) -> Generated:
+def code(name: str, target: str, variant: str) -> Generated:
     kernel = case(name).kernel
     return generate(kernel, target, variant, free=parallel_loops(kernel), sizes=case(name).params)
 
@@ -50,7 +50,7 @@ def test_numba(name: str) -> None:
 @pytest.mark.spread(1)
 @needs_gcc
 @pytest.mark.parametrize("variant", ["loops", "parallel"])
-def test_c(variant: Variant, tmp_path: Path) -> None:
+def test_c(variant: str, tmp_path: Path) -> None:
     codes = []
     for name in ALL:
         try:

@@ -19,8 +19,8 @@ import pytest
 
 from roofdsl.checks.parallel import parallel_loops
 from roofdsl.codegen.generate import generate
-from roofdsl.codegen.generated import Generated, TargetName
-from roofdsl.codegen.helpers import COMPLEX
+from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.targets.cuda import COMPLEX
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.grammar import reserved
 from roofdsl.lang.record import replace
@@ -90,7 +90,7 @@ def some(words: set[str], request: pytest.FixtureRequest) -> list[str]:
     return Random(1).sample(sorted(words), min(count, len(words)))
 
 
-def named_after(words: list[str], target: TargetName, everywhere: bool = False) -> list[Generated]:
+def named_after(words: list[str], target: str, everywhere: bool = False) -> list[Generated]:
     """Code for a kernel named after each word, and code in which the words are the other names.
 
     everywhere: each word stands in each place; else in one of them, and as the kernel's name.

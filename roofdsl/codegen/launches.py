@@ -1,69 +1,62 @@
-"""CUDA as a target: `__global__` functions for NVRTC or nvcc, and the launches that make up a kernel."""
+"""A kernel as CUDA functions, one for each nest, and what the host does between their launches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
 
 from roofdsl.codegen.clike import CLike
-from roofdsl.codegen.compute import Computed
 from roofdsl.codegen.emitter import Emitter, LoopHeader
-from roofdsl.codegen.generated import Call, Generated, HostIf, HostLoop, Step
-from roofdsl.codegen.helpers import COMPLEX, c_helpers
-from roofdsl.codegen.kernels import (
-    arguments,
-    described,
-    heading,
-    load_scalars,
-    name_extents,
-    positions,
-    signature,
-    store_scalars,
-    wrapped,
-)
+from roofdsl.codegen.generated import Call, HostIf, HostLoop, Step
+from roofdsl.codegen.kernels import load_scalars, name_extents, positions, signature, store_scalars, wrapped
 from roofdsl.codegen.names import renamed
-from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text, words
+from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
-from roofdsl.lang.functions import Target
-from roofdsl.lang.types import ElementType
+from roofdsl.lang.record import Record
 from roofdsl.loops.model import Assign, For, If, Kernel, Let, Node
 
-_REDUCED = {"f16": "__half", "bf16": "__nv_bfloat16", "f8": "__nv_fp8_e4m3"}
-_HEADERS = {"f16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "f8": "cuda_fp8.h"}
-_WIDEN = {"f16": "__half2float({})", "bf16": "__bfloat162float({})", "f8": "(float)({})"}
-_NARROW = {"f16": "__float2half_rn({})", "bf16": "__float2bfloat16_rn({})", "f8": "__nv_fp8_e4m3({})"}
-_OWN = "index_t complex64 complex128 complex_of thread threads thread_x thread_y thread_z threads_x threads_y threads_z"
-_OWN += " shared sum p"
-"""What our text in CUDA declares itself."""
+
+class Launched(Record):
+    """The functions of a kernel and what launches them: the parts of a text in CUDA.
+
+    what: what they are, for the comment on top. sizes: parameters that are numbers in the text.
+    """
+
+    kernel: Kernel
+    functions: tuple[Sequence[str], ...]
+    steps: tuple[Step, ...]
+    what: str
+    notes: tuple[str, ...]
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    def calls(self) -> list[Call]:
+        """The launches, each once, in the order of the text."""
+        return list(_calls(self.steps))
 
 
-class CudaSyntax(CLike):
-    """CUDA C++."""
-
-    target: ClassVar[Target] = "cuda"
-    integer_type: ClassVar[str] = "index_t"
-    reserved: ClassVar[frozenset[str]] = words(_OWN)
-    names: ClassVar[dict[str, str]] = {
-        "f64": "double", "f32": "float", "i64": "long long", "i32": "int", "c128": "complex128", "c64": "complex64",
-    }  # fmt: skip
-    storage: ClassVar[dict[str, str]] = {**names, **_REDUCED, "tf32": "float", "i16": "short", "i8": "signed char"}
-
-    def widen(self, stored: Text, type_: ElementType) -> Text:
-        return Text(_WIDEN[type_.name].format(stored.text))
-
-    def narrow(self, value: Text, type_: ElementType) -> Text:
-        return Text(_NARROW[type_.name].format(value.text))
-
-    def convert(self, value: Text, source: Computed, to: Computed) -> Text:
-        if source != to and to in ("c64", "c128"):
-            return Text(f"{self.names[to]}({value.text})")
-        return super().convert(value, source, to)
-
-    def pointer(self, type_: ElementType, name: str, written: bool) -> str:
-        return f"{'' if written else 'const '}{self.storage[type_.name]} *__restrict__ {name}"
+def launched(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> Launched:
+    """The variant `naive` of a kernel whose directives are applied."""
+    builder = _Builder(syntax, kernel, free)
+    steps = builder.steps(kernel.body, (), ())
+    count = len(list(_calls(steps)))
+    what = f"{count} launch{'' if count == 1 else 'es'}"
+    if any(isinstance(s, HostLoop) for s in steps):
+        what += " in each iteration of what the host loops over"
+    return Launched(kernel, tuple(builder.functions), steps, what, tuple(builder.notes))
 
 
-def header_of(spread: Spread, syntax: CudaSyntax) -> LoopHeader:
+def _calls(steps: Sequence[Step]) -> Iterator[Call]:
+    for step in steps:
+        match step:
+            case Call():
+                yield step
+            case HostLoop(body=body):
+                yield from _calls(body)
+            case HostIf(_, then, orelse):
+                yield from _calls(then)
+                yield from _calls(orelse)
+
+
+def header_of(spread: Spread, syntax: CLike) -> LoopHeader:
     """Opens a loop whose iterations are dealt out to threads, to blocks, or to the threads of one block."""
     axis = "xyz"[spread.dimension]
     rank, size = {
@@ -84,57 +77,14 @@ def header_of(spread: Spread, syntax: CudaSyntax) -> LoopHeader:
     return opened
 
 
-def generate_cuda(kernel: Kernel, free: Mapping[LoopId, int]) -> Generated:
-    """CUDA, the variant `naive`, for a kernel whose directives are applied."""
-    builder = _Builder(kernel, free)
-    steps = builder.steps(kernel.body, (), ())
-    calls = list(_calls(steps))
-    what = f"CUDA, variant naive, {len(calls)} launch{'' if len(calls) == 1 else 'es'}"
-    looped = any(isinstance(s, HostLoop) for s in steps)
-    what += " in each iteration of what the host loops over" if looped else ""
-    source = finish(kernel, builder.syntax, what, builder.functions)
-    spread = tuple(dict.fromkeys(v for call in calls for v in call.parallel))
-    return Generated(
-        kernel.name, "cuda", "naive", source, calls[0].function if calls else "", arguments(kernel, temp=True), spread,
-        steps, (), tuple(builder.notes),
-    )  # fmt: skip
-
-
-def _calls(steps: Sequence[Step]) -> Iterator[Call]:
-    for step in steps:
-        match step:
-            case Call():
-                yield step
-            case HostLoop(body=body):
-                yield from _calls(body)
-            case HostIf(_, then, orelse):
-                yield from _calls(then)
-                yield from _calls(orelse)
-
-
-def finish(kernel: Kernel, syntax: CudaSyntax, what: str, functions: Sequence[Sequence[str]]) -> str:
-    """The whole text: headers for the types used, helpers, functions."""
-    body = "\n\n".join("\n".join(lines) for lines in functions)
-    lines = heading(kernel, syntax, what)
-    lines += [f"// {described(array)}" for array in kernel.arrays]
-    types = {a.type.name for a in kernel.arrays}
-    lines += [f"#include <{_HEADERS[t]}>" for t in ("f16", "bf16", "f8") if t in types]
-    lines += ["", "typedef long long index_t;  // 64 bits wherever it runs", ""]
-    if "complex" in body:
-        lines += [COMPLEX, ""]
-    helpers = c_helpers(syntax, "__device__ static inline")
-    lines += [*helpers, *([""] if helpers else [])]
-    return "\n".join(lines) + "\n" + body + "\n"
-
-
 class _Builder:
     """Splits a kernel into functions and into what the host does between them."""
 
-    def __init__(self, kernel: Kernel, free: Mapping[LoopId, int]) -> None:
+    def __init__(self, syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> None:
         self.kernel = kernel
         self.free = free
         self.place_of = {id(loop): position for position, loop in positions(kernel.body)}
-        self.syntax = CudaSyntax()
+        self.syntax = syntax
         self.names = renamed(kernel, self.syntax)
         self.functions: list[list[str]] = []
         self.notes: list[str] = []

@@ -1,0 +1,73 @@
+"""What a target of code generation is: a syntax, the variants of a kernel in it, and the whole text of one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
+
+from roofdsl.codegen.emitter import Emitter
+from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.kernels import LoopId, arguments, positions
+from roofdsl.codegen.names import renamed
+from roofdsl.codegen.syntax import Lines, Syntax, Text
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import For, Kernel, Node
+
+
+class Target(Syntax):
+    """A language that kernels are written in.
+
+    A file of `roofdsl/codegen/targets/` holds one of them as TARGET, and is named as the target is.
+    """
+
+    variants: ClassVar[tuple[str, ...]]
+    """The ways in which a kernel can be laid out, the default first. `loops` keeps the order of the kernel; all others
+    need to know which loops have independent iterations."""
+
+    @abstractmethod
+    def generated(
+        self, kernel: Kernel, variant: str, free: Mapping[LoopId, int], sizes: Mapping[str, int]
+    ) -> Generated:
+        """The text of a kernel whose directives are applied, in one of the target's variants.
+
+        free, sizes: see `generate`. Raises CommandError where this kernel does not have the variant.
+        """
+
+
+class OneFunction(Target):
+    """A target in which a kernel becomes one function; `parallel` shares the outermost free loops among cores."""
+
+    variants: ClassVar[tuple[str, ...]] = ("loops", "parallel")
+
+    @abstractmethod
+    def source(self, kernel: Kernel, emitter: Emitter, function: str, variant: str) -> str:
+        """The whole text: headers, helpers, and the function with the body that the emitter writes."""
+
+    def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+        """Opens a loop whose iterations are shared among cores. A language without such loops has no such variant."""
+        self.loop(out, var, start, stop, step)
+
+    def generated(
+        self, kernel: Kernel, variant: str, free: Mapping[LoopId, int], sizes: Mapping[str, int]
+    ) -> Generated:
+        parallel = outermost(kernel.body, free) if variant == "parallel" else []
+        if variant == "parallel" and not parallel:
+            message = f"kernel {kernel.name} has no loop whose iterations are known to be independent"
+            raise CommandError(message, "take the variant `loops`")
+        names = renamed(kernel, self)
+        emitter = Emitter(self, Lines(), names, kernel.source, [p.name for p in kernel.parameters])
+        emitter.headers = {id(loop): self.parallel_loop for loop in parallel}
+        function = emitter.name(kernel.name)
+        source = self.source(kernel, emitter, function, variant)
+        spread = tuple(dict.fromkeys(loop.var for loop in parallel))
+        return Generated(kernel.name, self.name, variant, source, function, arguments(kernel), spread)
+
+
+def outermost(nodes: Sequence[Node], free: Collection[LoopId]) -> list[For]:
+    """The parallel loops that stand in no other parallel loop."""
+    chosen: list[tuple[LoopId, For]] = []
+    for position, loop in positions(nodes):
+        if position in free and not any(position[: len(p)] == p for p, _ in chosen):
+            chosen.append((position, loop))
+    return [loop for _, loop in chosen]
