@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file")
-@click.option("--to", "target", type=click.Choice(["c", "cuda", "python"]), required=True, help="The language.")
+@click.option("--to", "target", type=click.Choice(["c", "cuda", "python"]), required=True, help="The target language.")
 @click.option(
     "--variant",
     type=click.Choice(["loops", "parallel", "naive", "tiled"]),
-    help="c and python: loops (default), parallel; cuda: naive (default), tiled.",
+    help="For c and python: loops (default) or parallel; for cuda: naive (default) or tiled.",
 )
 @set_option
-@click.option("-o", "--output", metavar="FILE", help="Write it to a file instead.")
+@click.option("-o", "--output", metavar="FILE", help="Write the code to a file instead.")
 @json_option
 def emit(
     *,
@@ -36,7 +36,7 @@ def emit(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Print the code for the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
+    """Print the code generated for the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
     chosen = choose_kernels(file, "code is generated for kernels")
     pairs = kernels_of(chosen, settings)
     if output is not None and len(pairs) > 1:
