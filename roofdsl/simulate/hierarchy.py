@@ -212,10 +212,14 @@ def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: i
             cache_sets.POLICY: {"lru": cache_sets.LRU, "fifo": cache_sets.FIFO, "plru": cache_sets.PLRU}[level.policy],
             cache_sets.THROUGH: level.write == "through",
             cache_sets.WRITE_MISS: {
-                "allocate": cache_sets.ALLOCATE, "claim": cache_sets.CLAIM, "around": cache_sets.AROUND,
+                "allocate": cache_sets.ALLOCATE,
+                "claim": cache_sets.CLAIM,
+                "around": cache_sets.AROUND,
             }[level.write_miss],
             cache_sets.INCLUSION: {
-                "free": cache_sets.FREE, "inclusive": cache_sets.INCLUSIVE, "exclusive": cache_sets.EXCLUSIVE,
+                "free": cache_sets.FREE,
+                "inclusive": cache_sets.INCLUSIVE,
+                "exclusive": cache_sets.EXCLUSIVE,
             }[level.inclusion],
             cache_sets.FIRST_SLOT: slots,
             cache_sets.RING: ring,
