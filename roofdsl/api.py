@@ -252,7 +252,7 @@ def roofline(
         raise CommandError("there is nothing to draw", 'give predictions, or on="v100_deck"')
     other = next((n for n in names if n not in {m.name for m in machines}), None)
     if other is not None:
-        raise CommandError(f"a prediction is for {other}, and the figure is of {machines[0].name}")
+        raise CommandError(f"a prediction is for {other}, but the figure is for {machines[0].name}")
     types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
     units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
     roofs = [roofs_of(m, types, units) for m in machines]

@@ -39,7 +39,7 @@ LEAST_STEP = Fraction(21, 20)
 MOST_STEPS = 4
 EFFORT_S = 2.0
 
-NOT_FOUND = "its time is not found within the effort given"
+NOT_FOUND = "its exact time was not found within --effort"
 """Why a change is refused of which nobody knows whether it helps."""
 
 FINDERS: Mapping[str, Callable[[Subject], Found]] = {
@@ -258,12 +258,12 @@ def _verdict(candidate: Candidate, outcome: object, now: Estimate) -> Advice | R
         return Refused(
             candidate.kind,
             candidate.what,
-            f"no gain is proven: the time is found only as at most {_x(gain)} that of now",
+            f"no gain is proven: its time is known only to be at most {_x(gain)} the present one",
         )
     if abs(gain - 1) < LEAST_GAIN - 1:
         return Refused(candidate.kind, candidate.what, f"no gain: the bound stays {now.prediction.bound}")
     return Refused(
-        candidate.kind, candidate.what, f"it takes {_x(gain)} the time of now, bound by {outcome.prediction.bound}"
+        candidate.kind, candidate.what, f"it takes {_x(gain)} the present time, bound by {outcome.prediction.bound}"
     )
 
 
@@ -304,7 +304,7 @@ def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advic
             best[key] = one
             kept.append(one)
             continue
-        why = f"{float(one.gain):.3g} times as fast, but {best[key].what} {float(best[key].gain):.3g} times"
+        why = f"{float(one.gain):.3g} times as fast; {best[key].what} is {float(best[key].gain):.3g} times as fast"
         refused.append(Refused(step.kind, step.what, why))
     return kept
 

@@ -80,8 +80,8 @@ def stores(subject: Subject) -> Found:
     line = tree.Traffic(edits.name("load_store"), edits.HERE)
     given = replace(subject.given, traffic=None)
     changed = edits.with_items(edits.without(subject.syntax, tree.Traffic), [line])
-    what = "lines not loaded before they are written (non-temporal stores)"
-    yield Candidate("stores", what, written(given, changed), "the same stores; no line is read for them")
+    what = "stores that bypass the caches (non-temporal stores)"
+    yield Candidate("stores", what, written(given, changed), "the same stores, without loading their lines first")
 
 
 def reciprocals(subject: Subject) -> Found:
@@ -93,7 +93,7 @@ def reciprocals(subject: Subject) -> Found:
             "reciprocal", "reciprocals in place of divisions", subject.text(changed), because, rounding=True
         )
     elif any(p.cls == "div" for p in subject.now.prediction.parts):
-        why = "no divisor is a number, stays the same in a loop, or belongs to a complex division"
+        why = "no divisor is a number or constant in a loop, and no division is complex"
         yield Refused("reciprocal", "reciprocals in place of divisions", why)
 
 
@@ -103,7 +103,7 @@ def layouts(subject: Subject) -> Found:
         if len(array.dims) >= 2:
             how = "rows" if array.column_major else "columns"
             text = subject.text(edits.with_layout(subject.syntax, array.name))
-            because = "the same values; whoever fills or reads the array has to store it so"
+            because = "the same values; code that fills or reads the array must use this layout"
             yield Candidate("layout", f"{array.name} stored by {how}", text, because)
 
 
@@ -112,5 +112,5 @@ def ceilings(subject: Subject) -> Found:
     own = subject.case.options.ceilings
     for ceiling in own:
         options = replace(subject.case.options, ceilings=tuple(c for c in own if c != ceiling))
-        because = "the same kernel, compiled or written so that this no longer holds it back"
+        because = "the same kernel, compiled or written so that this ceiling no longer limits it"
         yield Candidate("ceiling", f'past the ceiling "{ceiling}"', "", because, options=options)

@@ -69,7 +69,7 @@ def require_legal_change(kernel: Kernel) -> None:
     except InputError as error:
         raise Illegal(told(error.diagnostics[0])) from None
     except (TooHard, LibraryFailure, RecursionError):
-        raise Illegal("its legality is not decided: the dependences take too long to check") from None
+        raise Illegal("it is not known to be legal: the dependences take too long to check") from None
     if found:
         raise Illegal(told(found[0]))
 

@@ -93,7 +93,7 @@ def tiles(subject: Subject) -> Found:
         cost = _cost_of(subject, lambda s: _tiled(subject, s))
         found = best_tiles(by_loop, cost)
         if found is None:
-            yield Refused("tile", what, "the traffic of a tile is not found by arithmetic")
+            yield Refused("tile", what, "no simple formula bounds the traffic of a tile")
             continue
         best, least = found
         for other in permutations(best.items()):
@@ -104,7 +104,7 @@ def tiles(subject: Subject) -> Found:
 
 
 def _leaves(subject: Subject) -> str:
-    return f"it leaves what bounds the kernel as it is: {subject.now.prediction.bound}"
+    return f"it does not change what bounds the kernel: {subject.now.prediction.bound}"
 
 
 def _tiled(subject: Subject, sizes: Sizes) -> str:
@@ -140,10 +140,10 @@ def registers(subject: Subject) -> Found:
             continue
         how = next((b for factors in FACTORS if (b := _blocking(subject, nest, factors)) is not None), None)
         if how is None:
-            yield Refused("registers", what, "no block divides the extents at these sizes")
+            yield Refused("registers", what, "no register block divides the loop extents at these sizes")
             continue
         text = subject.text(blocked(subject.syntax, nest, how))
-        because = "no dependence goes backwards in any of the loops, so that every tiling is legal"
+        because = "no dependence has a negative distance in any of the loops, so every tiling is legal"
         yield Candidate("registers", _described(nest, how), text, because)
 
 
@@ -209,7 +209,9 @@ def threads(subject: Subject) -> Found:
         return
     statements = [item for item in subject.syntax.body if edits.is_statement(item)]
     if len(statements) != 1 or not isinstance(statements[0], tree.For):
-        yield Refused("parallel", "parallel for", "the kernel is more than one nest: launch each on its own")
+        yield Refused(
+            "parallel", "parallel for", "the kernel has more than one loop nest: launch each of them separately"
+        )
         return
     root = statements[0]
     clauses: list[tree.Clause] = []
@@ -235,7 +237,7 @@ def threads(subject: Subject) -> Found:
         new = tree.For(tuple(chosen), True, inner, edits.HERE)
         changed = edits.with_statements(subject.syntax, (new,))
         names = ", ".join(c.var.text for c in chosen)
-        because = f"iterations of {names} touch nothing in common that one of them writes"
+        because = f"no two iterations of {names} touch the same element if one of them writes it"
         yield Candidate("parallel", f"threads: parallel for {names}", subject.text(changed), because)
 
 

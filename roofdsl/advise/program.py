@@ -63,7 +63,7 @@ def _one_launch(found: ProgramPrediction, machine: Machine) -> tuple[Candidate, 
         "launches",
         f"one launch in place of {total.launches:,}",
         "",
-        "the same kernels in the same order, a barrier of the whole grid between them (a persistent kernel)",
+        "the same kernels in the same order, with a grid-wide barrier between them (a persistent kernel)",
     )
     own = replace(
         total,
@@ -84,5 +84,5 @@ def _on_matrix_units(
         then = predict_launches(checked, name, settings, machine, replace(options, unit="tensor"))
     except CommandError as error:
         return Refused("tensor", "matrix units", error.message + (f": {error.help}" if error.help else ""))
-    because = "the same sums of products, in the types that they are in"
+    because = "the same sums of products, in the same types"
     return Candidate("tensor", "matrix units where they apply (--unit tensor)", "", because, rounding=True), then.total

@@ -51,10 +51,10 @@ Inner = dict[str, tuple[_Linear, int]]
 def traffic_at_most(kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic) -> AtMost:
     """Bytes behind a fully associative LRU cache, at most; all parameters stand in `values`.
 
-    Raises NoBound, also for a cache without bound, whose traffic is compulsory.
+    Raises NoBound, also for an unbounded cache, whose traffic is compulsory.
     """
     if where.cache_bytes is None:
-        raise NoBound("a cache without bound")
+        raise NoBound("an unbounded cache")
     plain = with_numbers(apply(kernel), values)
     search = _Search(plain, where)
     moved = search.bytes(search.of(plain.body, {}), where.moved_bytes)

@@ -138,7 +138,7 @@ def _guarded(what: str, compute: Callable[[], T], notes: list[str], operations: 
     except NotExact as error:
         notes.append(f"{what} has no exact form: {error}")
     except (TooHard, LibraryFailure):
-        notes.append(f"{what} needs more integer-set operations than it is given")
+        notes.append(f"{what} exceeds its limit of integer-set operations")
     return None
 
 

@@ -54,9 +54,9 @@ def nested(plan: Tiling, params: Mapping[str, int], elements: Sequence[int]) -> 
     Extents count as far as `params` gives them.
     """
     if len(plan.order) != 3:
-        raise NoTiling("its product is in further loops, for which no tiles in tiles are known")
+        raise NoTiling("no nested tiles are known for a product inside further loops")
     if len(elements) < 2 or any(a >= b for a, b in pairwise(elements)):
-        raise NoTiling("tiles in tiles are for two caches or more, each larger than the one before")
+        raise NoTiling("nested tiles need at least two caches, each larger than the one before")
     if elements[0] < LEAST:
         raise NoTiling(f"the first cache holds fewer than {LEAST} elements")
     extents = extents_at(plan, params)

@@ -108,7 +108,7 @@ def _inside(bound: Bound, plan: Tiling | None, params: Mapping[str, int], caches
         return _none(str(error))
     rows, columns, steps = extents_at(plan, params)
     if rows is None or columns is None or steps is None:
-        return _none("the extents of its loops are no parameters")
+        return _none("the extents of its loops are not parameters")
     text = tuple(map(written, lines(bound, plan, blocks)))
     if rows * columns * steps > FEW_EXECUTIONS:
         return Inside(blocks, text, tuple(most_loads(blocks, (rows, columns, steps))), False)

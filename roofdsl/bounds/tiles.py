@@ -48,7 +48,7 @@ class Tiling:
     extents: tuple[Any, ...]
 
 
-NO_PRODUCT = "it is not a product of two operands on three loops, whose tiles are known in closed form"
+NO_PRODUCT = "closed-form tiles are known only for a product of two operands in three loops"
 
 
 class NoTiling(Exception):
@@ -58,7 +58,7 @@ class NoTiling(Exception):
 def tiling(bound: Bound) -> Tiling:
     """The tiling of a kernel that is one perfect nest of a product. Raises NoTiling."""
     if bound.partition is None:
-        raise NoTiling("its statements reuse nothing in a way that tiles could raise")
+        raise NoTiling("its statements have no reuse that tiles could increase")
     loops = _perfect(bound.plain)
     allowed = bound.partition.parts[0]
     core = [
@@ -70,7 +70,7 @@ def tiling(bound: Bound) -> Tiling:
         raise NoTiling(NO_PRODUCT)
     held = next((s for s in slots if s.running), None)
     if held is None:
-        raise NoTiling("no operand is a running value that a tile could hold")
+        raise NoTiling("no operand is a running value that a tile could keep")
     stream = next(v for v in core if units[v] == held.lost)
     rows, columns = [v for v in core if v != stream]
     outer = tuple(loop.var for loop in loops if loop.var not in core)
@@ -92,7 +92,7 @@ def _perfect(kernel: Kernel) -> list[For]:
         loops.append(inner)
         body = inner.body
     if len(body) != 1:
-        raise NoTiling("its loops are not one perfect nest around one statement, which `tile` needs")
+        raise NoTiling("`tile` needs one perfect nest around a single statement")
     if len(loops) < 3:
         raise NoTiling(NO_PRODUCT)
     return loops
@@ -163,8 +163,12 @@ def tiled_by(bound: Bound, directives: tuple[Order | Tile, ...]) -> Kernel:
     except InputError as error:
         raise CommandError(f"kernel {kernel.name} cannot be tiled: {error.diagnostics[0].message}") from None
     if found is not None or unknown is not None:
-        why = "a dependence would be reversed" if found is not None else "whether dependences allow it is not known"
-        raise CommandError(f"kernel {kernel.name} cannot be tiled so: {why}")
+        why = (
+            "a dependence would be reversed"
+            if found is not None
+            else "it is not known whether the dependences allow it"
+        )
+        raise CommandError(f"kernel {kernel.name} cannot be tiled this way: {why}")
     return changed
 
 
@@ -176,8 +180,8 @@ def source_of(bound: Bound, directives: tuple[Order | Tile, ...]) -> str:
     from roofdsl.lang.source import Source
 
     if bound.untiled or bound.kernel.directives:
-        message = f"kernel {bound.kernel.name} is tiled already, by its loops or its directives"
-        raise CommandError(message, "give it without them, and `--apply` writes the tile")
+        message = f"kernel {bound.kernel.name} is already tiled, by its loops or its directives"
+        raise CommandError(message, "remove the tiles, and `--apply` writes new ones")
     tiled_by(bound, directives)
     source = bound.kernel.source
     text = source.text.splitlines()

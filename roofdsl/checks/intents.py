@@ -52,13 +52,13 @@ def _check(kernel: Kernel, array: Array, touches: list[_Touch]) -> list[Diagnost
         return [Diagnostic("intent-write", message, writes[0].use.span, "declare it `inout` or `out`")]
     if array.intent == "inout":
         if all(_never(kernel, t) for t in writes):
-            return [_wider(array, f"`{name}` is declared `inout` and never written", "declare it `in`")]
+            return [_wider(array, f"`{name}` is declared `inout` but never written", "declare it `in`")]
         if all(_never(kernel, t) for t in reads):
-            return [_wider(array, f"`{name}` is declared `inout` and never read", "declare it `out`")]
+            return [_wider(array, f"`{name}` is declared `inout` but never read", "declare it `out`")]
         return []
     if array.intent == "out" and all(_never(kernel, t) for t in writes):
         message = f"`{name}` is declared `out` and never written: no allowed size reaches the assignment"
-        return [_wider(array, message, "leave it out, or change the bounds and conditions around it")]
+        return [_wider(array, message, "remove it, or change the bounds and conditions around it")]
     return _read_first(kernel, array, reads, writes)
 
 
@@ -103,7 +103,7 @@ def _read_first(kernel: Kernel, array: Array, reads: list[_Touch], writes: list[
         elif not answer.proven:
             why = f"it is not affine in {listed(answer.hard, 'and')}" if answer.hard else "it has too many cases"
             message = f"whether `{read.use.text}` is written before this read is not known for all sizes: {why}"
-            help = "at small sizes it is"
+            help = "at small sizes, it is"
             found.append(Diagnostic("unchecked", message, read.use.span, help, "warning"))
     return found
 

@@ -97,8 +97,8 @@ def check_directives(kernel: Kernel) -> list[Diagnostic]:
     if found is not None:
         return [_illegal(kernel, _culprit(kernel, found.pair.reduction), found)]
     if unknown is not None:
-        message = f"whether dependences allow it is not known for all sizes: {_reason(unknown)}"
-        help = "at small sizes no dependence was found reversed"
+        message = f"it is not known for all sizes whether the dependences allow it: {_reason(unknown)}"
+        help = "at small sizes, no dependence is reversed"
         return [Diagnostic("unchecked", message, kernel.directives[-1].span, help, "warning")]
     return []
 
@@ -207,15 +207,15 @@ def _illegal(kernel: Kernel, directive: Tile | Order, found: Reversed) -> Diagno
     distance = f"the distance in ({', '.join(common)}) is ({numbers})"
     if found.pair.reduction:
         message = f"{line} changes the order in which `{found.pair.first.text}` is updated{sizes}: {pair}; "
-        message += "the new order runs the second first"
-        help = f"{distance}; with other rounding the result may differ"
+        message += "the new order runs the second one first"
+        help = f"{distance}; rounding may change the result"
         return Diagnostic("reduction-order", message, directive.span, help, REGROUPING)
-    message = f"{line} reverses {_kind(found.pair)} on `{name}`{sizes}: {pair}; the new order runs the second first"
+    message = f"{line} reverses {_kind(found.pair)} on `{name}`{sizes}: {pair}; the new order runs the second one first"
     help = f"{distance}: "
     if word == "tile":
-        help += "loops can be tiled together where no distance that they carry is negative in one of them"
+        help += "loops can be tiled together if no dependence distance is negative in any of them"
     else:
-        help += "the first distance that is not zero must stay positive in the new order"
+        help += "the first nonzero distance must stay positive in the new order"
     return Diagnostic("dependence-reversed", message, directive.span, help)
 
 
@@ -265,7 +265,7 @@ def _parallel(kernel: Kernel, span: Span | None) -> list[Diagnostic]:
         if guilty is not None:
             found.append(_carries(kernel, placed, loop, guilty, span))
         elif unknown is not None:
-            message = f"whether the iterations of `{loop.var}` are independent is not known for all sizes"
+            message = f"it is not known for all sizes whether the iterations of `{loop.var}` are independent"
             found.append(Diagnostic("unchecked", f"{message}: {_reason(unknown)}", span or loop.span, "", "warning"))
     return found
 

@@ -155,5 +155,5 @@ def _unchecked(together: list[Use], hard: tuple[str, ...]) -> Diagnostic:
     which = f"`{use.text}` and {len(others)} more elements" if len(others) > 1 else f"`{use.text}`"
     which += f" and `{others[0].text}`" if len(others) == 1 else ""
     message = f"the subscripts of {which} are not checked for all sizes: {why}"
-    help = f"no small size was found at which {'one' if others else 'it'} leaves its array"
+    help = f"at small sizes, {'none leaves' if others else 'it does not leave'} its array"
     return Diagnostic("unchecked", message, use.span, help, "warning")

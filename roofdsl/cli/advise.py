@@ -45,15 +45,23 @@ from roofdsl.tell.blocks import Block, Gap
 @set_option
 @traffic_option
 @click.option(
-    "--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="The contraction already runs on matrix units."
+    "--unit",
+    type=click.Choice(["tensor", "tensor_sparse"]),
+    help="Assume that contractions already run on matrix units.",
 )
 @click.option(
-    "--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling that limits the code today."
+    "--ceiling",
+    "ceilings",
+    multiple=True,
+    metavar="NAME",
+    help="A named ceiling that limits the code now (repeatable).",
 )
-@click.option("--keep-rounding", is_flag=True, help="Suggest only changes that keep the rounding.")
+@click.option("--keep-rounding", is_flag=True, help="Suggest only changes that do not affect rounding.")
 @click.option("--all", "show_all", is_flag=True, help="Also show changes that gain nothing.")
-@click.option("--apply", "apply_number", type=click.IntRange(1), metavar="N", help="Print the kernel changed as in N.")
-@click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the times, by what bounds each, as bars.")
+@click.option(
+    "--apply", "apply_number", type=click.IntRange(1), metavar="N", help="Print the kernel with change number N."
+)
+@click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the times as bars, colored by bound.")
 @look_options("plot")
 @click.option(
     "--effort",
@@ -61,7 +69,7 @@ from roofdsl.tell.blocks import Block, Gap
     default=EFFORT_S,
     show_default=True,
     metavar="SECONDS",
-    help="Time limit for evaluating one change exactly.",
+    help="Processor time for the exact evaluation of one change.",
 )
 @json_option
 def command(
@@ -80,10 +88,10 @@ def command(
     effort: float,
     as_json: bool,
 ) -> None:
-    """Rank changes of the kernels of FILE by what they are predicted to gain on a machine.
+    """Rank changes to FILE's kernels by their predicted gain on a machine.
 
-    Each change is a kernel of its own, which dependences are proven to allow: tiles, other orders of loops, blocks of
-    results in registers, threads, narrower types, matrix units, stores past the caches, reciprocals, layouts.
+    The changes are tiles, loop orders, register blocks, threads, narrower types, matrix units, stores that bypass the
+    caches, reciprocals and layouts. Each change is proven legal from the dependences.
     """
     machine = load_machine(machine_name)
     chosen = choose(file)

@@ -13,11 +13,15 @@ from roofdsl.loops.model import Kernel
 @click.command()
 @click.argument("file")
 @set_option
-@size_option("--cache", "Fast memory, such as 32KiB: the bound, this schedule and the tile at the sizes given.")
-@click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="At every cache of a machine.")
-@click.option("--steps", is_flag=True, help="The argument, step by step.")
-@click.option("--nested", is_flag=True, help="Tiles in tiles, for all caches of --machine at once; also with --apply.")
-@click.option("--apply", "write", is_flag=True, help="Print the tiled kernel as .roof (needs --cache or --machine).")
+@size_option("--cache", "The size of fast memory, such as 32KiB, for numbers at the given sizes.")
+@click.option(
+    "--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="Evaluate the bound for every cache of a machine."
+)
+@click.option("--steps", is_flag=True, help="Show the proof step by step.")
+@click.option(
+    "--nested", is_flag=True, help="Find nested tiles for all caches of --machine at once; also with --apply."
+)
+@click.option("--apply", "write", is_flag=True, help="Print the tiled kernel in .roof (needs --cache or --machine).")
 @json_option
 def bound(
     *,
@@ -30,7 +34,7 @@ def bound(
     write: bool,
     as_json: bool,
 ) -> None:
-    """Bound the loads that any order of the kernels of FILE needs, and tile near it."""
+    """Find a lower bound on the loads of FILE's kernels in any legal order, and tiles that come close to it."""
     if cache is not None and machine_name is not None:
         raise click.UsageError("--cache and --machine both set the size of fast memory; choose one")
     if write and as_json:

@@ -25,11 +25,11 @@ from roofdsl.tell.characterization import of_cpu, of_gpu
 @click.option("-o", "--output", required=True, metavar="MACHINE.roof", help="The machine file to write.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw bandwidth against working set.")
 @look_options("plot")
-@click.option("--quick", is_flag=True, help="Under half a minute: fewer sizes, types and samples.")
-@click.option("--cores", type=click.IntRange(min=1), help="Number of cores to use; by default all available.")
+@click.option("--quick", is_flag=True, help="Take under half a minute, with fewer sizes, types and samples.")
+@click.option("--cores", type=click.IntRange(min=1), help="Number of cores to use; by default, all available ones.")
 @click.option("--one-core", metavar="MACHINE.roof", help="Also write a one-core machine from the same run.")
-@click.option("--name", metavar="NAME", help="The machine's name; by default the processor's.")
-@click.option("--keep-noisy", is_flag=True, help="Write numbers however far their samples spread.")
+@click.option("--name", metavar="NAME", help="The machine's name; by default, the processor's.")
+@click.option("--keep-noisy", is_flag=True, help="Write all numbers, however far their samples spread.")
 def characterize(
     *,
     backend: str,
@@ -42,11 +42,10 @@ def characterize(
     name: str | None,
     keep_noisy: bool,
 ) -> None:
-    """Measure peaks, bandwidths and the cost of a call, and write them as a machine.
+    """Measure this machine's peaks, bandwidths and call overhead, and write them as a machine file.
 
-    Other programs that run meanwhile lower the numbers. What spreads or does not fit to other numbers is measured
-    again. A peak whose samples still spread by more than 25 % is left out; where it is one that a machine cannot do
-    without, no file is written.
+    Other running programs lower the numbers. Numbers that spread, or that contradict other numbers, are measured
+    again. A peak that still spreads by more than 25 % is left out. If a machine needs that number, no file is written.
     """
     targets = [Path(p) for p in (output, plot, one_core) if p is not None]
     for path in targets:

@@ -15,13 +15,13 @@ from roofdsl.machine.find import Target, checked_file, find_model
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--deep", is_flag=True, help="Also check subscripts, intents and legality for all allowed sizes.")
+@click.option("--deep", is_flag=True, help="Also check subscripts, intents and legality, for all allowed sizes.")
 @set_option
 @json_option
 def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json: bool) -> int:
-    """Parse and check FILEs (`-` is standard input). Exit status 1 where an error is found.
+    """Parse and check FILEs (`-` is standard input). The exit status is 1 if there is an error.
 
-    --deep holds for all sizes; only `const` parameters without a number need one by --set.
+    --deep checks all sizes that the assumptions allow. A `const` parameter without a default needs --set.
     """
     findings: list[tuple[Source, Diagnostic]] = []
     failures: list[CommandError] = []

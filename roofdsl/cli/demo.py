@@ -39,13 +39,15 @@ _SPREAD = "the samples of one number spread"
 
 
 @click.command()
-@click.option("-o", "--output", default="roofdsl-demo", show_default=True, metavar="FOLDER", help="Where files go.")
+@click.option(
+    "-o", "--output", default="roofdsl-demo", show_default=True, metavar="FOLDER", help="The folder for the results."
+)
 @click.option("--backend", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
 def demo(*, output: str, backend: str) -> None:
-    """Characterize this computer, predict and measure five kernels, and draw the measurements on the model.
+    """Characterize this computer, predict and measure five kernels, and draw predictions and measurements.
 
-    Takes the GPU where there is one, else one core of the processor. Under two minutes, a little more where other
-    programs disturb it: what they slowed down is measured again, and said to be inconclusive where it stays so.
+    This uses the GPU if there is one, otherwise one core of the processor. It takes under two minutes. Measurements
+    that other programs disturb are repeated; those that stay disturbed are marked as inconclusive.
     """
     folder = Path(output)
     try:

@@ -36,11 +36,14 @@ def _cache(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 @set_option
 @traffic_option
 @click.option(
-    "--cache", metavar="SIZE|Z", callback=_cache, help="Such as 32KiB, or Z for every size; without it Q is compulsory."
+    "--cache",
+    metavar="SIZE|Z",
+    callback=_cache,
+    help="The size of the cache, such as 32KiB, or Z for every size. Without it, Q is compulsory.",
 )
-@size_option("--line", "Size of a line; without one, an element of each array.")
-@click.option("--steps", is_flag=True, help="The argument, step by step.")
-@click.option("--latex", is_flag=True, help="A LaTeX fragment (needs amsmath), of the steps with --steps.")
+@size_option("--line", "The size of a cache line; by default, one element of each array.")
+@click.option("--steps", is_flag=True, help="Show the derivation step by step.")
+@click.option("--latex", is_flag=True, help="Print LaTeX (for amsmath); with --steps, the steps.")
 @json_option
 def derive(
     *,
@@ -55,7 +58,7 @@ def derive(
 ) -> None:
     """Derive W, Q, Q(Z) and I of FILE's kernels and programs (or FILE:NAME, or a shipped kernel's name).
 
-    A program's are sums over its launches.
+    The results for a program are sums over its launches.
     """
     from roofdsl.counts.derive import derive as derive_kernel
 

@@ -36,10 +36,14 @@ from roofdsl.tell.sharding import blocks, of_several
 
 @click.command("collective")
 @click.argument("kind", type=click.Choice(KINDS))
-@click.option("--bytes", "size", required=True, metavar="SIZE", callback=parse_size_option, help="The whole array.")
+@click.option(
+    "--bytes", "size", required=True, metavar="SIZE", callback=parse_size_option, help="The size of the whole array."
+)
 @machine_option
-@click.option("--devices", type=click.IntRange(2), help="Machines like this one, joined by its link.")
-@click.option("--among", metavar="MEMORY,...", help="Memories of the machine itself, over all its links.")
+@click.option("--devices", type=click.IntRange(2), help="Number of machines like this one, joined by its link.")
+@click.option(
+    "--among", metavar="MEMORY,...", help="Exchange among memories of the machine itself, over all its links."
+)
 @network_options
 @json_option
 def collective_command(
@@ -54,7 +58,7 @@ def collective_command(
     latency: Fraction,
     as_json: bool,
 ) -> None:
-    """The time of a collective KIND on an array, of which each of the devices has or gets a part or the whole."""
+    """Compute the time of a collective of the given KIND on an array that is distributed over devices."""
     machine = load_machine(machine_name)
     if (devices is None) == (among is None):
         raise click.UsageError("say who takes part: --devices 8, or --among HBM0,HBM1,HBM2")
@@ -94,20 +98,25 @@ MOST_DEVICES = 1_000_000
 
 @click.command("shard")
 @click.argument("file")
-@click.option("--split", required=True, metavar="NAME", help="The parameter that the devices share.")
-@click.option("--devices", required=True, metavar="P,...", callback=_devices, help="How many, each like the machine.")
+@click.option("--split", required=True, metavar="NAME", help="The parameter that is split over the devices.")
+@click.option(
+    "--devices", required=True, metavar="P,...", callback=_devices, help="Number of devices, each like the machine."
+)
 @machine_option
 @set_option
 @click.option(
-    "--gather", multiple=True, metavar="ARRAY", help="An array that is split across devices but needed whole by each."
+    "--gather",
+    multiple=True,
+    metavar="ARRAY",
+    help="An array that each device holds only a part of but needs whole (repeatable).",
 )
 @click.option(
     "--result",
     type=click.Choice(["whole", "parts"]),
     default="whole",
-    help="How much of the result each device receives.",
+    help="Whether each device gets the whole result or its part.",
 )
-@click.option("--over", metavar="NAME", help="Find the value of this parameter above which compute is the bound.")
+@click.option("--over", metavar="NAME", help="Find the value of this parameter from which compute is the bound.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the terms over several numbers of devices.")
 @look_options("plot")
 @network_options
@@ -133,7 +142,7 @@ def shard_command(
     traffic: Traffic | None,
     as_json: bool,
 ) -> None:
-    """Share a contraction among devices along one of its parameters: T_math against T_comms."""
+    """Split a contraction over devices along one of its parameters, and compare compute with communication."""
     machine = load_machine(machine_name)
     kernels = kernels_of(choose(file), settings)
     if len(kernels) != 1:

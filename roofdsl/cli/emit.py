@@ -40,10 +40,10 @@ _VARIANTS = _variants()
 
 @click.command()
 @click.argument("file")
-@click.option("--to", "target", type=click.Choice(target_names()), required=True, help="The language.")
+@click.option("--to", "target", type=click.Choice(target_names()), required=True, help="The target language.")
 @click.option("--variant", type=click.Choice(list(dict.fromkeys(chain(*_VARIANTS)))), help=_told(_VARIANTS))
 @set_option
-@click.option("-o", "--output", metavar="FILE", help="Write it to a file instead.")
+@click.option("-o", "--output", metavar="FILE", help="Write the code to a file instead.")
 @json_option
 def emit(
     *,
@@ -54,7 +54,7 @@ def emit(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Print the code for the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
+    """Print the code generated for the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
     chosen = choose_kernels(file, "code is generated for kernels")
     pairs = kernels_of(chosen, settings)
     if output is not None and len(pairs) > 1:

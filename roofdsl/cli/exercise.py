@@ -21,41 +21,44 @@ if TYPE_CHECKING:
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("roofdsl.cli.exercise:list_exercises", "List the exercises, unit by unit."),
-    "show": ("roofdsl.cli.exercise:show", "Show an exercise, its hints, its solution, its figure."),
-    "check": ("roofdsl.cli.exercise:check", "Check answers: score and feedback at once."),
+    "show": ("roofdsl.cli.exercise:show", "Show an exercise, with hints, solution or figure."),
+    "check": ("roofdsl.cli.exercise:check", "Check answers, with a score and feedback."),
     "grade": ("roofdsl.cli.exercise:grade", "Grade the submissions of a class."),
-    "autograder": ("roofdsl.cli.exercise:autograder", "Pack a zip for Gradescope."),
+    "autograder": ("roofdsl.cli.exercise:autograder", "Pack an autograder for Gradescope."),
     "codes": ("roofdsl.cli.exercise:codes", "Print each student's version code under a course key."),
 }
 
 folder_option = click.option(
-    "--folder", type=click.Path(path_type=Path), help="Exercises of your own, instead of the shipped ones."
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="A folder of your own exercises, to use instead of the shipped ones.",
 )
 student_option = click.option(
-    "--student", default="", metavar="ID", help="Whose version: each student has other values (an e-mail address, say)."
+    "--student",
+    default="",
+    metavar="ID",
+    help="The student whose version to use, such as an e-mail address. Each student gets different values.",
 )
-code_option = click.option(
-    "--code", default="", metavar="CODE", help="Your version code, where your course gave you one."
-)
+code_option = click.option("--code", default="", metavar="CODE", help="Your version code, if your course gave you one.")
 key_option = click.option(
     "--key-file",
     type=click.Path(path_type=Path),
-    help="The course key, for instructors: versions follow from it. Also read from the variable ROOFDSL_COURSE_KEY.",
+    help="For instructors: the course key, which determines the versions. ROOFDSL_COURSE_KEY may hold it instead.",
 )
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
-    help="Seed of the random data on which kernels are compared; by default a new one each time.",
+    help="Seed of the random data on which kernels are compared; by default, a new one each time.",
 )
 
 
 @click.group(cls=LazyGroup, commands_at=COMMANDS)
 def exercise() -> None:
-    """Exercises that grade themselves, a version for every student."""
+    """List, show, check and grade exercises, with different values for every student."""
 
 
 @click.command("list")
-@click.option("--unit", metavar="UNIT", help="Only this unit of the course.")
+@click.option("--unit", metavar="UNIT", help="List only this unit of the course.")
 @folder_option
 @json_option
 def list_exercises(*, unit: str | None, folder: Path | None, as_json: bool) -> None:
@@ -87,10 +90,10 @@ def list_exercises(*, unit: str | None, folder: Path | None, as_json: bool) -> N
 @student_option
 @code_option
 @key_option
-@click.option("--hint", "hints", type=click.IntRange(1), metavar="N", help="The first N hints of each question.")
-@click.option("--solution", is_flag=True, help="The worked solution.")
-@click.option("--template", is_flag=True, help="A file of answers to fill in, as TOML.")
-@click.option("-o", "--plot", "figure", metavar="OUT.svg|png|pdf", help="Draw the figure that it asks about.")
+@click.option("--hint", "hints", type=click.IntRange(1), metavar="N", help="Show the first N hints of each question.")
+@click.option("--solution", is_flag=True, help="Show the worked solution.")
+@click.option("--template", is_flag=True, help="Print a TOML file of answers to fill in.")
+@click.option("-o", "--plot", "figure", metavar="OUT.svg|png|pdf", help="Draw the figure of the exercise.")
 @folder_option
 @json_option
 def show(
@@ -106,7 +109,7 @@ def show(
     folder: Path | None,
     as_json: bool,
 ) -> None:
-    """Show an exercise in a student's version: the question, and on demand hints, solution and figure."""
+    """Show an exercise in a student's version, and on request its hints, solution and figure."""
     from roofdsl.classroom import sheet
     from roofdsl.classroom.data import exercise as load_exercise
     from roofdsl.classroom.student_version import settled
@@ -129,7 +132,7 @@ def show(
 @click.command()
 @click.argument("name", metavar="ID|FILE.toml")
 @click.argument("given", nargs=-1, metavar="[PART=ANSWER]...")
-@click.option("--answers", type=click.Path(path_type=Path), help="A file of answers, or a folder with one.")
+@click.option("--answers", type=click.Path(path_type=Path), help="A file of answers, or a folder that contains one.")
 @student_option
 @code_option
 @key_option
@@ -150,7 +153,7 @@ def check(
 ) -> int:
     """Check answers to an exercise. An answer that ends in .roof or .json names a file.
 
-    Exit status 0 where all are right, 1 where one is not.
+    The exit status is 0 if all answers are right, and 1 otherwise.
     """
     from roofdsl.classroom.data import exercise as load_exercise
     from roofdsl.classroom.grading import FILES, check_alone
@@ -197,11 +200,16 @@ def _names(only: str | None) -> list[str]:
 
 @click.command()
 @click.argument("submissions", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for grades.csv and a results.json each.")
-@click.option("--only", metavar="ID,UNIT,...", help="Only these exercises, or those of these units.")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Submissions at a time; by default one for each core.")
 @click.option(
-    "--seconds", type=click.FloatRange(1, 3600), default=60.0, show_default=True, help="Time of one submission."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The folder for grades.csv, summary.csv and each student's results.json.",
+)
+@click.option("--only", metavar="ID,UNIT,...", help="Use only these exercises, or those of these units.")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Submissions to grade at a time; by default, one per core.")
+@click.option(
+    "--seconds", type=click.FloatRange(1, 3600), default=60.0, show_default=True, help="Time limit of one submission."
 )
 @click.option(
     "--gradescope",
@@ -210,9 +218,9 @@ def _names(only: str | None) -> list[str]:
     help="Grade SUBMISSIONS as a single Gradescope submission and write RESULTS.json.",
 )
 @click.option(
-    "--metadata", type=click.Path(path_type=Path), help="Gradescope's submission metadata, which names the student."
+    "--metadata", type=click.Path(path_type=Path), help="Gradescope's submission metadata, which name the student."
 )
-@click.option("--student", metavar="ID", help="Who handed in, with --gradescope and without --metadata.")
+@click.option("--student", metavar="ID", help="The student who submitted, for --gradescope without --metadata.")
 @seed_option
 @key_option
 @folder_option
@@ -230,10 +238,10 @@ def grade(
     key_file: Path | None,
     folder: Path | None,
 ) -> None:
-    """Grade a folder with a folder or a file of answers for each student, named by the student's id.
+    """Grade a class: SUBMISSIONS holds a folder or a file of answers for each student, named after the student's id.
 
-    Every submission is graded in a process of its own, with limits; one that cannot be read gets zero points and the
-    reason. With --gradescope, SUBMISSIONS is the submission of one student.
+    Each submission is graded in a separate process, with limits. A submission that cannot be read gets zero points and
+    a message. With --gradescope, SUBMISSIONS is the submission of a single student.
     """
     from roofdsl.classroom.data import course
     from roofdsl.classroom.grading import Judging, chosen
@@ -313,13 +321,13 @@ def _grade_class(
 
 @click.command()
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("autograder.zip"), show_default=True)
-@click.option("--only", metavar="ID,UNIT,...", help="Only these exercises, or those of these units.")
+@click.option("--only", metavar="ID,UNIT,...", help="Use only these exercises, or those of these units.")
 @key_option
 @folder_option
 def autograder(*, output: Path, only: str | None, key_file: Path | None, folder: Path | None) -> None:
-    """Pack a zip that Gradescope takes as an autograder: this roofdsl, the exercises, setup.sh and run_autograder.
+    """Pack an autograder for Gradescope: a zip with this roofdsl, the exercises, setup.sh and run_autograder.
 
-    With a course key, the zip has it too: keep the zip from your students.
+    With a course key, the zip contains the key; keep such a zip away from your students.
     """
     from roofdsl.classroom.data import course
     from roofdsl.classroom.gradescope import write_zip
@@ -334,7 +342,7 @@ def autograder(*, output: Path, only: str | None, key_file: Path | None, folder:
 
 @click.command()
 @click.argument("students", nargs=-1, metavar="STUDENT...")
-@click.option("--roster", type=click.File("r", encoding="utf-8"), help="A file with a student on each line.")
+@click.option("--roster", type=click.File("r", encoding="utf-8"), help="A file with one student per line.")
 @key_option
 def codes(*, students: tuple[str, ...], roster: TextIO | None, key_file: Path | None) -> None:
     """Print the version code of each student under a course key, as CSV. Give each student only their own code."""

@@ -14,14 +14,27 @@ from roofdsl.machine.find import load_machine
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
-@click.option("-o", "--output", required=True, metavar="PAGE.html", help="Where to.")
+@click.option(
+    "--machine",
+    "machine_names",
+    multiple=True,
+    required=True,
+    metavar="NAME|FILE[:NAME]",
+    help="A shipped machine, or a file with one (repeatable).",
+)
+@click.option("-o", "--output", required=True, metavar="PAGE.html", help="The page to write.")
 @set_option
 @traffic_option
-@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Begin on matrix units.")
-@type_option("Types to offer; by default the machines'.")
-@click.option("--results", "result_files", multiple=True, metavar="RESULT.json", help="Measured points, of `measure`.")
-@click.option("--title", help="By default the kernels' names.")
+@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Start with matrix units.")
+@type_option("Types to offer; by default, those of the machines (repeatable).")
+@click.option(
+    "--results",
+    "result_files",
+    multiple=True,
+    metavar="RESULT.json",
+    help="Measured points, from `measure` (repeatable).",
+)
+@click.option("--title", help="The page's title; by default, the kernels' names.")
 def explore(
     *,
     files: tuple[str, ...],
@@ -34,9 +47,9 @@ def explore(
     result_files: tuple[str, ...],
     title: str | None,
 ) -> None:
-    """Make an interactive page of kernels (FILEs, FILE:KERNELs, shipped names) and machines: one file, opened offline.
+    """Write an interactive HTML page of kernels (FILEs, FILE:KERNELs, shipped names) and machines, in one offline file.
 
-    Sliders begin at --set, else at a parameter's default.
+    Sliders start at the values of --set, otherwise at a parameter's default.
     """
     from roofdsl.measure.atomic import check_writable, write_whole
     from roofdsl.measure.results import load

@@ -14,9 +14,11 @@ from roofdsl.measure.atomic import write_whole
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit status 1 where a file would change.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Change nothing; the exit status is 1 if a file would change."
+)
 def fmt(files: tuple[str, ...], only_check: bool) -> int:
-    """Rewrite FILEs in canonical layout; `-` reads standard input and writes standard output."""
+    """Rewrite FILEs in the canonical layout; `-` reads standard input and writes standard output."""
     changed = False
     for file in files:
         source = standard_input() if file == "-" else read_source(file)

@@ -15,7 +15,7 @@ from roofdsl.profiler.points import MeasuredPoint, save_points
 from roofdsl.profiler.tables import read
 from roofdsl.tell.points import blocks
 
-FORMATS = {"ncu": ("roofdsl.cli.import_ncu:ncu", "CSV of Nsight Compute or nvprof.")}
+FORMATS = {"ncu": ("roofdsl.cli.import_ncu:ncu", "Read a CSV report of Nsight Compute or nvprof.")}
 
 
 @click.group(name="import", cls=LazyGroup, commands_at=FORMATS)
@@ -25,19 +25,21 @@ def import_group() -> None:
 
 @click.command()
 @click.argument("reports", nargs=-1, required=True, metavar="REPORT.csv...")
-@click.option("-o", "--output", metavar="POINTS.json", help="Output file; plots read it with --measured-file.")
-@click.option("--kernel", "pattern", metavar="TEXT", help="Only kernels whose name contains TEXT.")
+@click.option(
+    "-o", "--output", metavar="POINTS.json", help="The file to write; figures read it with --measured-file or --points."
+)
+@click.option("--kernel", "pattern", metavar="TEXT", help="Import only kernels whose name contains TEXT.")
 @click.option(
     "--tensor-flop",
     type=click.IntRange(1, 1 << 24),
     metavar="N",
-    help="Operations of one tensor instruction of a warp; known for a V100 (512).",
+    help="Operations of one tensor instruction of a warp; known only for a V100 (512).",
 )
 @json_option
 def ncu(
     *, reports: tuple[str, ...], output: str | None, pattern: str | None, tensor_flop: int | None, as_json: bool
 ) -> None:
-    """Time, operations and bytes per level of each kernel in profilers' REPORTs (several are taken together)."""
+    """Read each kernel's time, operations and bytes per level from a profiler's REPORTs, taken together."""
     if output is not None:
         check_writable(Path(output))
     launches = [one for name in reports for one in read(Path(name))]

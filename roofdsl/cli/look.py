@@ -23,11 +23,11 @@ _PREFIXES = {
 SMALLEST_IN, LARGEST_IN = 2.0, 60.0
 
 figure_option = click.option(
-    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="Output file; its extension sets the format."
+    "-o", "--output", required=True, metavar="OUT.svg|png|pdf", help="The file to write; its extension sets the format."
 )
 ceilings_option = click.option(
     "--ceilings", type=click.Choice(["few", "all", "none"]), default="few", show_default=True,
-    help="Which ceilings: those of what is shown that can be told apart, all, or none.",
+    help="Which ceilings to draw; few omits unused ones and those too close to another.",
 )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def look_options(only_with: str | None = None, option: str = "--plot") -> Callab
                 given.pop("ylim"), given.pop("figure_title"),
             )  # fmt: skip
             if only_with is not None and given[only_with] is None and look != USUAL:
-                raise click.UsageError(f"these options are the figure's: add {option} OUT.svg")
+                raise click.UsageError(f"these options set the look of a figure: add {option} OUT.svg")
             return _telling(lambda: function(look=look, **given))
 
         command: Any = inner
@@ -101,12 +101,18 @@ def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
 
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option("--size", "figure_size", metavar="WxH", callback=_size, help="Of the figure in inches, as in 8x5."),
+    click.option(
+        "--size",
+        "figure_size",
+        metavar="WxH",
+        callback=_size,
+        help="Width and height of the figure in inches, as in 8x5.",
+    ),
     click.option(
         "--font-scale", type=click.FloatRange(0.4, 4), default=1.0, metavar="X", help="Scale all text by this factor."
     ),
-    click.option("--dark", is_flag=True, help="Light lines on dark paper."),
+    click.option("--dark", is_flag=True, help="Draw light lines on a dark background."),
     click.option("--xlim", metavar="A:B", callback=_limits, help="Limits of the x axis in its unit, as in 0.01:100."),
     click.option("--ylim", metavar="A:B", callback=_limits, help="Limits of the y axis, as in 10G:10T."),
-    click.option("--title", "figure_title", metavar="TEXT", help="Instead of the figure's own title."),
+    click.option("--title", "figure_title", metavar="TEXT", help="Replace the figure's title."),
 )

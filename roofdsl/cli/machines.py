@@ -30,7 +30,7 @@ def machines(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name", metavar="NAME|FILE[:NAME]")
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Every number of a machine, with its source."""
+    """Show every number of a machine, with its source."""
     machine = load_machine(name)
     if as_json:
         show_json({"schema": "roofdsl.machine/1", **plain(machine)})
@@ -40,11 +40,11 @@ def show(name: str, as_json: bool) -> None:
 
 @machines.command()
 @click.argument("name", metavar="NAME|FILE[:NAME]")
-@click.option("--from", "sources", required=True, metavar="MEMORY,...", help="Where the data lies.")
-@click.option("--to", "destinations", required=True, metavar="MEMORY,...", help="Where it is wanted.")
+@click.option("--from", "sources", required=True, metavar="MEMORY,...", help="The memories that hold the data.")
+@click.option("--to", "destinations", required=True, metavar="MEMORY,...", help="The memories that the data go to.")
 @json_option
 def flow(name: str, sources: str, destinations: str, as_json: bool) -> None:
-    """The rate of a stream over the machine's links: the maximum flow."""
+    """Compute the rate of a stream over the machine's links, as a maximum flow."""
     rate = stream_rate(load_machine(name), _names(sources), _names(destinations))
     if as_json:
         links = {n: float(v) for n, v in rate.links}

@@ -24,30 +24,33 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 
 # name -> (module:attribute, one line of help)
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "check": ("roofdsl.cli.check:check", "Parse and check files."),
-    "fmt": ("roofdsl.cli.fmt:fmt", "Lay files out canonically."),
+    "check": ("roofdsl.cli.check:check", "Report errors and warnings in files."),
+    "fmt": ("roofdsl.cli.fmt:fmt", "Rewrite files in the canonical layout."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
-    "bound": ("roofdsl.cli.bound:bound", "Bound the loads of any loop order from below; suggest tiles."),
+    "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any order, and tiles."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
-    "advise": ("roofdsl.cli.advise:command", "Rank changes by their predicted gain, each proven legal."),
+    "advise": ("roofdsl.cli.advise:command", "Rank legal transformations by their predicted gain."),
     "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
-    "shard": ("roofdsl.cli.devices:shard_command", "Share a contraction among devices: compute against communication."),
-    "collective": ("roofdsl.cli.devices:collective_command", "Time all-gathers, all-reduces and others over links."),
+    "shard": ("roofdsl.cli.devices:shard_command", "Split a contraction over devices: compute and communication."),
+    "collective": ("roofdsl.cli.devices:collective_command", "Compute the time of a collective, such as all-reduce."),
     "threshold": (
         "roofdsl.cli.threshold:threshold",
         "Find the sizes at which the bound changes.",
     ),
-    "simulate": ("roofdsl.cli.simulate:simulate", "Simulate every access of a kernel through caches."),
-    "emit": ("roofdsl.cli.emit:emit", "Print the code generated for kernels: C, CUDA, Python."),
-    "measure": ("roofdsl.cli.measure:measure", "Generate, verify and time kernels on this machine."),
-    "validate": ("roofdsl.cli.validate:validate", "Measure kernels, and compare with what a machine predicts."),
-    "characterize": ("roofdsl.cli.characterize:characterize", "Measure this machine's ceilings, as a machine file."),
-    "demo": ("roofdsl.cli.demo:demo", "Characterize, predict, measure and draw: the whole program on this machine."),
-    "explore": ("roofdsl.cli.explore:explore", "Make an interactive page of kernels and machines, in one file."),
-    "plot": ("roofdsl.cli.plot:plot", "Draw figures: rooflines, Q(Z)."),
-    "import": ("roofdsl.cli.import_ncu:import_group", "Import a profiler's kernels as measured points."),
-    "exercise": ("roofdsl.cli.exercise:exercise", "Exercises that grade themselves: list, show, check, grade."),
+    "simulate": ("roofdsl.cli.simulate:simulate", "Simulate every memory access of a kernel in caches."),
+    "emit": ("roofdsl.cli.emit:emit", "Print generated C, CUDA or Python code."),
+    "measure": ("roofdsl.cli.measure:measure", "Generate, verify and time code on this machine."),
+    "validate": ("roofdsl.cli.validate:validate", "Compare measurements with predictions."),
+    "characterize": (
+        "roofdsl.cli.characterize:characterize",
+        "Measure this machine's ceilings and write a machine file.",
+    ),
+    "demo": ("roofdsl.cli.demo:demo", "Run the complete workflow on this machine."),
+    "explore": ("roofdsl.cli.explore:explore", "Write an interactive HTML page of kernels and machines."),
+    "plot": ("roofdsl.cli.plot:plot", "Draw figures: rooflines, Q(Z), times."),
+    "import": ("roofdsl.cli.import_ncu:import_group", "Import a profiler's report as measured points."),
+    "exercise": ("roofdsl.cli.exercise:exercise", "List, show, check and grade exercises."),
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
     "cache": ("roofdsl.cli.cache:cache", "Show or clear the on-disk cache of derivations."),
@@ -57,17 +60,15 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 @click.group(cls=LazyGroup, commands_at=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="roofdsl")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
-@click.option(
-    "--no-cache", is_flag=True, expose_value=False, help="Derive anew; neither read nor keep derivations on disk."
-)
+@click.option("--no-cache", is_flag=True, expose_value=False, help="Do not use the on-disk cache of derivations.")
 @click.option(
     "--budget",
     metavar="TIME[,SIZE]",
     expose_value=False,
-    help="Processor time and memory of a command, as in 2min or 1h,16GiB; by default 20s,4GiB.",
+    help="Limit processor time and memory, as in 2min or 1h,16GiB; the default is 20s,4GiB.",
 )
 def cli() -> None:
-    """Exact work, traffic and intensity of loop kernels, and the roofline they live under."""
+    """Analyze loop kernels: exact work, traffic and intensity, and predicted times on a machine."""
 
 
 OWN_WORK = frozenset({"measure", "validate", "characterize", "demo", "sweep", "suite", "exercise", "import"})

@@ -27,11 +27,23 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     "variants",
     multiple=True,
     metavar="NAME",
-    help="CPU: loops, parallel, library; GPU: naive, tiled, library (repeatable).",
+    help="On the CPU: loops, parallel or library; on a GPU: naive, tiled or library (repeatable).",
 )
-@click.option("--compiler", type=click.Choice(["numba", "cc"]), default="numba", show_default=True, help="On the CPU.")
+@click.option(
+    "--compiler",
+    type=click.Choice(["numba", "cc"]),
+    default="numba",
+    show_default=True,
+    help="The compiler for CPU code.",
+)
 @set_option
-@click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One measurement per size (repeatable).")
+@click.option(
+    "--at",
+    "sizes",
+    multiple=True,
+    metavar="n=64|n=8..64:*2",
+    help="A size to measure at, or a range of sizes (repeatable).",
+)
 @click.option("--repeats", type=click.IntRange(1, 10_000), default=REPEATS, show_default=True)
 @click.option(
     "--budget",
@@ -39,7 +51,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="After it no more than five repeats of one measurement are made.",
+    help="Time for one measurement; after it, at most five repeats are made.",
 )
 @click.option("--cold", is_flag=True, help="Empty the caches before each repeat.")
 @click.option(
@@ -47,9 +59,9 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     type=click.Choice(["default", "tf32", "pedantic"]),
     default="default",
     show_default=True,
-    help="Math mode of the GPU library.",
+    help="The math mode of the GPU library.",
 )
-@click.option("-o", "--output", metavar="RESULT.json", help="Write all measurements.")
+@click.option("-o", "--output", metavar="RESULT.json", help="Write all measurements to this file.")
 @json_option
 def measure(
     *,
@@ -66,10 +78,10 @@ def measure(
     output: str | None,
     as_json: bool,
 ) -> int:
-    """Time the kernels of FILE (or FILE:NAME, or a shipped name), after verifying what they compute.
+    """Verify and time the kernels of FILE (or FILE:NAME, or a shipped name) on this machine.
 
-    A program is timed as a whole and launch by launch. Kernels that a variant does not support run in the plain
-    variant. The exit status is 1 where results cannot be verified, since the rounding error alone may exceed them.
+    A program is timed as a whole and launch by launch. A kernel without the chosen variant runs in the plain one. The
+    exit status is 1 if results cannot be verified because the rounding error alone may exceed them.
     """
     known = _CPU if backend == "cpu" else _GPU
     for name in variants:

@@ -40,7 +40,7 @@ def models(ctx: click.Context, as_json: bool) -> None:
 @models.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """The text of the file that defines a shipped kernel."""
+    """Print the file that defines a shipped kernel."""
     click.echo(read_source(find_model(name).path).text, nl=False)
 
 

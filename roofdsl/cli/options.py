@@ -38,7 +38,7 @@ def parse_size_option(ctx: click.Context, param: click.Parameter, value: str | N
 
 def set_option(function: F) -> F:
     """`--set n=4096,b=32`, repeatable, the last one counts; the function gets `settings`, a dict of integers."""
-    help = "Parameters, as in n=4096,b=32 (repeatable)."
+    help = "Values of parameters, as in n=4096,b=32 (repeatable)."
     return click.option("--set", "settings", multiple=True, metavar="NAME=NUMBER,...", callback=_settings, help=help)(
         function
     )
@@ -54,7 +54,7 @@ def parse_settings(text: str, ctx: click.Context | None = None, param: click.Par
     for part in text.split(","):
         name, equals, number = (s.strip() for s in part.partition("="))
         if not equals or not name.isidentifier():
-            help = "; digits are grouped as in 1_000_000, without commas" if found and name.isdigit() else ""
+            help = "; group digits as in 1_000_000, without commas" if found and name.isdigit() else ""
             raise click.BadParameter(f"`{part.strip()}` is not of the form n=4096{help}", ctx, param)
         try:
             found[name] = parse_count(number)
@@ -63,7 +63,7 @@ def parse_settings(text: str, ctx: click.Context | None = None, param: click.Par
             raise click.BadParameter(message, ctx, param) from None
         if not 0 < found[name] <= LARGEST_PARAMETER:
             what = "at most 2**62" if found[name] > 0 else "a positive integer"
-            raise click.BadParameter(f"`{name}` is {what}, and {number[:40]} is given", ctx, param)
+            raise click.BadParameter(f"`{name}` must be {what}, not {number[:40]}", ctx, param)
     return found
 
 
@@ -73,7 +73,7 @@ def unit_option(function: F) -> F:
     return click.option("--unit", type=units, help="Run contractions on matrix units.")(function)
 
 
-def type_option(about: str = "Roofs of these types; by default the kernels'.") -> Callable[[F], F]:
+def type_option(about: str = "Draw the roofs of these types; by default, those of the kernels.") -> Callable[[F], F]:
     """`--type TYPE`, repeatable; the function gets `types`, all of which there are."""
     return click.option("--type", "types", multiple=True, metavar="TYPE", callback=_types, help=about)
 
@@ -90,7 +90,7 @@ def network_options(function: F) -> F:
     """`--topology`, `--link`, `--latency`: how devices are joined; `topology` and `link` are None where not given."""
     kinds = click.Choice(["ring", "two-way-ring", "switch"])
     function = latency_option(function)
-    function = click.option("--link", metavar="NAME", help="The machine's link to its neighbours.")(function)
+    function = click.option("--link", metavar="NAME", help="The machine's link to its neighbors.")(function)
     return click.option("--topology", type=kinds, help="How the links join the devices; by default a one-way ring.")(
         function
     )
@@ -98,7 +98,7 @@ def network_options(function: F) -> F:
 
 def latency_option(function: F) -> F:
     """`--latency TIME`; the function gets `latency` in seconds, 0 where it is not given."""
-    help = "Latency of each step of a collective."
+    help = "The latency of each step of a collective."
     return click.option("--latency", metavar="TIME", default="", callback=_time, help=help)(function)
 
 
@@ -133,7 +133,7 @@ def parse_steps(texts: Sequence[str]) -> list[dict[str, int]]:
 
         ranges = parse_ranges(text)
         if points_of(ranges) > MOST_STEPS:
-            raise CommandError(f"`--at {text}` is {points_of(ranges):,} sizes", f"at most {MOST_STEPS:,} are taken")
+            raise CommandError(f"`--at {text}` is {points_of(ranges):,} sizes", f"give at most {MOST_STEPS:,}")
         found += [dict(zip(ranges, values, strict=True)) for values in product(*ranges.values())]
     return found
 
@@ -148,14 +148,18 @@ def traffic_option(function: F) -> F:
     return click.option(
         "--traffic",
         type=click.Choice(["once", "load_store", "write_allocate"]),
-        help="How bytes are counted; by default as the file or the machine says.",
+        help="How to count bytes; by default, the convention of the file or of the machine.",
     )(function)
 
 
 def machine_option(function: F) -> F:
     """`--machine NAME|FILE[:NAME]`, required; the function gets `machine_name`."""
     return click.option(
-        "--machine", "machine_name", required=True, metavar="NAME|FILE[:NAME]", help="A shipped machine or a file."
+        "--machine",
+        "machine_name",
+        required=True,
+        metavar="NAME|FILE[:NAME]",
+        help="A shipped machine, or a file with one.",
     )(function)
 
 

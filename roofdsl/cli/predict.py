@@ -34,23 +34,31 @@ from roofdsl.tell import prediction, program_prediction
 @machine_option
 @set_option
 @traffic_option
-@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run a contraction on matrix units.")
-@click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
-@click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
+@click.option("--unit", type=click.Choice(["tensor", "tensor_sparse"]), help="Run contractions on matrix units.")
+@click.option(
+    "--ceiling",
+    "ceilings",
+    multiple=True,
+    metavar="NAME",
+    help="A named ceiling of the machine that limits the code (repeatable).",
+)
+@click.option(
+    "--levels", type=click.Choice(["all", "memory"]), default="all", help="Predict all levels, or only the memory."
+)
 @click.option(
     "--accesses",
     type=click.Choice(["written", "compiled"]),
     default="written",
     show_default=True,
-    help="First-cache accesses: as written, or without values that inner loops keep in registers.",
+    help="Accesses to the first cache: as written, or as compiled, with values kept in registers through inner loops.",
 )
-@click.option("--warm", is_flag=True, help="Assume caches left warm by a previous launch.")
-@click.option("--sets", is_flag=True, help="Simulate set-associative caches to count traffic.")
-@click.option("--data", metavar="MEMORY", help="The further memory in which all data lie, reached over links.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of a block: asks for the occupancy.")
-@click.option("--registers", type=click.IntRange(1), help="32-bit registers of a thread.")
-@size_option("--shared", "Shared memory of a block.")
-@size_option("--in-flight", "Bytes each thread keeps in flight: adds the latency ceilings.")
+@click.option("--warm", is_flag=True, help="Start with the caches as a previous launch left them.")
+@click.option("--sets", is_flag=True, help="Simulate each cache with its sets to count traffic.")
+@click.option("--data", metavar="MEMORY", help="Place all data in this memory, which is reached over links.")
+@click.option("--threads", type=click.IntRange(1), help="Threads in a block; also computes the occupancy.")
+@click.option("--registers", type=click.IntRange(1), help="32-bit registers per thread.")
+@size_option("--shared", "Shared memory per block.")
+@size_option("--in-flight", "Bytes that each thread keeps in flight; adds latency ceilings.")
 @latency_option
 @json_option
 def predict(
@@ -77,7 +85,7 @@ def predict(
     machine = load_machine(machine_name)
     chosen = choose(file)
     if threads is None and (registers or shared or in_flight):
-        raise click.UsageError("the occupancy needs the threads of a block: add --threads 128")
+        raise click.UsageError("the occupancy needs the number of threads in a block: add --threads 128")
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
     options = Options(
         traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses, latency, sets, conflicts=True

@@ -28,33 +28,40 @@ LONG_S = 3600
 @click.command()
 @click.argument("file")
 @set_option
-@size_option("--cache", "Size of one cache, such as 32KiB.")
-@click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="The caches of a machine, all levels.")
-@size_option("--line", "Size of a line; without one, the machine's, else an element of each array.")
-@size_option("--sector", "Size of a sector, the part of a line that is loaded at a time (with --cache).")
-@click.option("--ways", type=int, help="Ways of a set; without, the machine's, else fully associative.")
-@click.option("--policy", type=click.Choice(["lru", "fifo", "plru"]), default="lru", help="What is replaced; lru.")
-@click.option("--write", type=click.Choice(["back", "through"]), default="back", help="When writes go down; back.")
+@size_option("--cache", "The size of a single cache, such as 32KiB.")
+@click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="Simulate all cache levels of a machine.")
+@size_option("--line", "The size of a cache line; by default, the machine's, otherwise one element of each array.")
+@size_option("--sector", "The size of a sector, the part of a line that is loaded at a time (with --cache).")
+@click.option("--ways", type=int, help="Number of ways; by default, the machine's, otherwise fully associative.")
+@click.option(
+    "--policy",
+    type=click.Choice(["lru", "fifo", "plru"]),
+    default="lru",
+    help="The replacement policy; the default is lru.",
+)
+@click.option(
+    "--write", type=click.Choice(["back", "through"]), default="back", help="Write-back (the default) or write-through."
+)
 @click.option(
     "--traffic",
     type=click.Choice(["load_store", "write_allocate"]),
-    help="Whether a line that is written first is loaded too; by default as the file or the machine says.",
+    help="Whether a write miss loads its line; by default, the convention of the file or of the machine.",
 )
 @click.option("--around", is_flag=True, help="On a write miss, write to the next level without allocating a line.")
 @click.option(
     "--last-level",
     type=click.Choice(["free", "inclusive", "exclusive"]),
     default="free",
-    help="What the last level promises of those above; exclusive is a victim cache.",
+    help="Whether the last level includes or excludes the lines of the other levels; exclusive is a victim cache.",
 )
-@click.option("--histogram", is_flag=True, help="Also Q(Z) of all fully associative LRU caches, by stack distances.")
 @click.option(
-    "--sets", type=int, help="With --histogram: cover caches with this many sets and any number of ways instead."
+    "--histogram", is_flag=True, help="Also print Q(Z) of all fully associative LRU caches, by stack distances."
 )
-@click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z) beside the exact one.")
+@click.option("--sets", type=int, help="With --histogram: use caches with this many sets, for every number of ways.")
+@click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z).")
 @look_options("figure", "--curve")
-@click.option("--every-access", is_flag=True, help="Skip no iterations that only repeat earlier ones.")
-@click.option("--long", "long_run", is_flag=True, help="Start runs of more than an hour too.")
+@click.option("--every-access", is_flag=True, help="Also simulate iterations that only repeat earlier ones.")
+@click.option("--long", "long_run", is_flag=True, help="Allow runs of more than an hour.")
 @json_option
 def simulate(
     *,
@@ -78,7 +85,7 @@ def simulate(
     long_run: bool,
     as_json: bool,
 ) -> None:
-    """Simulate every access of the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name) through caches."""
+    """Simulate every memory access of FILE's kernels (or FILE:KERNEL, or a shipped kernel's name) in caches."""
     if cache is None and machine_name is None and not histogram and figure is None:
         raise click.UsageError("give the caches: --cache SIZE, or --machine NAME")
     if cache is not None and machine_name is not None:

@@ -26,15 +26,15 @@ LONGEST_S = 24 * 3600.0
 @click.command("suite")
 @click.argument("files", nargs=-1, required=True, metavar="GROUP|FILE...")
 @machine_option
-@click.option("--size", type=click.Choice(SIZES), help="Of PolyBench's kernels: one of its standard sizes.")
+@click.option("--size", type=click.Choice(SIZES), help="One of PolyBench's standard sizes, for its kernels.")
 @set_option
 @traffic_option
-@click.option("--symbolic", is_flag=True, help="Closed forms in place of numbers.")
+@click.option("--symbolic", is_flag=True, help="Print formulas instead of numbers.")
 @click.option(
     "--limit",
     type=click.FloatRange(0.1, 3600),
     metavar="SECONDS",
-    help="Processor time for each kernel, in place of --budget's.",
+    help="Processor time for each kernel, instead of that of --budget.",
 )
 @click.option("-o", "--output", metavar="OUT.csv", help="Also write the table as CSV.")
 @json_option
@@ -50,10 +50,10 @@ def command(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Compare many kernels on one machine: W, Q at every level, lower bound, intensity, rate, what bounds them.
+    """Compare many kernels on one machine: W, Q at every level, lower bound, intensity, rate and bound.
 
-    GROUP is `polybench` or `kernels`, the shipped ones; FILE as everywhere. Each kernel has the command's budget
-    (`--budget`) to itself. What is not found within it, or refused, is left empty, and said below the table.
+    GROUP is `polybench` or `kernels`, the shipped kernels. Each kernel gets the whole `--budget`. Cells without a
+    result stay empty; the reasons are listed below the table.
     """
     machine = load_machine(machine_name)
     if output is not None:

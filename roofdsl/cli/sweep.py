@@ -44,47 +44,68 @@ MOST_VARIANTS = 1000
     multiple=True,
     required=True,
     metavar="NAME|FILE[:NAME]",
-    help="A shipped machine or a file (repeatable).",
+    help="A shipped machine, or a file with one (repeatable).",
 )
 @click.option(
-    "--set", "texts", multiple=True, metavar="RANGES", help="n=1..4096:*2,b=8..128:+8 or n=64,100 (repeatable)."
+    "--set",
+    "texts",
+    multiple=True,
+    metavar="RANGES",
+    help="Values to combine, as in n=1..4096:*2,b=8..128:+8 or n=64,100 (repeatable).",
 )
-@click.option("--cache", "cache_text", metavar="SIZES", help="Sizes of the last cache, as in 256KiB..8MiB:*2.")
+@click.option(
+    "--cache", "cache_text", metavar="SIZES", help="Sizes of the machines' last cache, as in 256KiB..8MiB:*2."
+)
 @traffic_option
 @unit_option
-@click.option("--ceiling", "ceilings", multiple=True, metavar="NAME", help="A named ceiling the code cannot pass.")
-@click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
-@click.option("--warm", is_flag=True, help="Assume caches left warm by a previous launch.")
-@click.option("-o", "--output", metavar="|".join(f"OUT.{f}" for f in FORMATS), help="The whole table.")
-@click.option("--best", "best_by", metavar="COLUMN", help="Column that ranks the points; by default the rate.")
-@click.option("--per", "per_text", metavar="NAMES", help="The best, and the Pareto front, for each value of these.")
+@click.option(
+    "--ceiling",
+    "ceilings",
+    multiple=True,
+    metavar="NAME",
+    help="A named ceiling of the machine that limits the code (repeatable).",
+)
+@click.option(
+    "--levels", type=click.Choice(["all", "memory"]), default="all", help="Predict all levels, or only the memory."
+)
+@click.option("--warm", is_flag=True, help="Start with the caches as a previous launch left them.")
+@click.option("-o", "--output", metavar="|".join(f"OUT.{f}" for f in FORMATS), help="Write the whole table.")
+@click.option("--best", "best_by", metavar="COLUMN", help="The column that ranks the points; by default, the rate.")
+@click.option(
+    "--per",
+    "per_text",
+    metavar="NAMES",
+    help="Report the best point and the Pareto front for each value of these parameters.",
+)
 @click.option(
     "--pareto",
     "pareto_text",
     metavar="A,B",
-    help="Columns of the Pareto front; by default time_s and the memory's bytes.",
+    help="The columns of the Pareto front; by default, time_s and the memory's bytes.",
 )
-@click.option("--plot", "figure", metavar="OUT.svg|png|pdf", help="Curves over one parameter, or a map over two.")
+@click.option("--plot", "figure", metavar="OUT.svg|png|pdf", help="Draw curves over one parameter, or maps over two.")
 @look_options("figure")
-@click.option("--show", "shown", metavar="COLUMN", help="Column to draw; by default the rate.")
-@click.option("--over", "over_text", metavar="X[,Y]", help="Over one parameter, or two.")
+@click.option("--show", "shown", metavar="COLUMN", help="The column to draw; by default, the rate.")
+@click.option("--over", "over_text", metavar="X[,Y]", help="The parameter, or two, to draw over.")
 @click.option(
-    "--jobs", type=click.IntRange(1), help="Processes for points without a closed form; by default one per core."
+    "--jobs",
+    type=click.IntRange(1),
+    help="Number of processes for points without a closed form; by default, one per core.",
 )
 @click.option(
-    "--scheduler", metavar="ADDRESS", help="A dask.distributed scheduler for those points, as in tcp://host:8786."
+    "--scheduler", metavar="ADDRESS", help="A dask.distributed scheduler for these points, as in tcp://host:8786."
 )
 @click.option(
     "--journal",
     "journal_name",
     metavar="FILE",
-    help="File that keeps the counted points; with -o, OUT.journal by default.",
+    help="The file that keeps counted points; with -o, the default is OUT.journal.",
 )
 @click.option(
     "--most-counted",
     type=click.IntRange(0),
     default=100_000,
-    help="Most points to count one by one; by default 100,000.",
+    help="The most points to count one by one; by default, 100,000.",
 )
 @json_option
 def sweep(
@@ -114,11 +135,11 @@ def sweep(
 ) -> int:
     """Predict a kernel or program at every combination of parameters, machines and cache sizes.
 
-    Points at which closed forms are exact are evaluated all at once, millions a second; the others are counted or
-    simulated one by one, each as `predict` does it.
+    Where closed forms are exact, all points are evaluated together, millions per second. The other points are counted
+    or simulated one by one, as in `predict`.
 
-    --budget is that of the search for closed forms, and each point that is counted has it to itself: how many are
-    counted is limited by --most-counted. Ctrl-C keeps what was counted in the journal.
+    --budget applies to the search for closed forms, and to each counted point separately. --most-counted limits the
+    number of counted points. After Ctrl-C, the journal has all points counted so far.
     """
     ranges = {name: values for text in texts for name, values in parse_ranges(text).items()}
     caches = parse_sizes(cache_text) if cache_text else ()

@@ -39,18 +39,24 @@ SCHEMA = "roofdsl.threshold/1"
 @machine_option
 @click.option("--over", required=True, metavar="NAME", help="The parameter that grows.")
 @set_option
-@click.option("--between", "terms", metavar="TERM,TERM", help="Compare these terms only, as in launch,compute.")
+@click.option("--between", "terms", metavar="TERM,TERM", help="Compare only these terms, as in launch,compute.")
 @traffic_option
 @unit_option
-@click.option("--levels", type=click.Choice(["all", "memory"]), default="all", help="All levels, or the memory alone.")
+@click.option(
+    "--levels", type=click.Choice(["all", "memory"]), default="all", help="Use all levels, or only the memory."
+)
 @click.option(
     "--up-to",
     type=click.IntRange(1),
     default=SEARCH_TO,
     show_default=True,
-    help="Where a search ends, if one is needed.",
+    help="The largest value to search, if a search is needed.",
 )
-@click.option("--formula", is_flag=True, help="The size as a formula in the other parameters (of compute and memory).")
+@click.option(
+    "--formula",
+    is_flag=True,
+    help="Give the value as a formula in the other parameters (by default, for compute and memory).",
+)
 @json_option
 def threshold(
     *,
@@ -66,10 +72,11 @@ def threshold(
     formula: bool,
     as_json: bool,
 ) -> None:
-    """Find from which value of a parameter on launches, a memory level or compute bound kernels and programs.
+    """Find the values of a parameter at which the bound of FILE's kernels and programs changes.
 
-    Exact for all values on machines without caches; elsewhere predictions are searched. With --formula: the value from
-    which on one term takes as long as another, in closed form and as a number.
+    The bound is launch overhead, compute or a memory level. On machines without caches, the result is exact for all
+    values; on others, predictions are searched. --formula gives the value from which one term takes as long as another,
+    as a formula and as a number.
     """
     machine = load_machine(machine_name)
     chosen = choose(file)

@@ -44,21 +44,51 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--machine", "machine_names", multiple=True, required=True, metavar="NAME|FILE[:NAME]")
+@click.option(
+    "--machine",
+    "machine_names",
+    multiple=True,
+    required=True,
+    metavar="NAME|FILE[:NAME]",
+    help="A shipped machine, or a file with one (repeatable).",
+)
 @set_option
-@click.option("--at", "sizes", multiple=True, metavar="n=64|n=8..64:*2", help="One run per size (repeatable).")
-@click.option("--results", multiple=True, metavar="FILE.json", help="Stored results or points, in place of new ones.")
-@click.option("--point", "point_names", multiple=True, metavar="KERNEL=LABEL", help="A kernel and its point.")
+@click.option(
+    "--at",
+    "sizes",
+    multiple=True,
+    metavar="n=64|n=8..64:*2",
+    help="A size to measure at, or a range of sizes (repeatable).",
+)
+@click.option(
+    "--results",
+    multiple=True,
+    metavar="FILE.json",
+    help="Compare stored results or points, without measuring (repeatable).",
+)
+@click.option(
+    "--point",
+    "point_names",
+    multiple=True,
+    metavar="KERNEL=LABEL",
+    help="The stored point of a kernel, if its label differs (repeatable).",
+)
 @click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="As in `roofdsl measure` (repeatable).")
-@click.option("--compiler", type=click.Choice(["numba", "cc"]), default="numba", show_default=True, help="On the CPU.")
-@click.option("--cold", is_flag=True, help="Empty the caches before each repeat, and predict for cold caches.")
+@click.option(
+    "--compiler",
+    type=click.Choice(["numba", "cc"]),
+    default="numba",
+    show_default=True,
+    help="The compiler for CPU code.",
+)
+@click.option("--cold", is_flag=True, help="Empty the caches before each repeat, and predict cold caches.")
 @click.option("--budget", type=click.FloatRange(0.01, 3600), default=10.0, show_default=True, metavar="SECONDS")
 @traffic_option
 @click.option(
     "--accesses",
     type=click.Choice(["written", "compiled"]),
-    help="Of the first cache: all in the text, or without what inner loops leave in a register; this by default for "
+    help="Accesses to the first cache: as written, or as compiled, with values kept in registers; the default for "
     "code compiled for a CPU.",
 )
 @click.option(
@@ -66,18 +96,18 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
     type=click.FloatRange(0, 1),
     default=DEFAULTS.tolerance,
     show_default=True,
-    help="Fraction by which a measurement may fall short of the prediction.",
+    help="How far performance may fall below the prediction.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1),
     default=DEFAULTS.margin,
     show_default=True,
-    help="Fraction above the prediction that still counts as noise.",
+    help="How far performance may exceed the prediction.",
 )
-@click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the measured points on the predicted ones.")
+@click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw predictions and measurements on the roofline.")
 @look_options("plot")
-@click.option("-o", "--output", metavar="RESULT.json", help="Keep the new measurements.")
+@click.option("-o", "--output", metavar="RESULT.json", help="Write the new measurements to this file.")
 @json_option
 def validate(
     *,
@@ -101,13 +131,12 @@ def validate(
     output: str | None,
     as_json: bool,
 ) -> int:
-    """Measure the kernels and programs of FILEs on this computer, and compare with what a machine predicts.
+    """Measure the kernels and programs of FILEs on this computer, and compare with a machine's predictions.
 
-    The exit status is 1 where a measurement is above the roof, which the model says cannot be, or slower than
-    predicted by more than the tolerance, or where its results cannot be verified; of a profiler's points also where
-    bytes of a level differ by more than that.
-    A run that other programs slowed down is inconclusive. It is measured again at the end; where it stays so, and
-    nothing else is wrong, the exit status is 2.
+    The exit status is 1 if a measurement is above the roof, is slower than predicted by more than --tolerance, or has
+    results that cannot be verified. For a profiler's points, it is also 1 if the bytes of a level differ by more than
+    --tolerance. A run that other programs slowed down is measured again at the end. If it stays slow, it is
+    inconclusive, and the exit status is 2 if nothing else is wrong.
     """
     _check_variants(variants, backend)
     if plot is not None:

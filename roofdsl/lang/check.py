@@ -80,7 +80,7 @@ class _File:
         full = posixpath.normpath(posixpath.join(posixpath.dirname(self.source.name), path))
         if full in self.chain:
             circle = " -> ".join([*self.chain[self.chain.index(full) :], full])
-            self.report.error("use-cycle", f"files use each other in a circle: {circle}", use.path.span)
+            self.report.error("use-cycle", f"files use each other in a cycle: {circle}", use.path.span)
             self.incomplete = True
         elif len(self.chain) > MAX_USE_DEPTH:
             message = f"files use each other deeper than the limit of {MAX_USE_DEPTH}"

@@ -56,14 +56,14 @@ class Body:
     def nested(self, item: _DECLARATIONS, depth: int) -> None:
         """Reports a declaration or directive that stands inside a loop or an `if`."""
         what = "a declaration" if isinstance(item, tree.Declaration) else "a directive"
-        message = f"{what} stands at the level of the kernel, not inside a loop or an `if`"
-        help = "a value for one iteration is named by `let`" if isinstance(item, tree.Declaration) else ""
+        message = f"{what} belongs at the top level of the kernel, not inside a loop or an `if`"
+        help = "use `let` to name a value within one iteration" if isinstance(item, tree.Declaration) else ""
         self.report.error("declaration-nested", message, item.span, help)
 
     def _count_statement(self, item: tree.Item) -> None:
         self.statements += 1
         if self.statements == MAX_STATEMENTS + 1:
-            message = f"a kernel has at most {MAX_STATEMENTS:,} statements, and this is one more"
+            message = f"a kernel has at most {MAX_STATEMENTS:,} statements; this is one too many"
             self.report.error("limit-statements", message, item.span, "split the kernel into parts that a program runs")
 
     # ---- assignments ----
@@ -155,7 +155,7 @@ class Body:
         shape = self.integers.require(step, BOUND)
         symbol = self.scope.symbols.get(inner.name) if isinstance(inner, tree.Ref) else None
         if shape.value is not None and shape.value <= 0:
-            help = "run forwards, and subscript with `n - 1 - i`" if shape.value < 0 else ""
+            help = "run the loop forwards and use the subscript `n - 1 - i`" if shape.value < 0 else ""
             self.report.error("loop-step", f"a step is a positive integer, but this is {shape.value}", step.span, help)
         elif not shape.constant and (symbol is None or symbol.kind != "parameter"):
             message = "a step is a positive integer or a parameter"

@@ -44,8 +44,8 @@ class Shape(Record):
 
 UNSURE = Shape(True)
 _A_SIZE = "a size is a parameter of the kernel: put it in the parentheses after the kernel's name"
-_GATHER = "copy what is used into an array in the order of use, and subscript that with loop variables"
-_COUNTED = "what depends on data cannot be counted: give its average as a parameter"
+_GATHER = "copy the used elements into an array in the order of their use, and subscript that array with loop variables"
+_COUNTED = "a count that depends on data is unknown: give its average as a parameter"
 SUBSCRIPT = Place("a subscript", "subscript-affine", instead=_GATHER)
 DIMENSION = Place("a dimension", "dimension", False, True, True, True)
 ARGUMENT = Place("an argument", "run-value", False, True, True, True)
@@ -54,7 +54,9 @@ ASSUMPTION = Place("an assumption", "assume", False, True, True)
 TILE_SIZE = Place("a tile size", "tile-size", False, True)
 AMOUNT = Place("a counted amount", "number-integer", False, instead=_COUNTED)
 VALUE = Place("`//` or `%`", "integer-only", False)
-CONDITION = Place("a condition", "condition-affine", instead="write `select(c, a, b)` where data decides")
+CONDITION = Place(
+    "a condition", "condition-affine", instead="write `select(c, a, b)` for a choice that depends on data"
+)
 BOUND = Place(
     "a loop bound", "bound-affine", instead="give the trip count as a parameter, such as an average length of a row"
 )
@@ -90,7 +92,7 @@ class Integers:
                 shapes = [self.require(operand, place) for operand in (first, *(e for _, e in rest))]
                 return any(shape.value is None for shape in shapes)
             case _:
-                message = f"{place.what} compares integers, and this is a value"
+                message = f"{place.what} compares integers, but this is a value"
                 self.report.error("condition-value", message, expression.span, "write a comparison, such as `i < n`")
                 return True
 
@@ -99,7 +101,7 @@ class Integers:
         match expression:
             case tree.Number(_, value):
                 if isinstance(value, float):
-                    self.report.error("number-integer", f"{place.what} is made of integers", expression.span)
+                    self.report.error("number-integer", f"{place.what} consists of integers", expression.span)
                     return UNSURE
                 return Shape(True, value)
             case tree.Ref():
@@ -118,7 +120,7 @@ class Integers:
             case tree.Call(name):
                 return self._call(expression, name, place)
             case _:
-                message = f"{place.what} is an integer, and this is a condition"
+                message = f"{place.what} is an integer, but this is a condition"
                 self.report.error("condition-value", message, expression.span)
                 return UNSURE
 
@@ -132,7 +134,7 @@ class Integers:
             self._data(ref.name, ref.span, place, symbol.word.partition(" ")[2].split(" given")[0])
             return UNSURE
         if place.parameters_only and symbol.kind == "loop":
-            message = f"{place.what} is made of parameters, and `{ref.name}` is a loop variable"
+            message = f"{place.what} consists of parameters, but `{ref.name}` is a loop variable"
             self.report.error(place.code, message, ref.span)
             return UNSURE
         return Shape(symbol.kind == "const", degree=1)
@@ -145,7 +147,7 @@ class Integers:
             )
             return
         parts = "parameters and integers" if place.parameters_only else "parameters, loop variables and integers"
-        message = f"{place.what} is made of {parts}, and this reads the {kind} `{name}`"
+        message = f"{place.what} consists of {parts}, but this reads the {kind} `{name}`"
         self.report.error("subscript-indirect", message, span, place.instead)
 
     def _call(self, call: tree.Call, name: tree.Name, place: Place) -> Shape:
@@ -158,16 +160,16 @@ class Integers:
                 self.report.error("function-arguments", message, call.span)
             return Shape(False, fault=(call.span, f"`{name.text}` is not"))
         if extremum and place is BOUND:
-            help = "`min` may be all of a stop, `max` all of a start: `range(0, min(n, b))`"
-            self.report.error("bound-affine", f"`{name.text}` cannot stand here in a loop bound", call.span, help)
+            help = "only a whole stop can be a `min`, and only a whole start a `max`: `range(0, min(n, b))`"
+            self.report.error("bound-affine", f"`{name.text}` is not allowed here in a loop bound", call.span, help)
         elif name.text in FUNCTIONS:
-            message = f"{place.what} is made of integers, and `{name.text}` cannot stand in it"
+            message = f"{place.what} consists of integers, so `{name.text}` cannot be part of it"
             self.report.error("function-place", message, name.span)
         elif (symbol := self.scope.symbols.get(name.text)) is not None and symbol.kind == "array":
             self._data(name.text, call.span, place, "array")
         else:
             help = _A_SIZE if name.text in ("len", "size", "shape") else ""
-            self.report.error("function-unknown", f"there is no function `{name.text}` of integers", name.span, help)
+            self.report.error("function-unknown", f"there is no integer function `{name.text}`", name.span, help)
         return UNSURE
 
     def _binary(self, node: tree.Binary, op: str, left: tree.Expr, right: tree.Expr, place: Place) -> Shape:
@@ -246,4 +248,6 @@ def _advice(reason: str, place: Place) -> str:
         return "declare the array with its dimensions and write `A[i, j]` for `A[i*n + j]`, or make the factor `const`"
     if "multiplies" in reason or "divides" in reason:
         return "one factor must be a number or a `const` parameter"
-    return "affine are sums of variables times numbers, such as `2 * i + j - 1`, and `//` and `%` by numbers"
+    return (
+        "affine expressions are sums of variables times numbers, such as `2 * i + j - 1`, with `//` and `%` by numbers"
+    )

@@ -29,7 +29,7 @@ def check_kernel(kernel: tree.Kernel, report: Report) -> None:
     _directives(kernel, scope, report, len(report.errors) > before)
     if not statements:
         message = f"the kernel `{kernel.name.text}` has no statements"
-        help = "a kernel that neither moves nor computes anything has no run time"
+        help = "a kernel must compute or move something"
         report.error("kernel-empty", message, kernel.name.span, help)
     else:
         _uses(scope, body, report, whole=len(report.errors) == at_start)
@@ -81,7 +81,7 @@ def _declared(group: tree.Declared, intent: str, scope: Scope, integers: Integer
         if shape.value is not None and shape.value <= 0:
             report.error("dimension", f"a dimension is positive, but this is {shape.value}", dim.span)
     if group.column_major and not group.dims:
-        report.error("dimension", "a scalar has no order of its elements", group.span, "leave `col` out")
+        report.error("dimension", "only an array has a row or column order", group.span, "leave `col` out")
     for name in group.names:
         kind = "array" if group.dims else "scalar"
         rank = len(group.dims)
@@ -108,7 +108,7 @@ def _directives(kernel: tree.Kernel, scope: Scope, report: Report, broken: bool)
                 _once(item, "compute", seen, report)
                 check_word(type_, "compute type", ("tf32",), report)
                 if type_.text == "tf32" and not any(s.type is TYPES["f32"] for s in scope.symbols.values()):
-                    message = "`compute tf32` is for a kernel on f32 arrays, and this one has none"
+                    message = "`compute tf32` needs f32 arrays, and this kernel has none"
                     report.error("word-unknown", message, item.span)
             case tree.Tile() | tree.Order():
                 if not broken:
@@ -139,7 +139,7 @@ def _uses(scope: Scope, body: Body, report: Report, whole: bool) -> None:
             continue
         if not touched:
             if whole:
-                report.warning("unused", f"`{symbol.name}` is declared and not used", symbol.span, "leave it out")
+                report.warning("unused", f"`{symbol.name}` is declared but not used", symbol.span, "leave it out")
         elif symbol.intent in ("out", "temp"):
             update = body.updates.get(symbol.name)
             span = update.span if update else symbol.span

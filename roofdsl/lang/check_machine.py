@@ -128,7 +128,7 @@ class _Resolver:
         words = [name.text for name in line.names]
         kinds = tuple(sorted(words[1:]))
         if words[:1] != ["separate"] or kinds not in (("add", "mul"), ("add", "div", "mul")):
-            message = "the only statements about pipes are `pipes separate add mul` and `pipes separate add mul div`"
+            message = "the only valid `pipes` lines are `pipes separate add mul` and `pipes separate add mul div`"
             self.report.error("machine-pipes", message, line.span)
             kinds = ("add", "mul")
         return {"pipes_separate": True, "divider_separate": "div" in kinds}
@@ -164,7 +164,7 @@ class _Resolver:
             message = f"the level `{name.text}` appears twice in this machine; it was first given on line {before.line}"
             self.report.error("machine-twice", message, line.span)
         if name.text in TYPES:
-            self.report.error("name-kind", f"`{name.text}` is a type and cannot name a level", name.span)
+            self.report.error("name-kind", f"`{name.text}` is a type, so it cannot name a level", name.span)
         size = int(resolve_quantity(line.quantities[0], "size", self.report))
         bandwidth = resolve_quantity(line.quantities[1], "bandwidth", self.report)
         options = self._options(line)

@@ -73,7 +73,7 @@ class Nests:
             if len(names) != len(nest.names):
                 missing = [n for n in nest.names if n not in names]
                 are = "is" if len(missing) == 1 else "are"
-                message = f"`order` names every loop of the nest, and {listed(missing, 'and')} {are} left out"
+                message = f"`order` must name every loop of the nest, but {listed(missing, 'and')} {are} missing"
                 self.report.error("tile-loops", message, item.span)
             else:
                 nest.names = names
@@ -95,7 +95,7 @@ class Nests:
         if step is None or every == 1 or not isinstance(every, int) or not isinstance(number, int) or every <= 0:
             return
         if number % every:
-            message = f"`tile` of the loop `{loop.text}` needs a multiple of its step, {every}, and {number} is none"
+            message = f"`tile` of the loop `{loop.text}` needs a multiple of its step {every}, and {number} is not one"
             where = f"its step is given in line {step.span.line}"
             self.report.error("tile-bounds", message, loop.span, where)
 
@@ -112,7 +112,7 @@ class Nests:
         fitting = [nest for nest in self.nests if wanted <= set(nest.names)]
         if not fitting:
             message = f"{listed([loop.text for loop in item.loops], 'and')} are not loops of one perfect nest"
-            help = "in a perfect nest each loop holds the next one and nothing else"
+            help = "in a perfect nest, each loop contains the next one and nothing else"
             self.report.error("tile-loops", message, item.span, help)
         elif len(fitting) > 1:
             message = f"`{word}` could mean {len(fitting)} nests that have these loops"

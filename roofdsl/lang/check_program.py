@@ -62,7 +62,7 @@ def check_circles(own: Sequence[tree.Program], programs: Mapping[str, tree.Progr
                 circle = [*way[way.index(name) :], name]
                 shown = " -> ".join(circle if len(circle) < 9 else [*circle[:4], "...", *circle[-3:]])
                 message = f"the program `{name}` runs itself: {shown}"
-                report.error("run-cycle", message, step.kernel.span, "write `repeat N:` around what is repeated")
+                report.error("run-cycle", message, step.kernel.span, "write `repeat N:` around the repeated lines")
             elif name in depth:
                 depth[way[-1]] = max(depth[way[-1]], depth[name] + 1)
             elif name in programs:
@@ -109,7 +109,7 @@ class _Program:
                 self.used.add(name.text)
                 self._arguments(step, found)
             elif name.text in self.machines:
-                message = f"`run` launches a kernel or a program, and `{name.text}` is a machine"
+                message = f"`run` launches a kernel or a program, but `{name.text}` is a machine"
                 self.report.error("name-kind", message, name.span)
             elif name.text not in self.damaged:
                 help = did_you_mean(name.text, self.runnable, "define it, or bring it in by `use`")
@@ -143,7 +143,7 @@ class _Program:
         shown = ", ".join(p.name.text for p in parameters)
         if missing or len(step.args) > len(parameters):
             given = plural(len(step.args), "argument")
-            message = f"`{found.name.text}({shown})` takes {plural(len(parameters), 'argument')}, and {given} is given"
+            message = f"`{found.name.text}({shown})` takes {plural(len(parameters), 'argument')}, but {given} is given"
             message = message if len(step.args) == 1 else message.replace(" is given", " are given")
             help = f"`{missing[0]}` has no default" if missing else ""
             self.report.error("run-arguments", message, step.span, help)

@@ -89,7 +89,7 @@ class Values:
             case tree.Call():
                 return self._call(expression)
             case _:
-                help = "comparisons stand in `if` and as the first argument of `select(c, a, b)`"
+                help = "comparisons are allowed in `if` and as the first argument of `select(c, a, b)`"
                 self.report.error("condition-value", "a value is needed, not a condition", expression.span, help)
                 return None
 
@@ -125,7 +125,7 @@ class Values:
             self.report.error("subscript-count", message, node.span, f"write `{symbol.name}`")
             return
         if not given:
-            message = f"`{symbol.name}` is an array, and a statement is about single elements of it"
+            message = f"`{symbol.name}` is an array, but a statement works on single elements"
             element = f"{symbol.name}[{', '.join(_SUBSCRIPTS[k % len(_SUBSCRIPTS)] for k in range(symbol.rank))}]"
             self.report.error(
                 "subscript-count", message, node.span, f"write `{element}` inside loops over its elements"
@@ -158,7 +158,7 @@ class Values:
             if not function.takes_complex:
                 others = [f.name for f in FUNCTIONS.values() if f.takes_complex and f.name != "select"]
                 known = f"`+ - * / **`, {listed(others, 'and')} take complex values"
-                message = f"`{name}` takes real values, and this is {result}"
+                message = f"`{name}` takes real values, but this is {result}"
                 self.report.error("type-complex", message, call.span, known)
             if function.gives == "component":
                 return result.component
@@ -176,7 +176,7 @@ class Values:
             types = [self.value(condition.first), self.value(condition.rest[0][1])]
             compared = join(types)
             if compared is not None and compared.kind == "complex" and condition.rest[0][0] not in ("==", "!="):
-                message = f"complex values have no order, and this is {compared}"
+                message = f"complex values have no order, but this is {compared}"
                 self.report.error("type-complex", message, condition.span, "compare `abs(x)` or `real(x)`")
         else:
             help = "write `select(a < b, x, y)`; nest one `select` in another for `and` and `or`"
@@ -188,7 +188,7 @@ class Values:
         name = call.name.text
         symbol = self.scope.symbols.get(name)
         if symbol is not None and symbol.kind == "array":
-            message = f"`{name}` is an array, and its elements are written with brackets"
+            message = f"`{name}` is an array; write its elements with brackets"
             self.report.error("function-unknown", message, call.name.span, f"write `{name}[{comma(call.args)}]`")
             return
         help = _OTHER_FUNCTIONS.get(name.lower(), "")

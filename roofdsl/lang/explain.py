@@ -23,7 +23,7 @@ _MACHINE = ("a line of a machine (`peak`, `cache`, `memory`, `ceiling`, `link`, 
 _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
-    "STRING": 'a text in double quotes ("...")',
+    "STRING": 'a string in double quotes ("...")',
     "NEWLINE": "the end of the line",
     "INDENT": "an indented block",
     "$END": "the end of the file",
@@ -34,14 +34,14 @@ _WORDS = {
 _BESIDE_A_NAME = ("NAME", "NUMBER", "STRING", "LPAR")
 _CLOSES = {")": "(", "]": "["}
 _CHARACTERS = {
-    "{": "blocks are made by `:` and indentation, subscripts by `[` and `]`",
-    "}": "blocks are made by `:` and indentation, subscripts by `[` and `]`",
-    ";": "one statement stands on a line; no `;` ends it",
+    "{": "blocks use `:` and indentation, subscripts use `[` and `]`",
+    "}": "blocks use `:` and indentation, subscripts use `[` and `]`",
+    ";": "write one statement per line, without `;`",
     "^": "powers are written `**`",
     "&": "conditions are joined by `and`",
     "|": "conditions are joined by `or`",
     "!": "`not` negates a condition, `!=` compares",
-    ".": "numbers are written 0.5 or 1.; the language has no attributes",
+    ".": "write numbers as 0.5 or 1.; the language has no attributes",
     "\\": "a line continues inside brackets",
 }
 _FOREIGN = {
@@ -49,13 +49,13 @@ _FOREIGN = {
     "def": "a kernel is written `kernel NAME(n):`",
     "function": "a kernel is written `kernel NAME(n):`",
     "return": "results are stored in `out` or `inout` arrays and scalars",
-    "pass": "a block holds at least one statement",
+    "pass": "a block needs at least one statement",
     "float": "an array or scalar is declared `in A: f32[n]`",
     "double": "an array or scalar is declared `in A: f64[n]`",
     "int": "parameters need no declaration; an array of integers is declared `in A: i32[n]`",
-    "import": 'names of another file are brought in by `use "other.roof"`',
-    "include": 'names of another file are brought in by `use "other.roof"`',
-    "var": "a register is named by `let t = ...`",
+    "import": 'import the names of another file with `use "other.roof"`',
+    "include": 'import the names of another file with `use "other.roof"`',
+    "var": "name a register with `let t = ...`",
     "forall": "write `parallel for`",
     "foreach": "write `for`",
     "switch": "write `if`, `elif` and `else`",
@@ -72,7 +72,7 @@ def explain(line: Sequence[Token], accepts: Iterable[str], text: str) -> Diagnos
     accepted = frozenset(name.lstrip("_") for name in accepts)
     span = span_of(token)
     if kind == "INDENT":
-        message = "this line is indented, but the line before it opens no block"
+        message = "this line is indented, but the line before it does not open a block"
         span = Span(span.line, 1, span.line, max(2, span.column))
         return Diagnostic("syntax-indent", message, span, "indented lines follow a line that ends in `:`")
     if kind in ("NEWLINE", "$END"):
@@ -80,7 +80,7 @@ def explain(line: Sequence[Token], accepts: Iterable[str], text: str) -> Diagnos
     if kind == "NEWLINE" and "COLON" in accepted and line[0] not in ("in", "out", "inout", "temp", "link"):
         return Diagnostic("syntax", "`:` is missing at the end of this line", span)
     if token in reserved() and "NAME" in accepted and before and _OPERAND - accepted:
-        message = f"`{token}` is a word of the language and cannot be a name"
+        message = f"`{token}` is a reserved word and cannot be a name"
         return Diagnostic("syntax", message, span, "choose another name")
     first = line[0]
     hint = of_line(text) or of_token(text, span_of(token).column)
@@ -89,7 +89,7 @@ def explain(line: Sequence[Token], accepts: Iterable[str], text: str) -> Diagnos
         help = hint or _word(first, starts | {"IN", "OUT", "INOUT", "TEMP", "PARALLEL"})
         return Diagnostic("syntax", f"`{_short(first)}` begins no statement or declaration", span_of(first), help)
     found = {"NEWLINE": "the line ends here", "$END": "the file ends here", "DEDENT": "the block ends here"}.get(
-        kind, f"`{_short(token)}` cannot stand here"
+        kind, f"`{_short(token)}` is not allowed here"
     )
     expected = _expected(accepted)
     return Diagnostic("syntax", f"{found}; {expected} is expected", span, hint or _help(line, accepted))
@@ -136,7 +136,7 @@ def _help(line: Sequence[Token], accepted: frozenset[str]) -> str:
     previous = line[-2] if kinds else None
     before = kinds[-1] if kinds else ""
     if kind == "LSQB" and before == "RSQB":
-        return "all subscripts stand in one pair of brackets: `A[i, j]`"
+        return "put all subscripts into one pair of brackets: `A[i, j]`"
     if before == "NUMBER" and kind in ("NAME", "LPAR") and "STAR" in accepted:
         return f"a product is written with `*`: `{previous} * {token if kind == 'NAME' else '(...)'}`"
     if kind == "COLON" and kinds.count("LSQB") > kinds.count("RSQB"):
@@ -144,14 +144,14 @@ def _help(line: Sequence[Token], accepted: frozenset[str]) -> str:
     if kind == "COLON" and first in ("kernel", "program") and kinds.count("LPAR") > kinds.count("RPAR"):
         return "a parameter is a positive integer and has no type: `n` or `n = 4096`"
     if first in ("kernel", "program") and kind == "COLON" and len(kinds) == 2:
-        return f"parameters stand in parentheses, also where there are none: `{first} {line[1]}(n):`"
+        return f"a kernel needs parentheses, even without parameters: `{first} {line[1]}(n):`"
     if "for" in line[:2] and kind != "NEWLINE":
         if kind == "EQUAL" or (before == "IN" and kind in ("NUMBER", "LPAR", "LSQB")) or accepted == {"LPAR"}:
             return "loops are written `for i in range(n):` or `for i in range(start, stop, step):`"
     elif kind == "EQUAL" and before in ("FLOORDIV", "PERCENT", "POWER"):
         return "the updates are `+= -= *= /= min= max=`"
     elif kind == "EQUAL" and ("COMPARE" in accepted or before == "EQUAL"):
-        return "two values are compared by `==`; one statement has one `=`"
+        return "compare values with `==`; a statement has a single `=`"
     if "UPDATE" in accepted and kind in ("PLUS", "MINUS"):
         return "an update is written `s += 1`"
     if "UPDATE" in accepted and kind in ("FLOORDIV", "PERCENT", "POWER"):
@@ -202,12 +202,12 @@ def bad_character(text: str, token: Token) -> Diagnostic:
     shown = token if token.isprintable() else f"U+{ord(token):04X}"
     if token == '"':
         span = span._replace(end_column=len(text) + 1)
-        return Diagnostic("string-unclosed", 'the text that begins here has no closing `"` on its line', span)
+        return Diagnostic("string-unclosed", 'the string that begins here has no closing `"` on its line', span)
     if token == "'":
-        message, help = "`'` is not part of the language", 'texts stand between double quotes: "..."'
+        message, help = "`'` is not part of the language", 'enclose strings in double quotes: "..."'
     elif token.isalpha():
-        message = f"`{shown}` cannot stand in a name"
-        help = "names are made of the letters a to z, A to Z, digits and `_`"
+        message = f"`{shown}` is not allowed in a name"
+        help = "names consist of the letters a to z, A to Z, digits and `_`"
     else:
         message = f"the character `{shown}` is not part of the language"
         help = of_character(text, span.column - 1) or _CHARACTERS.get(shown, "")

@@ -29,8 +29,8 @@ _LOOP = "loops are written `for i in range(n):`"
 _NO_SLICE = "there are no slices: write a loop over the elements"
 _SELECT = "a value that depends on a condition is written `select(a < b, x, y)`"
 _COMMENT = "a comment begins with `#`"
-_NOT_PRINTED = "a kernel prints nothing; what it computes is stored in `out` or `inout` arrays and scalars"
-_ONE_STATEMENT = "one statement stands on a line"
+_NOT_PRINTED = "a kernel prints nothing; it stores its results in `out` or `inout` arrays and scalars"
+_ONE_STATEMENT = "write one statement per line"
 _STORES = "a statement stores a value: `y[i] = ...`; a kernel is run in a `program`: `run k(n)`"
 _NO_ATTRIBUTE = "the language has no attributes; sizes are parameters, and a transposed array is read as `A[j, i]`"
 MOST_QUOTED = 60
@@ -55,7 +55,7 @@ def _declared(m: re.Match[str]) -> str:
 
 def _typed_first(m: re.Match[str]) -> str:
     if m["rest"].startswith("="):
-        return f"a value kept in a register is named by `let {m['name']} = ...`"
+        return f"name a value in a register with `let {m['name']} = ...`"
     own = TYPE_NAMES[m["type"].lower()]
     dims = re.match(r"\[[^\]]*\]", m["rest"])
     return f"declare it by how it is used: `in {m['name']}: {own}{dims[0] if dims else ''}`, or `out`, `inout`, `temp`"
@@ -68,7 +68,7 @@ _LINES: list[tuple[str, _Say]] = [
     (r"(read|readonly|intent)\s*[\w(]", "an array that is only read is declared `in A: f64[n]`"),
     (r"(write|writeonly)\s+\w+\s*:", "an array that is only written is declared `out A: f64[n]`"),
     (rf"(in|out|inout|temp)\s+(?i:({_TYPE}))\s+(\w+)\s*((?:\[[^\]]*\])?)", _declared),
-    (r"(in|out|inout|temp)\s+\w+\s*:\s*\[", "the type stands before the brackets: `A: f64[n, n]`"),
+    (r"(in|out|inout|temp)\s+\w+\s*:\s*\[", "the type comes before the brackets: `A: f64[n, n]`"),
     (r"(in|out|inout|temp)\s+\w+\s*(\[|$)", "a declaration has a type: `in A: f64[n]`, or `in a: f64` for a scalar"),
     (rf"(?i:(?P<type>{_TYPE}))\s+(?P<name>\w+)\s*(?P<rest>.*)", _typed_first),
     (rf"(kernel|program)\s+\w+\s*\(.*\b(?i:{_TYPE})\s+\w", "a parameter is a positive integer and has no type: `n`"),
@@ -78,13 +78,13 @@ _LINES: list[tuple[str, _Say]] = [
     (r"(do|loop|foreach)\s+\w", _LOOP),
     (r"for\s+\w+\s*,\s*\w+\s+in\b", "several loops: `for i in range(n), j in range(n):`"),
     (r"parallel\s+\w+\s+in\b", "write `parallel for i in range(n):`"),
-    (r"end\w*\b(\s+\w+)?\s*$", "a block ends where its indentation ends; there is no `end`"),
-    (r"(break|continue)\s*$", "a loop runs through all iterations; put what depends on a condition into an `if`"),
+    (r"end\w*\b(\s+\w+)?\s*$", "a block ends with its indentation; there is no `end`"),
+    (r"(break|continue)\s*$", "a loop runs through all its iterations; put conditional statements into an `if`"),
     # statements that are calls, and Fortran's elements
     (r"(print|printf|println|echo|puts|cout|write|display)\s*[\w(<\"']", _NOT_PRINTED),
-    (r"(swap|exchange)\s*\(", "exchange two values by three statements: `let t = x`, `x = y`, `y = t`"),
+    (r"(swap|exchange)\s*\(", "exchange two values with three statements: `let t = x`, `x = y`, `y = t`"),
     (r"(\w+)\s*\(([^()]*)\)\s*([-+*/]|min|max)?=(?!=)", _element),
-    (r"(assert|require)\s*[\w(]", "conditions that the parameters satisfy are written `assume n >= 4`"),
+    (r"(assert|require)\s*[\w(]", "write conditions on parameters as `assume n >= 4`"),
     (r"(call\s+)?\w+\s*\(.*\)\s*$", _STORES),
     # values
     (r"(?P<left>.+?[^=<>!]=)\s+(?P<a>[^=]+?)\s+if\s+(?P<c>.+?)\s+else\s+(?P<b>.+)$", _select),
@@ -94,7 +94,7 @@ _LINES: list[tuple[str, _Say]] = [
     (rf"(peak|cost|{'|'.join(SETTINGS)})\b[^=]*=", "there is no `=` here: `peak f64 10 GFLOP/s`, `clock 1.5 GHz`"),
     (r"(memory|cache)\s+\w+\s*[:=]", "the name is followed by size and bandwidth: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"memory\s+\w+\s+[\d.]+\s*\w+/s\s*$", "a memory has a size, too: `memory DRAM 16 GiB, 100 GB/s`"),
-    (r"bandwidth\s", "a bandwidth is stated with its level: `memory DRAM 16 GiB, 100 GB/s`"),
+    (r"bandwidth\s", "give a bandwidth with its level: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"(?i:ram|dram|hbm\d?|ddr\d?|vram)\s", "write `memory NAME SIZE, BANDWIDTH`: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"(?i:flops?|gflops|performance|compute)\s+[\d.]", "write `peak f64 10 GFLOP/s`"),
 ]  # fmt: skip

@@ -110,7 +110,7 @@ class Layout(PostLex):
             message, help = "tabs and spaces are mixed in the indentation", "indent every line in the same way"
         else:
             depths = " or ".join(dict.fromkeys(str(len(i)) for i in self.indents))
-            message, help = "the indentation fits no block above", f"indent by {depths} here"
+            message, help = "the indentation matches no block above", f"indent by {depths} here"
         self._error("indent-inconsistent", message, span, help)
 
     def _comments(self, newline: Token) -> None:

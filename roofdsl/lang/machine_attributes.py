@@ -82,12 +82,12 @@ ATTRIBUTES = (
     ),
     Attribute(
         "beside", _CACHE, "bandwidth", "beside_bytes_per_s",
-        "the rate of what it delivers on its own, where it takes turns with the levels behind it",
+        "the rate of its hits, if it takes turns with the levels behind it",
         example="100 GB/s", shown="beside {text}",
     ),
     Attribute(
         "warp", _UNIT, "count", "warp", "threads that execute together",
-        example="32", needed="a multiprocessor says how many threads execute together",
+        example="32", needed="a multiprocessor needs the number of threads that execute together",
         shown="warps of {number} threads",
     ),
     Attribute(
@@ -111,7 +111,7 @@ ATTRIBUTES = (
         example="96 KiB", shown="{text} shared",
     ),
     Attribute(
-        "schedulers", _UNIT, "count", "schedulers", "parts that share the registers and the warps",
+        "schedulers", _UNIT, "count", "schedulers", "warp schedulers; registers and warps are divided among them",
         example="32", shown="{number} schedulers",
     ),
 )  # fmt: skip

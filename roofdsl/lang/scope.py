@@ -93,8 +93,8 @@ class Scope:
         self._unknown.add(name.text)
         gone = self.gone.get(name.text)
         if gone is not None:
-            message = f"`{name.text}` is not known here"
-            help = f"it is {gone.word} of line {gone.span.line}, known only inside its block"
+            message = f"`{name.text}` is not visible here"
+            help = f"it is {gone.word} of line {gone.span.line}, visible only inside its block"
         else:
             message = f"`{name.text}` is not defined"
             fitting = [s.name for s in self.symbols.values() if not kinds or s.kind in kinds]

@@ -64,12 +64,12 @@ def convert(number: str, unit: str, kind: Kind) -> Fraction:
     if factor is None:
         raise _unit_error(number, unit, kind)
     if len(number) > _LONGEST or not _NUMBER.fullmatch(number):
-        raise UnitError("number-range", f"`{number[:20]}...` is not a number of everyday size")
+        raise UnitError("number-range", f"`{number[:20]}...` has too many digits")
     value = Fraction(number.replace("_", "")) * factor
     if value <= 0:
-        raise UnitError("quantity-zero", f"{WORDS[kind]} is positive, and this is 0")
+        raise UnitError("quantity-zero", f"{WORDS[kind]} must be positive, but this is 0")
     if not 1 / _LARGEST <= value <= _LARGEST:
-        raise UnitError("number-range", f"`{number} {unit}` is out of every range that a machine could have")
+        raise UnitError("number-range", f"`{number} {unit}` is far beyond what any machine has")
     if kind == "size" and value.denominator != 1:
         raise UnitError("quantity-whole", f"`{number} {unit}` is not a whole number of bytes")
     return value
@@ -80,10 +80,10 @@ def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
         return UnitError("unit-kind", f"{WORDS[kind]} is expected, without the unit `{unit}`", f"write `{number}`")
     units = f"the units are {_SHOWN[kind]}"
     if not unit:
-        return UnitError("unit-missing", f"{WORDS[kind]} has a unit, and `{number}` has none", units)
+        return UnitError("unit-missing", f"{WORDS[kind]} needs a unit, but `{number}` has none", units)
     other = next((WORDS[k] for k, table in UNITS.items() if unit in table), None)
     if other:
-        return UnitError("unit-kind", f"{WORDS[kind]} is expected, and `{unit}` is the unit of {other}", units)
+        return UnitError("unit-kind", f"{WORDS[kind]} is expected, but `{unit}` is the unit of {other}", units)
     meant = _meant(unit, kind)
     help = f"write `{meant}`" if meant else _converted(number, unit, kind) or units
     return UnitError("unit-unknown", f"`{unit}` is not a unit of {WORDS[kind]}", help)

@@ -156,8 +156,8 @@ class _Lowering:
 
     def _room(self) -> None:
         if len(self.found) + len(self.exchanges) == MAX_RUNS:
-            message = f"program {self.name} comes to more than {MAX_RUNS:,} lines of `run`"
-            raise CommandError(message, "write `repeat N:` around what is repeated")
+            message = f"program {self.name} has more than {MAX_RUNS:,} `run` lines in total"
+            raise CommandError(message, "write `repeat N:` around the repeated lines")
 
 
 def _bound(parameters: Sequence[tree.Parameter], arguments: Sequence[IntExpr]) -> dict[str, IntExpr]:

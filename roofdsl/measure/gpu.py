@@ -96,9 +96,7 @@ class Copies:
     footprint_bytes: int
 
 
-def copies_on(
-    device: Driver, kernel: Kernel, values: Mapping[str, int], options: GpuOptions, l2_bytes: int
-) -> Copies:
+def copies_on(device: Driver, kernel: Kernel, values: Mapping[str, int], options: GpuOptions, l2_bytes: int) -> Copies:
     """Random inputs on the device, in as many copies as are used in turn."""
     from roofdsl.codegen.inputs import random_inputs
     from roofdsl.measure.buffers import total_bytes

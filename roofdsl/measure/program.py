@@ -83,9 +83,7 @@ def fallback(variant: str, plain: str, make: Callable[[str], Any]) -> tuple[Any,
         return make(plain), f"{plain} in place of {variant}: {error.message}"
 
 
-def prepare(
-    program: ProgramAt, say: Tell, ready: Callable[[Launched], Ready], memory_bytes: int | None
-) -> list[Ready]:
+def prepare(program: ProgramAt, say: Tell, ready: Callable[[Launched], Ready], memory_bytes: int | None) -> list[Ready]:
     """Every kernel at every size: checked, generated, verified, with its arrays. Raises CommandError for too many."""
     from roofdsl.checks.deep import require_legal
 

@@ -98,9 +98,7 @@ def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
     row = (0.5 if any(bar.measured_parts for bar in shown) else 0.36) + 0.15 * lines
     height = look.size_in[1] if look.size_in else below + above + row * scale * len(shown) + 0.1
     if height - below - above < 0.1 * len(shown):
-        raise CommandError(
-            f"{len(shown)} bars do not fit into {height:g} inches", "use a larger --size, or omit it"
-        )
+        raise CommandError(f"{len(shown)} bars do not fit into {height:g} inches", "use a larger --size, or omit it")
     figure = Look(dark=look.dark, size_in=(width, height)).figure((width, height))
     left = 0.25 / width + max(text_width(label, look.normal) for label in labels) / 72 / width
     last = 0.5 * look.width_in("200 us", look.normal) / width
