@@ -311,7 +311,7 @@ def explore(
     name = title or " and ".join(k.name for k, _ in chosen)
     page = to_page(content_of(Asked(name, tuple(chosen), tuple(map(machine, _listed(on))), traffic, unit)))
     if path is not None:
-        from roofdsl.measure.atomic import write_whole
+        from roofdsl.store.atomic import write_whole
 
         write_whole(Path(path), page)
     return page

@@ -15,11 +15,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate
-from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.others import wait_until_calm
 from roofdsl.measure.results import Measurement, save
 from roofdsl.plot.content import overlay, roofs_of
 from roofdsl.plot.roofline import save_roofline
+from roofdsl.store.atomic import check_writable
 from roofdsl.tell.blocks import Title
 from roofdsl.tell.validation import blocks
 from roofdsl.validate.compare import Comparison, on_doubtful_machine

@@ -10,7 +10,7 @@ import click
 from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.atomic import write_whole
+from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:
     from roofdsl.codegen.generated import Argument, Generated, TargetName, Variant

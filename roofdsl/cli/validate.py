@@ -22,7 +22,6 @@ from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
-from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.results import Measurement, load, save
 from roofdsl.plot.board import check_format
 from roofdsl.plot.cited import overlay_point
@@ -31,6 +30,7 @@ from roofdsl.plot.look import Look
 from roofdsl.plot.roofline import save_roofline
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
+from roofdsl.store.atomic import check_writable
 from roofdsl.tell.validation import blocks, of_points, to_json
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.points import compare_points, points_held

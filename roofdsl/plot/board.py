@@ -33,7 +33,7 @@ def save_figure(path: Path, kind: str, draw: Callable[[], Any]) -> None:
 
     import matplotlib as mpl
 
-    from roofdsl.measure.atomic import write_whole
+    from roofdsl.store.atomic import write_whole
 
     drawn = BytesIO()
     with mpl.rc_context(rc()):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl.cli.characterize import sweep_figure
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format import format_source
 from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS
@@ -26,7 +27,7 @@ from roofdsl.measure.microkernels import ARITHMETIC, DIVIDE_EVERY, INTEGER, arit
 from roofdsl.measure.multicore_timing import Effort, Rate
 from roofdsl.measure.peaks import Peak
 from roofdsl.measure.timing import usable_cores
-from roofdsl.plot.bandwidth_curve import draw_sweep, save_sweep, sweep_figure
+from roofdsl.plot.bandwidth_curve import draw_sweep, save_sweep
 from roofdsl.predict.kernel import Options, predict
 from tests.measure.made_up import CPU, KIB, ONE_CORE, PEAKS, characterized, sweep
 
