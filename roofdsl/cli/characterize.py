@@ -18,7 +18,8 @@ from roofdsl.measure.characterize_gpu import GpuCharacterization
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
 from roofdsl.measure.timing import usable_cores
 from roofdsl.measure.trust import trusted
-from roofdsl.plot.bandwidth_curve import Curve, Mark, SweepFigure
+from roofdsl.plot.bandwidth_curve import Curve, Mark, SweepFigure, draw_sweep
+from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.look import Look
 from roofdsl.store.atomic import check_writable
 from roofdsl.tell.characterization import of_cpu, of_gpu
@@ -61,8 +62,6 @@ def characterize(
         if text is not None and not text.endswith(".roof"):
             raise click.BadParameter(f"`{text}` does not end in .roof", param_hint="-o")
     if plot is not None:
-        from roofdsl.plot.board import check_format
-
         check_format(Path(plot))
     if backend == "gpu":
         figure = Path(plot) if plot is not None else None
@@ -82,9 +81,7 @@ def characterize(
         save_machine(Path(one_core), machine_text(alone, own))
         click.echo(f"{to_machine(alone, own).name} written to {one_core}")
     if plot is not None:
-        from roofdsl.plot.bandwidth_curve import save_sweep
-
-        save_sweep(Path(plot), sweep_figure(found), look=look)
+        save_figure(Path(plot), draw_sweep(sweep_figure(found), look=look))
     for note in found.notes:
         warn(note)
 
@@ -105,9 +102,7 @@ def _of_gpu(
     show_blocks(of_gpu(found))
     click.echo(f"written to {output}")
     if plot is not None:
-        from roofdsl.plot.bandwidth_curve import save_sweep
-
-        save_sweep(plot, gpu_sweep_figure(found), look=look)
+        save_figure(plot, draw_sweep(gpu_sweep_figure(found), look=look))
     for note in found.notes:
         warn(note)
 

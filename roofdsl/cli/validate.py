@@ -23,11 +23,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.measure.results import Measurement, load, save
-from roofdsl.plot.board import check_format
-from roofdsl.plot.cited import overlay_point
-from roofdsl.plot.content import overlay, roofs_of
+from roofdsl.plot.board import check_format, save_figure
+from roofdsl.plot.kinds.roofline import draw_roofline
 from roofdsl.plot.look import Look
-from roofdsl.plot.roofline import save_roofline
+from roofdsl.plot.points import overlay, overlay_point
+from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.store.atomic import check_writable
@@ -166,7 +166,7 @@ def validate(
         predictions = [c.prediction for c in compared] + [c.prediction for c in checks]
         types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
         points = [p for c in compared for p in overlay(c)] + [p for c in checks for p in overlay_point(c)]
-        save_roofline(Path(plot), [roofs_of(m, types) for m in machines], points, look=look)
+        save_figure(Path(plot), draw_roofline([roofs_of(m, types) for m in machines], points, look=look))
     for message in [*stale(kernels, stored), *(w for m in found for w in m.warnings)]:
         warn(message)
     told = {c.verdict for c in compared}

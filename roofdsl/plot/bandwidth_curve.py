@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log10
-from pathlib import Path
 from typing import Any
 
 from roofdsl.machine.quantities import show_bandwidth, show_size
-from roofdsl.plot.board import Frame, check_format, finish, frame_of, save_figure
+from roofdsl.plot.board import Frame, finish, frame_of
 from roofdsl.plot.labels import stack_up_to
 from roofdsl.plot.look import SIGNS, USUAL, Look, styled
 from roofdsl.plot.ticks import log_ticks, set_ticks
@@ -41,14 +40,6 @@ class SweepFigure:
     x_label: str
     curves: tuple[Curve, ...]
     marks: tuple[Mark, ...]
-
-
-def save_sweep(path: Path, figure: SweepFigure, *, look: Look = USUAL) -> None:
-    """Draws into `path`, whose ending (svg, png or pdf) is the format.
-
-    Raises CommandError for another ending, and where the file cannot be written.
-    """
-    save_figure(path, check_format(path), lambda: draw_sweep(figure, look=look))
 
 
 @styled
