@@ -238,8 +238,10 @@ def roofline(
     on: the machines; by default those predicted for, which then have to be shipped ones. path: where to save it too,
     as svg, png or pdf. Without points, the roofs alone.
     """
-    from roofdsl.plot.content import explained_point, overlay, roofs_of
-    from roofdsl.plot.roofline import draw_roofline, save_roofline
+    from roofdsl.plot.board import save_figure
+    from roofdsl.plot.kinds.roofline import draw_roofline
+    from roofdsl.plot.points import explained_point, overlay
+    from roofdsl.plot.roofs import roofs_of
     from roofdsl.validate.compare import Comparison as Compared
 
     for p in points:
@@ -257,9 +259,10 @@ def roofline(
     units = tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
     roofs = [roofs_of(m, types, units) for m in machines]
     drawn = [q for p in points for q in ((explained_point(p),) if isinstance(p, Prediction) else overlay(p))]
+    figure = draw_roofline(roofs, drawn, title)
     if path is not None:
-        save_roofline(Path(path), roofs, drawn, title)
-    return draw_roofline(roofs, drawn, title)
+        save_figure(Path(path), figure)
+    return figure
 
 
 def traffic_figure(
@@ -277,16 +280,18 @@ def traffic_figure(
     path: where to save it too, as svg, png or pdf.
     """
     from roofdsl.loops.numbers import numbers
-    from roofdsl.plot.traffic import draw_traffic, save_traffic
+    from roofdsl.plot.board import save_figure
+    from roofdsl.plot.kinds.traffic import draw_traffic
     from roofdsl.plot.traffic_content import traffic_content
 
     own, values = kernel_and_sizes(source, sizes, more)
     where = None if on is None else machine(on)
     convention = traffic or own.traffic or "load_store"
     content = traffic_content(own, numbers(own, values), convention, _bytes(line, "line"), machine=where)
+    figure = draw_traffic(content)
     if path is not None:
-        save_traffic(Path(path), content)
-    return draw_traffic(content)
+        save_figure(Path(path), figure)
+    return figure
 
 
 def explore(
@@ -311,7 +316,7 @@ def explore(
     name = title or " and ".join(k.name for k, _ in chosen)
     page = to_page(content_of(Asked(name, tuple(chosen), tuple(map(machine, _listed(on))), traffic, unit)))
     if path is not None:
-        from roofdsl.measure.atomic import write_whole
+        from roofdsl.store.atomic import write_whole
 
         write_whole(Path(path), page)
     return page

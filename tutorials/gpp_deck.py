@@ -16,9 +16,10 @@ from pathlib import Path
 
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped_names
-from roofdsl.plot.cited import measured_trajectory
-from roofdsl.plot.levels_content import kernel_of, level_roofs
-from roofdsl.plot.trajectory import Step, Trajectory, save_trajectory
+from roofdsl.plot.board import save_figure
+from roofdsl.plot.kinds.trajectory import Trajectory, draw_trajectory, measured_trajectory
+from roofdsl.plot.points import point_of
+from roofdsl.plot.roofs import level_roofs
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.occupancy import Block, occupancy
 from roofdsl.profiler.cited import points_named
@@ -43,7 +44,7 @@ def check(statement: str, holds: bool, numbers: str, why: str = "") -> None:
 
 # %%
 deck = points_named("gpp_deck")
-save_trajectory(Path("gpp_deck.png"), ROOFS, [measured_trajectory(deck, "gpp_deck")])
+save_figure(Path("gpp_deck.png"), draw_trajectory(ROOFS, [measured_trajectory(deck, "gpp_deck")]))
 print(f"{deck.source}:")
 for point in deck.points:
     work, rate = point.work_flops / 1e12, point.flops_per_s / 1e12
@@ -63,10 +64,9 @@ VERSIONS = {
     "v9.block": "gpp_blocks",
 }
 models = {label: predict(kernel(load_file(FILES[name]), name), {}, V100) for label, name in VERSIONS.items()}
-steps = tuple(Step(kernel_of(p, label), float(p.work)) for label, p in models.items())
-save_trajectory(
-    Path("gpp_model.png"), ROOFS, [Trajectory("model", steps)], ["HBM"], "The model's versions 6 to 9, at HBM"
-)
+steps = tuple(point_of(p, label) for label, p in models.items())
+title = "The model's versions 6 to 9, at HBM"
+save_figure(Path("gpp_model.png"), draw_trajectory(ROOFS, [Trajectory("model", steps)], ["HBM"], title))
 for label, p in models.items():
     cost = f"{float(p.compute_s):.2f} s to compute, {float(p.memory.time_s):.2f} s from memory"
     print(f"  {label:12} {p.work / 1e12:.2f} TFLOP, {cost}: {float(p.expected_s):.2f} s, bound by {p.bound}")

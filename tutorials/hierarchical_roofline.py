@@ -25,14 +25,17 @@ from roofdsl.counts.traffic_at import work_at
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped_names
-from roofdsl.plot.hierarchy import save_hierarchy
-from roofdsl.plot.levels_content import Kernel, kernel_of, level_roofs
+from roofdsl.plot.board import save_figure
+from roofdsl.plot.kinds.hierarchy import draw_hierarchy
+from roofdsl.plot.points import Point, point_of
+from roofdsl.plot.roofs import level_roofs
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.time import Prediction
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.levels import CacheLevel
 
 V100 = load_machine("v100_hierarchical")
+ROOFS = level_roofs(V100, ["f64"])
 FILES = shipped_names("kernels")
 
 
@@ -59,8 +62,8 @@ def check(statement: str, holds: bool, numbers: str, why: str = "") -> None:
 # %%
 ENERGIES = range(1, 7)
 gpp = {nw: predict(model("gpp", nw=nw), {}, V100) for nw in ENERGIES}
-kernels = [kernel_of(gpp[nw], f"nw={nw}") for nw in ENERGIES]
-save_hierarchy(Path("gpp_nw.png"), level_roofs(V100, ["f64"]), kernels, "GPP over nw (figure 2 of the paper)")
+kernels = [point_of(gpp[nw], f"nw={nw}") for nw in ENERGIES]
+save_figure(Path("gpp_nw.png"), draw_hierarchy(ROOFS, kernels, "GPP over nw (figure 2 of the paper)"))
 
 first, last = gpp[1], gpp[6]
 for level in ("L1", "HBM"):
@@ -111,8 +114,8 @@ check(
 # %%
 STRIDES = range(1, 7)
 strided = {s: predict(model("gpp", nw=6, s=s), {"bands": 64, "ngpown": 2}, V100) for s in STRIDES}
-kernels = [kernel_of(strided[s], f"stride {s}") for s in STRIDES]
-save_hierarchy(Path("gpp_stride.png"), level_roofs(V100, ["f64"]), kernels, "GPP over strides (figure 4), nw = 6")
+kernels = [point_of(strided[s], f"stride {s}") for s in STRIDES]
+save_figure(Path("gpp_stride.png"), draw_hierarchy(ROOFS, kernels, "GPP over strides (figure 4), nw = 6"))
 for level, flat in (("HBM", 4), ("L1", 2), ("L2", 2)):
     found = [intensity(strided[s], level) for s in STRIDES]
     holds = all(abs(x * min(s, flat) / found[0] - 1) < 0.01 for s, x in zip(STRIDES, found, strict=True))
@@ -133,10 +136,10 @@ for level, flat in (("HBM", 4), ("L1", 2), ("L2", 2)):
 # %%
 DIMS = (16, 32, 64)
 CACHES = [CacheLevel(c.name, c.size_bytes, 128, write_miss="claim", sector_bytes=c.sector_bytes) for c in V100.caches]
-bandwidths = {s.level: s.bytes_per_s for s in level_roofs(V100, ["f64"]).slopes}
+bandwidths = {s.level: s.bytes_per_s for s in ROOFS.levels}
 
 
-def smoother(variant: str, dim: int) -> Kernel:
+def smoother(variant: str, dim: int) -> Point:
     """One box of a variant, simulated: intensities by level, and the rate that the slowest level allows."""
     sizes = {"boxes": 1, "dim": dim}
     gsrb = model(f"gsrb_{variant}")
@@ -145,14 +148,13 @@ def smoother(variant: str, dim: int) -> Kernel:
     times = {level: b / bandwidths[level] for level, b in found.items()}
     bound = max(times, key=times.get)
     points = tuple((level, work / b) for level, b in found.items())
-    return Kernel(f"{variant} {dim}", work / times[bound], points, "simulated", bounds=(bound,))
+    return Point(f"{variant} {dim}", work / times[bound], points, "simulated", bounds=(bound,))
 
 
 boxes = {(v, d): smoother(v, d) for v in ("fp", "branch", "stride2") for d in DIMS}
 shown = [boxes[v, d] for v in ("fp", "branch") for d in DIMS]
-save_hierarchy(
-    Path("hpgmg.png"), level_roofs(V100, ["f64"]), shown, "HPGMG's smoother, GSRB_FP and GSRB_BRANCH (figures 5, 6)"
-)
+title = "HPGMG's smoother, GSRB_FP and GSRB_BRANCH (figures 5, 6)"
+save_figure(Path("hpgmg.png"), draw_hierarchy(ROOFS, shown, title))
 
 
 def at(variant: str, dim: int, level: str) -> float:

@@ -16,8 +16,10 @@ from roofdsl.counts.derive import derive
 from roofdsl.formulas.writing import text
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped
-from roofdsl.plot.content import explained_point, roofs_of
-from roofdsl.plot.roofline import save_roofline
+from roofdsl.plot.board import save_figure
+from roofdsl.plot.kinds.roofline import draw_roofline
+from roofdsl.plot.points import explained_point
+from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.break_even import break_even
 from roofdsl.predict.collectives import network_of
 from roofdsl.predict.forms import program_terms, summed, terms_of
@@ -86,7 +88,7 @@ print(f"\none layer {float(step.total.expected_s) * 1e6:.1f} us: {step.total.bou
 many = layer(batch=64)
 points = [explained_point(row.total, f"{row.total.kernel}, {float(row.share):.0%}") for row in many.by_kernel]
 roofs = [roofs_of(h100, ("bf16",), ("tensor",))]
-save_roofline(Path("layer.png"), roofs, points, "One layer, 64 sequences of 2048 tokens")
+save_figure(Path("layer.png"), draw_roofline(roofs, points, "One layer, 64 sequences of 2048 tokens"))
 print("layer.png shows the kernels under the roofs, with their shares of the time")
 
 # %% [markdown]

@@ -21,8 +21,8 @@ from benchmarks.kernels import ROOT, fresh, shipped
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
-from roofdsl.measure.atomic import write_whole
 from roofdsl.measure.results import Measurement, load, save
+from roofdsl.store.atomic import write_whole
 from roofdsl.validate.compare import Comparison
 from roofdsl.validate.run import How, Run, compare_all, measure_runs, stale
 
@@ -236,8 +236,10 @@ class Work:
 
     def report(self) -> None:
         """Every measurement beside its prediction on the machine file: README.md and the figures."""
-        from roofdsl.plot.content import overlay, roofs_of
-        from roofdsl.plot.roofline import save_roofline
+        from roofdsl.plot.board import save_figure
+        from roofdsl.plot.kinds.roofline import draw_roofline
+        from roofdsl.plot.points import overlay
+        from roofdsl.plot.roofs import roofs_of
 
         machine = load_machine(str(self.folder / "machine.roof"))
         every = {name: fresh(checked, name) for name, checked in shipped().items()}
@@ -268,7 +270,7 @@ class Work:
         if named:
             last = {(c.prediction.kernel, c.measurement.variant): c for c in named}
             points = [p for c in last.values() for p in overlay(c)]
-            save_roofline(self.folder / "overlay.svg", [roofs_of(machine, types)], points)
+            save_figure(self.folder / "overlay.svg", draw_roofline([roofs_of(machine, types)], points))
         title = f"# {machine.title}, {date.today().isoformat()}"
         pictures = "![Measured on predicted](overlay.svg)\n\n![Ratios](ratios.svg)"
         text = "\n\n".join([title, pictures, validation_report.section(found, "GPU")])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from roofdsl.measure.atomic import write_whole
+from roofdsl.store.atomic import write_whole
 
 LOST = 75
 """Exit status that asks for a new process: the device's context was lost, or a kernel hangs in it."""

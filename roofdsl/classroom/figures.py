@@ -26,8 +26,10 @@ def save(settled: Settled, path: Path) -> None:
 
 
 def _roofline(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
-    from roofdsl.plot.content import point_of, roofs_of
-    from roofdsl.plot.roofline import save_roofline
+    from roofdsl.plot.board import save_figure
+    from roofdsl.plot.kinds.roofline import draw_roofline
+    from roofdsl.plot.points import point_of
+    from roofdsl.plot.roofs import roofs_of
     from roofdsl.predict.kernel import Options, predict
 
     machine = settled.machine(plot["machine"])
@@ -38,17 +40,19 @@ def _roofline(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
         prediction = predict(kernel_of(settled.kernels[entry["kernel"]], at), at, machine, options)
         points.append(point_of(prediction, entry["label"]))
     types = tuple(settled.fill(t) for t in plot.get("types", ()))
-    save_roofline(path, [roofs_of(machine, types)], points, settled.fill(plot.get("title", machine.title)))
+    title = settled.fill(plot.get("title", machine.title))
+    save_figure(path, draw_roofline([roofs_of(machine, types)], points, title))
 
 
 def _traffic(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
     from dataclasses import replace
 
-    from roofdsl.plot.traffic import save_traffic
+    from roofdsl.plot.board import save_figure
+    from roofdsl.plot.kinds.traffic import draw_traffic
     from roofdsl.plot.traffic_content import traffic_content
 
     at = {n: settled.whole(v) for n, v in plot["set"].items()}
     kernel = kernel_of(settled.kernels[plot["kernel"]], at)
     line = settled.bytes(plot["line"]) if "line" in plot else None
     content = traffic_content(kernel, at, plot.get("traffic", kernel.traffic or "load_store"), line)
-    save_traffic(path, replace(content, plateaus=(), note=""))  # the formulas would give the answer away
+    save_figure(path, draw_traffic(replace(content, plateaus=(), note="")))  # the formulas would give the answer away

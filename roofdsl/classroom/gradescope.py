@@ -21,7 +21,7 @@ from roofdsl.classroom.isolate import Limits
 from roofdsl.classroom.submissions import Unreadable, read_text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import models_folder
-from roofdsl.measure.atomic import write_whole
+from roofdsl.store.atomic import write_whole
 
 _EPOCH = (2026, 1, 1, 0, 0, 0)
 

@@ -30,8 +30,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
-from roofdsl.plot.advised import Change, Floor, save_advice
-from roofdsl.plot.board import check_format
+from roofdsl.plot.advised import Change, Floor, draw_advice
+from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import ProgramPrediction
@@ -162,7 +162,7 @@ def _changed(advised: Advised, number: int) -> str:
 def _plot(path: Path, advised: Advised, machine: Machine, kernel: Kernel | None, look: Look) -> None:
     """Bars for the kernel as it is and each change by rank; lines at what arithmetic and the fewest loads take.
 
-    kernel: None for a program, of which no fewest loads are known. Raises what `save_advice` raises.
+    kernel: None for a program, of which no fewest loads are known. Raises what drawing and writing raise.
     """
     now = advised.now.prediction
     at = ", ".join(f"{n} = {v:,}" for n, v in now.parameters)
@@ -171,7 +171,7 @@ def _plot(path: Path, advised: Advised, machine: Machine, kernel: Kernel | None,
     for number, one in enumerate(advised.advice, 1):
         label = f"{number}  {short(one, advised.advice)}"
         changes.append(Change(label, float(one.estimate.time_s), one.estimate.prediction.bound, not one.estimate.exact))
-    save_advice(path, changes, _floors(advised, machine, kernel), title, look=look)
+    save_figure(path, draw_advice(changes, _floors(advised, machine, kernel), title, look=look))
 
 
 def _floors(advised: Advised, machine: Machine, kernel: Kernel | None) -> list[Floor]:

@@ -11,12 +11,17 @@ from roofdsl.cli.options import warn
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.measure.atomic import check_writable
-from roofdsl.measure.characterize_cpu import characterize_cpu
+from roofdsl.machine.quantities import show_size
+from roofdsl.measure.bandwidth_curve import STREAMS
+from roofdsl.measure.characterize_cpu import Characterization, characterize_cpu
+from roofdsl.measure.characterize_gpu import GpuCharacterization
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
 from roofdsl.measure.timing import usable_cores
 from roofdsl.measure.trust import trusted
+from roofdsl.plot.bandwidth_curve import Curve, Mark, SweepFigure, draw_sweep
+from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.look import Look
+from roofdsl.store.atomic import check_writable
 from roofdsl.tell.characterization import of_cpu, of_gpu
 
 
@@ -56,8 +61,6 @@ def characterize(
         if text is not None and not text.endswith(".roof"):
             raise click.BadParameter(f"`{text}` does not end in .roof", param_hint="-o")
     if plot is not None:
-        from roofdsl.plot.board import check_format
-
         check_format(Path(plot))
     if backend == "gpu":
         figure = Path(plot) if plot is not None else None
@@ -77,9 +80,7 @@ def characterize(
         save_machine(Path(one_core), machine_text(alone, own))
         click.echo(f"{to_machine(alone, own).name} written to {one_core}")
     if plot is not None:
-        from roofdsl.plot.bandwidth_curve import save_sweep, sweep_figure
-
-        save_sweep(Path(plot), sweep_figure(found), look=look)
+        save_figure(Path(plot), draw_sweep(sweep_figure(found), look=look))
     for note in found.notes:
         warn(note)
 
@@ -100,8 +101,46 @@ def _of_gpu(
     show_blocks(of_gpu(found))
     click.echo(f"written to {output}")
     if plot is not None:
-        from roofdsl.plot.bandwidth_curve import gpu_sweep_figure, save_sweep
-
-        save_sweep(plot, gpu_sweep_figure(found), look=look)
+        save_figure(plot, draw_sweep(gpu_sweep_figure(found), look=look))
     for note in found.notes:
         warn(note)
+
+
+# ---- the figure ----
+
+
+def sweep_figure(found: Characterization) -> SweepFigure:
+    """The curves of all cores together, those of one core thin beside them, and the levels of the machine.
+
+    Working sets are per core, so that a private cache ends where its own capacity does, and a shared one at its share.
+    """
+    sweeps = [(found.all_cores, False)]
+    if found.cores > 1:
+        sweeps.append((found.one_core, True))
+    curves = []
+    for sweep, thin in sweeps:
+        who = "one core" if sweep.cores == 1 else f"{sweep.cores} cores"
+        for pattern in STREAMS:
+            points = tuple((float(p.working_set_bytes), p.bytes_per_s) for p in sweep.of(pattern))
+            curves.append(Curve(f"{pattern.name}, {who}", points, thin))
+    marks = []
+    for level in found.levels:
+        copies = 1 if level.reported is None else min(level.reported.copies, found.cores)
+        end = None if level is found.levels[-1] else level.capacity_bytes * copies / found.cores
+        marks.append(Mark(f"{level.name} {show_size(level.capacity_bytes)}", end, level.all_cores.bytes_per_s))
+    marks[-1] = Mark(found.levels[-1].name, None, found.levels[-1].all_cores.bytes_per_s)
+    per = "Working set per core" if found.cores > 1 else "Working set"
+    return SweepFigure(f"{found.cpu.name}, {found.when[:10]}", per, tuple(curves), tuple(marks))
+
+
+def gpu_sweep_figure(found: GpuCharacterization) -> SweepFigure:
+    """The same of a GPU, whose working sets are those of all multiprocessors together."""
+    curves = [
+        Curve(p.name, tuple((float(x.working_set_bytes), x.bytes_per_s) for x in found.sweep.of(p))) for p in STREAMS
+    ]
+    cache, memory = found.levels
+    marks = (
+        Mark(f"{cache.name} {show_size(cache.capacity_bytes)}", cache.capacity_bytes, cache.bandwidth.bytes_per_s),
+        Mark(memory.name, None, memory.bandwidth.bytes_per_s),
+    )
+    return SweepFigure(f"{found.name}, {found.when[:10]}", "Working set", tuple(curves), marks)

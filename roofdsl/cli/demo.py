@@ -15,11 +15,13 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate
-from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.others import wait_until_calm
 from roofdsl.measure.results import Measurement, save
-from roofdsl.plot.content import overlay, roofs_of
-from roofdsl.plot.roofline import save_roofline
+from roofdsl.plot.board import save_figure
+from roofdsl.plot.kinds.roofline import draw_roofline
+from roofdsl.plot.points import overlay
+from roofdsl.plot.roofs import roofs_of
+from roofdsl.store.atomic import check_writable
 from roofdsl.tell.blocks import Title
 from roofdsl.tell.validation import blocks
 from roofdsl.validate.compare import Comparison, on_doubtful_machine
@@ -75,7 +77,8 @@ def demo(*, output: str, backend: str) -> None:
     compared = _compared(runs, measured, machine, doubt)
     show_blocks(blocks(compared))
     types = tuple(dict.fromkeys(c.prediction.type for c in compared if c.prediction.type is not None))
-    save_roofline(figure_path, [roofs_of(machine, types)], [p for c in compared for p in overlay(c)])
+    points = [p for c in compared for p in overlay(c)]
+    save_figure(figure_path, draw_roofline([roofs_of(machine, types)], points))
     click.echo(f"\nwritten: {', '.join(map(str, paths))}")
     for message in dict.fromkeys(w for m in measured for w in m.warnings):
         warn(message)

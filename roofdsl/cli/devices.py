@@ -154,9 +154,10 @@ def shard_command(
         network = network_of(machine, p, topology=topology or "ring", link=link, latency_s=latency)
         found.append(predict_sharded(sharding, values, machine, network, Options(traffic, unit), over=over))
     if plot is not None:
-        from roofdsl.plot.sharded import save_sharded
+        from roofdsl.plot.board import save_figure
+        from roofdsl.plot.sharded import draw_sharded
 
-        save_sharded(Path(plot), found, look=look)
+        save_figure(Path(plot), draw_sharded(found, look=look))
     documents = [f.to_json() for f in found]
     if as_json:
         show_json(documents[0] if len(found) == 1 else {"schema": "roofdsl.shard/1", "shards": documents})

@@ -13,7 +13,7 @@ from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_opt
 from roofdsl.codegen.registry import target_names, target_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.atomic import write_whole
+from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:
     from roofdsl.codegen.generated import Argument, Generated

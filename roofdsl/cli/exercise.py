@@ -248,7 +248,7 @@ def grade(
     from roofdsl.classroom.isolate import Limits
     from roofdsl.classroom.student_version import fresh_seed
     from roofdsl.classroom.versions import course_key
-    from roofdsl.measure.atomic import write_whole
+    from roofdsl.store.atomic import write_whole
 
     exercises = chosen(course(folder), _names(only))
     limits = Limits(wall_s=seconds, cpu_s=int(seconds) + 1)
@@ -283,7 +283,7 @@ def _grade_class(
     from roofdsl.classroom.grading import grade_all, summary, table
     from roofdsl.classroom.roster import everyone, file_names, safe
     from roofdsl.lang.record import replace
-    from roofdsl.measure.atomic import write_whole
+    from roofdsl.store.atomic import write_whole
 
     found = everyone(submissions)
     if not found:

@@ -51,10 +51,10 @@ def explore(
 
     Sliders start at the values of --set, otherwise at a parameter's default.
     """
-    from roofdsl.measure.atomic import check_writable, write_whole
     from roofdsl.measure.results import load
     from roofdsl.page.assemble import to_page
     from roofdsl.page.content import Asked, content_of
+    from roofdsl.store.atomic import check_writable, write_whole
 
     path = Path(output)
     if path.suffix.lower() not in (".html", ".htm"):

@@ -9,7 +9,7 @@ import click
 from roofdsl.cli.visible import exact_output
 from roofdsl.lang.format import format_source
 from roofdsl.loops.load import read_source, standard_input
-from roofdsl.measure.atomic import write_whole
+from roofdsl.store.atomic import write_whole
 
 
 @click.command()

@@ -1,29 +1,146 @@
-"""`roofdsl plot KIND`: figures."""
+"""`roofdsl plot KIND`: the kinds of figures (`plot.kinds`), each as a command with the options that it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
 from roofdsl.cli.lazy import LazyGroup
+from roofdsl.cli.look import ceilings_option, figure_option, look_options
+from roofdsl.cli.options import (
+    choose_all,
+    choose_kernels,
+    kernels_of,
+    machine_option,
+    parse_size_option,
+    set_option,
+    traffic_option,
+    type_option,
+    unit_option,
+    warn,
+)
+from roofdsl.cli.subjects import subjects_of
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.find import load_machine
+from roofdsl.plot import kinds
+from roofdsl.plot.board import check_name, save_figure
+from roofdsl.plot.kind import Asked, Kind, Option
+from roofdsl.predict.kernel import Options
+from roofdsl.validate.compare import Comparison
 
-# name -> (module:attribute, one line of help)
-KINDS: Mapping[str, tuple[str, str]] = {
-    "roofline": ("roofdsl.cli.plot_roofline:roofline", "Performance over intensity, under a machine's roofs."),
-    "hierarchy": ("roofdsl.cli.plot_levels:hierarchy", "A symbol for every kernel and memory level."),
-    "trajectory": ("roofdsl.cli.plot_levels:trajectory", "A kernel over sizes, or versions one after another."),
-    "complexity": ("roofdsl.cli.plot_times:complexity", "Work over bytes, with the balance and the launches' box."),
-    "time": ("roofdsl.cli.plot_times:time", "Compute time over bandwidth time, with lines of equal run time."),
-    "complexity-time": (
-        "roofdsl.cli.plot_times:complexity_time",
-        "Both in one: closed work and bytes, open run time.",
+Decorate = Callable[[Any], Any]
+Given = dict[str, Any]
+
+_MACHINE = "NAME|FILE[:NAME]"
+SHARED: dict[str, Decorate] = {
+    "machine": machine_option,
+    "machines": click.option("--machine", "machine_names", multiple=True, required=True, metavar=_MACHINE),
+    "a machine": click.option("--machine", "machine_name", metavar=_MACHINE, help="Mark the caches of a machine."),
+    "set": set_option,
+    "traffic": traffic_option,
+    "unit": unit_option,
+    "type": type_option(),
+    "results": click.option(
+        "--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure`."
     ),
-    "runtime": ("roofdsl.cli.plot_times:runtime", "Run times as bars, programs by their kernels."),
-    "traffic": ("roofdsl.cli.plot_traffic:traffic", "Q(Z): traffic over cache size, exact, derived and simulated."),
+    "ceilings": ceilings_option,
 }
 
 
-@click.group(cls=LazyGroup, commands_at=KINDS)
+class _Kinds(LazyGroup):
+    """A kind's file is read when it is asked for, all of them when they are listed."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command that draws a kind. None for a name that no file has."""
+        return _command(cmd_name, kinds.kind(cmd_name)) if cmd_name in self.commands_at else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of the kinds."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, kinds.kind(name).line) for name in self.commands_at])
+
+
+@click.group(cls=_Kinds, commands_at=dict.fromkeys(kinds.names(), ("", "")))
 def plot() -> None:
     """Draw a figure of the given KIND."""
+
+
+def _command(name: str, kind: Kind) -> click.Command:
+    def run(*, output: str, **given: Any) -> None:
+        check_name(Path(output))
+        save_figure(Path(output), kind.figure(_asked(kind, given), **given))
+
+    run.__doc__ = kind.about
+    several = kind.files.endswith("...") or kind.files.endswith("...]")
+    shape: Given = {"nargs": -1, "metavar": kind.files} if several else {}
+    files = click.argument("files" if several else "file", required=not kind.files.startswith("["), **shape)
+    command: Any = run
+    options = [SHARED[each] if isinstance(each, str) else _option(each) for each in kind.options]
+    for decorate in reversed([files, *options[:1], figure_option, *options[1:], look_options()]):
+        command = decorate(command)
+    return click.command(name)(command)
+
+
+def _option(option: Option) -> Decorate:
+    def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        """Raises click.BadParameter."""
+        if option.takes == "size":
+            return parse_size_option(ctx, param, value)
+        if option.read is None or value is None:
+            return value
+        try:
+            return tuple(map(option.read, value)) if option.many else option.read(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, param, option.flag) from None
+
+    more: Given = {"is_flag": True} if option.takes == "nothing" else {"metavar": option.metavar, "callback": read}
+    if option.takes == "count":
+        more = {"type": click.IntRange(1)}
+    if option.many:
+        more["multiple"] = True
+    return click.option(option.flag, option.name, help=option.about, **more)
+
+
+def _asked(kind: Kind, given: Given) -> Asked:
+    """What all kinds are asked, which is taken out of what is given; the kind's own options stay."""
+    machines = [load_machine(name) for name in _machine_names(given)]
+    settings, sizes, results = given.pop("settings"), given.pop("at", ()), given.pop("results", ())
+    if kind.files == "FILE":
+        chosen = choose_kernels(given.pop("file"), "the figure shows a kernel")
+        return Asked(kernels_of(chosen, settings), machines, warn=warn, **_shared(given))
+    each = [(subjects_of(c, at), at) for c, many in choose_all(given.pop("files"), settings, sizes) for at in many]
+    subjects = [subject for some, _ in each for subject in some]
+
+    def measured(options: Options) -> Sequence[Comparison]:
+        """Predictions are cold, whatever was measured: they are the points drawn, whose run times these are."""
+        from roofdsl.measure.results import load
+        from roofdsl.validate.run import compare_all
+
+        stored = [m for path in results for m in load(Path(path))]
+        if results and not subjects:
+            raise CommandError(
+                "measured times are of kernels and programs, and there is none", "give their FILEs before --results"
+            )
+        names = list(dict.fromkeys(subject for subject, _ in subjects))
+        found: list[Comparison] = []
+        for _, at in each if results else ():
+            some = compare_all(names, stored, machines[0], sizes=at, options=options, warm=False)
+            found += [c for c in some if c not in found]
+        return found
+
+    return Asked(subjects, machines, measured=measured, warn=warn, **_shared(given))
+
+
+def _machine_names(given: Given) -> list[str]:
+    if "machine_names" in given:
+        return list(given.pop("machine_names"))
+    name = given.pop("machine_name", None)
+    return [] if name is None else [name]
+
+
+def _shared(given: Given) -> Given:
+    """Options of many kinds that a figure is asked as they stand."""
+    return {name: given.pop(name) for name in ("traffic", "unit", "types", "ceilings", "look") if name in given}

@@ -101,7 +101,7 @@ def simulate(
     if figure is not None:
         if len(kernels) > 1:
             raise CommandError("a figure shows one kernel", f"pick one of {', '.join(k.name for k, _ in kernels)}")
-        from roofdsl.plot.traffic import check_name
+        from roofdsl.plot.board import check_name
 
         check_name(Path(figure))
     caches = Caches(machine, cache, line, sector, ways, policy, write, traffic, around, last_level)
@@ -112,12 +112,13 @@ def simulate(
     ]
     _show(runs, histogram=histogram, as_json=as_json)
     if figure is not None:  # the numbers are told by now, whatever comes of the figure
-        from roofdsl.plot.traffic import save_traffic
+        from roofdsl.plot.board import save_figure
+        from roofdsl.plot.kinds.traffic import draw_traffic
         from roofdsl.plot.traffic_content import traffic_content
 
         (kernel, _), (run,) = kernels[0], runs
         content = traffic_content(kernel, run.parameters, run.convention, line, machine=machine, curve=run.curve)
-        save_traffic(Path(figure), content, look=look)
+        save_figure(Path(figure), draw_traffic(content, look=look))
 
 
 class Caches(Record):

@@ -167,9 +167,11 @@ def sweep(
     if output is not None:
         write_table(Path(output), found)
     if figure is not None:
-        from roofdsl.plot.sweep_map import save_sweep_figure
+        from roofdsl.plot.board import save_figure
+        from roofdsl.plot.sweep_map import draw_sweep_figure
 
-        save_sweep_figure(Path(figure), found.table, shown or views.rated, _names(over_text), name, look=look)
+        over = _names(over_text)
+        save_figure(Path(figure), draw_sweep_figure(found.table, shown or views.rated, over, name, look=look))
     if as_json:
         for piece in json_pieces(to_json(found, name, views), found.table, 2):
             click.echo(piece, nl=False)

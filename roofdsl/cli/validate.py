@@ -24,16 +24,16 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
-from roofdsl.measure.atomic import check_writable
 from roofdsl.measure.results import Measurement, load, save
-from roofdsl.plot.board import check_format
-from roofdsl.plot.cited import overlay_point
-from roofdsl.plot.content import overlay, roofs_of
+from roofdsl.plot.board import check_format, save_figure
+from roofdsl.plot.kinds.roofline import draw_roofline
 from roofdsl.plot.look import Look
-from roofdsl.plot.roofline import save_roofline
+from roofdsl.plot.points import overlay, overlay_point
+from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.profiler.points import Points
+from roofdsl.store.atomic import check_writable
 from roofdsl.tell.validation import blocks, of_points, to_json
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.points import PointCheck, compare_points, points_held
@@ -233,7 +233,7 @@ def _draw(
     predictions = [c.prediction for c in compared] + [c.prediction for c in checks]
     types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
     points = [p for c in compared for p in overlay(c)] + [p for c in checks for p in overlay_point(c)]
-    save_roofline(path, [roofs_of(m, types) for m in machines], points, look=look)
+    save_figure(path, draw_roofline([roofs_of(m, types) for m in machines], points, look=look))
 
 
 def _status(compared: Sequence[Comparison], checks: Sequence[PointCheck]) -> int:

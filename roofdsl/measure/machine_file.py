@@ -13,11 +13,11 @@ from roofdsl.machine.attribute_text import written
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
-from roofdsl.measure.atomic import write_whole
 from roofdsl.measure.bandwidth_curve import Bandwidth
 from roofdsl.measure.characterize_cpu import Characterization, Level
 from roofdsl.measure.microkernels import DIVIDE_EVERY
 from roofdsl.measure.peaks import Peak
+from roofdsl.store.atomic import write_whole
 
 _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that are classes of the language
 

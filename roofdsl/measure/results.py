@@ -15,9 +15,9 @@ from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.atomic import write_whole
 from roofdsl.measure.timing import Times
 from roofdsl.measure.verified import STATUS, Verified
+from roofdsl.store.atomic import write_whole
 
 SCHEMA = "roofdsl.measurement/1"
 _SHARED = ("schema", "backend", "device", "software", "when")  # of a program, said once for all its kernels

@@ -6,7 +6,7 @@ file, CommandError for what cannot be done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,12 +40,12 @@ def roofline(
     *points: Prediction | Comparison, on: MachineLike | Sequence[MachineLike] = (), title: str | None = None
 ) -> Figure:
     """`api.roofline` as a figure in the notebook."""
-    return _figure(lambda: api.roofline(*points, on=on, title=title))
+    return _figure(api.roofline(*points, on=on, title=title))
 
 
 def traffic(source: KernelLike, **more: Any) -> Figure:
     """`api.traffic_figure` as a figure in the notebook."""
-    return _figure(lambda: api.traffic_figure(source, **more))
+    return _figure(api.traffic_figure(source, **more))
 
 
 def explore(*sources: KernelLike, **more: Any) -> Page:
@@ -53,11 +53,11 @@ def explore(*sources: KernelLike, **more: Any) -> Page:
     return Page(api.explore(*sources, **more))
 
 
-def _figure(draw: Callable[[], Any]) -> Figure:
-    """What `draw` makes, as SVG, the same for the same figure."""
+def _figure(drawn: Any) -> Figure:
+    """A matplotlib Figure as SVG, the same for the same figure."""
     from roofdsl.plot.board import save_figure
 
     with TemporaryDirectory(prefix="roofdsl-") as folder:
         path = Path(folder) / "figure.svg"
-        save_figure(path, "svg", draw)
+        save_figure(path, drawn)
         return Figure(path.read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ class Figure(Record):
 
     def save(self, path: str) -> None:
         """Writes the SVG. Raises CommandError where that cannot be done."""
-        from roofdsl.measure.atomic import write_whole
+        from roofdsl.store.atomic import write_whole
 
         write_whole(Path(path), self.svg)
 
@@ -44,6 +44,6 @@ class Page(Record):
 
     def save(self, path: str) -> None:
         """Writes the page. Raises CommandError where that cannot be done."""
-        from roofdsl.measure.atomic import write_whole
+        from roofdsl.store.atomic import write_whole
 
         write_whole(Path(path), self.text)

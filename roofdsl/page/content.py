@@ -36,7 +36,7 @@ from roofdsl.page.lines import in_lines
 from roofdsl.page.rates import Key, rates_of, seconds_function
 from roofdsl.page.retype import own_type, retyped
 from roofdsl.page.sums import sum_function
-from roofdsl.plot.content import roofs_of
+from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.orders import orders_of

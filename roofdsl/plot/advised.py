@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_number, show_time
-from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.look import USUAL, Look, fitted, no_y_limits, styled, text_width
 from roofdsl.plot.ticks import even_ticks, log_ticks, set_ticks
 
@@ -44,19 +42,9 @@ class Floor:
     time_s: float
 
 
-def save_advice(
-    path: Path, changes: Sequence[Change], floors: Sequence[Floor], title: str, *, look: Look = USUAL
-) -> None:
-    """Draws the figure into `path`, whose ending (svg, png or pdf) is the format. The same input gives the same file.
-
-    The first change is the kernel as it is. Raises CommandError for another ending, or where it cannot be written.
-    """
-    save_figure(path, check_format(path), lambda: draw_advice(changes, floors, title, look=look))
-
-
 @styled
 def draw_advice(changes: Sequence[Change], floors: Sequence[Floor], title: str, *, look: Look = USUAL) -> Any:
-    """The matplotlib Figure."""
+    """The matplotlib Figure; the first change is the kernel as it is."""
     no_y_limits(look, "bars")
     scale, width = look.font_scale, look.size((WIDTH_IN, 1.0))[0]
     longest = max(12, int(width * 0.36 * 72 / (0.58 * look.normal)))

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log10
-from pathlib import Path
 from typing import Any
 
 from roofdsl.machine.quantities import show_bandwidth, show_size
-from roofdsl.measure.bandwidth_curve import STREAMS
-from roofdsl.measure.characterize_cpu import Characterization
-from roofdsl.measure.characterize_gpu import GpuCharacterization
-from roofdsl.plot.board import Frame, check_format, finish, frame_of, save_figure
+from roofdsl.plot.board import Frame, finish, frame_of
 from roofdsl.plot.labels import stack_up_to
 from roofdsl.plot.look import SIGNS, USUAL, Look, styled
 from roofdsl.plot.ticks import log_ticks, set_ticks
@@ -44,51 +40,6 @@ class SweepFigure:
     x_label: str
     curves: tuple[Curve, ...]
     marks: tuple[Mark, ...]
-
-
-def sweep_figure(found: Characterization) -> SweepFigure:
-    """The curves of all cores together, those of one core thin beside them, and the levels of the machine.
-
-    Working sets are per core, so that a private cache ends where its own capacity does, and a shared one at its share.
-    """
-    sweeps = [(found.all_cores, False)]
-    if found.cores > 1:
-        sweeps.append((found.one_core, True))
-    curves = []
-    for sweep, thin in sweeps:
-        who = "one core" if sweep.cores == 1 else f"{sweep.cores} cores"
-        for pattern in STREAMS:
-            points = tuple((float(p.working_set_bytes), p.bytes_per_s) for p in sweep.of(pattern))
-            curves.append(Curve(f"{pattern.name}, {who}", points, thin))
-    marks = []
-    for level in found.levels:
-        copies = 1 if level.reported is None else min(level.reported.copies, found.cores)
-        end = None if level is found.levels[-1] else level.capacity_bytes * copies / found.cores
-        marks.append(Mark(f"{level.name} {show_size(level.capacity_bytes)}", end, level.all_cores.bytes_per_s))
-    marks[-1] = Mark(found.levels[-1].name, None, found.levels[-1].all_cores.bytes_per_s)
-    per = "Working set per core" if found.cores > 1 else "Working set"
-    return SweepFigure(f"{found.cpu.name}, {found.when[:10]}", per, tuple(curves), tuple(marks))
-
-
-def gpu_sweep_figure(found: GpuCharacterization) -> SweepFigure:
-    """The same of a GPU, whose working sets are those of all multiprocessors together."""
-    curves = [
-        Curve(p.name, tuple((float(x.working_set_bytes), x.bytes_per_s) for x in found.sweep.of(p))) for p in STREAMS
-    ]
-    cache, memory = found.levels
-    marks = (
-        Mark(f"{cache.name} {show_size(cache.capacity_bytes)}", cache.capacity_bytes, cache.bandwidth.bytes_per_s),
-        Mark(memory.name, None, memory.bandwidth.bytes_per_s),
-    )
-    return SweepFigure(f"{found.name}, {found.when[:10]}", "Working set", tuple(curves), marks)
-
-
-def save_sweep(path: Path, figure: SweepFigure, *, look: Look = USUAL) -> None:
-    """Draws into `path`, whose ending (svg, png or pdf) is the format.
-
-    Raises CommandError for another ending, and where the file cannot be written.
-    """
-    save_figure(path, check_format(path), lambda: draw_sweep(figure, look=look))
 
 
 @styled

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.plot.content import Window
 from roofdsl.plot.labels import Box
 from roofdsl.plot.look import DPI, USUAL, Look, named, rc, text_width
 from roofdsl.plot.ticks import Write, log_ticks, plain, prefixed, set_ticks
+from roofdsl.store.atomic import write_whole
 
 FORMATS = ("svg", "png", "pdf")
 SIZE_IN = (8.0, 5.2)
@@ -27,18 +27,25 @@ def check_format(path: Path) -> str:
     return kind
 
 
-def save_figure(path: Path, kind: str, draw: Callable[[], Any]) -> None:
-    """Writes what `draw` makes in the format `kind`; the same figure gives the same file. Raises CommandError."""
+def check_name(path: Path) -> str:
+    """As `check_format`, and that there is the folder. Raises CommandError, before any work is done."""
+    kind = check_format(path)
+    if not path.absolute().parent.is_dir():
+        raise CommandError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
+    return kind
+
+
+def save_figure(path: Path, figure: Any) -> None:
+    """Writes a matplotlib Figure in the format that the ending of `path` names; the same figure gives the same file,
+    whole or not at all. Raises CommandError for another ending, and where the file cannot be written.
+    """
     from io import BytesIO
 
     import matplotlib as mpl
 
-    from roofdsl.measure.atomic import write_whole
-
-    drawn = BytesIO()
+    kind, drawn = check_format(path), BytesIO()
+    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
     with mpl.rc_context(rc()):
-        figure = draw()
-        metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
         figure.savefig(drawn, format=kind, dpi=2 * DPI, metadata=metadata)
     write_whole(path, drawn.getvalue())
 
@@ -103,7 +110,23 @@ def finish(axes: Any, look: Look) -> None:
     look.dress(axes)
 
 
+def symbol(marker: str, label: str, *, face: str, edge: str, size: float = 7.0, **style: Any) -> Any:
+    """A symbol alone, as a legend lists it."""
+    from matplotlib.lines import Line2D
+
+    style = {"linestyle": "", "color": face, "markeredgecolor": edge, "markersize": size, **style}
+    return Line2D([], [], marker=marker, label=label, **style)
+
+
 # ---- the plane ----
+
+
+@dataclass(frozen=True)
+class Window:
+    """The plane's limits: intensity in operations per byte, rates in operations per second."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
 
 
 @dataclass
@@ -304,10 +327,3 @@ def plane(
     axes.set_ylabel(labels[1], fontsize=look.normal + look.font_scale)
     finish(axes, look)
     return board
-
-
-def roofline_plane(look: Look, window: Window, title: str, integer: bool, key: Sequence[str] | None = None) -> Board:
-    """Performance over intensity."""
-    operation = "OP" if integer else "FLOP"
-    labels = (f"Arithmetic intensity I ({operation}/byte)", f"Performance P ({operation}/s)")
-    return plane(look, window, title, labels, key=key)

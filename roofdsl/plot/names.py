@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import atan2, cos, degrees, hypot, sin
 
 from roofdsl.plot.board import Board
-from roofdsl.plot.content import Roof
 from roofdsl.plot.labels import Box, joined, place, shared, shared_area, stack
 from roofdsl.plot.look import DPI, named
+from roofdsl.plot.roofs import Roof
 
 Pixel = tuple[float, float]
 
@@ -141,44 +142,42 @@ def _least_covered(board: Board, spots: Sequence[Box]) -> int:
     return costs.index(min(costs))
 
 
-def name_points(
-    board: Board,
-    anchors: Sequence[Pixel],
-    texts: Sequence[str],
-    colors: Sequence[str],
-    *,
-    points: Sequence[float] = (),
-    optional: Sequence[bool] = (),
-) -> None:
-    """Names near their anchors (in pixels), off symbols, lines and other names; with a leader where far away.
+@dataclass(frozen=True)
+class Name:
+    """What is to be written near a pixel, in which colour; points: size of its letters, None for the usual one.
 
-    Symbols of one colour that stand at one place have one name. points: sizes of letters, the usual one by default.
-    optional: names that may be left out where there is no room; of any other without room the board is crowded.
+    optional: whether it may be left out where there is no room; of any other without room the board is crowded.
+    """
+
+    at: Pixel
+    text: str
+    color: str
+    points: float | None = None
+    optional: bool = False
+
+
+def name_points(board: Board, names: Sequence[Name]) -> None:
+    """Names near their places, off symbols, lines and other names; with a leader where far away.
+
+    Symbols of one colour that stand at one place have one name.
     """
     look = board.look
-    board.crowded = board.crowded or len(set(texts)) > MOST_NAMES
-    points = points or [look.normal] * len(texts)
-    optional = optional or [False] * len(texts)
-    groups = shared(anchors, list(zip(colors, points, strict=True)))
-    first = [g[0] for g in groups]
-    written = [named(joined([texts[k] for k in g])) for g in groups]
-    sizes = [board.size(t, points[k]) for t, k in zip(written, first, strict=True)]
+    board.crowded = board.crowded or len({n.text for n in names}) > MOST_NAMES
+    groups = [[names[k] for k in g] for g in shared([n.at for n in names], [(n.color, n.points) for n in names])]
+    groups.sort(key=lambda group: all(n.optional for n in group))
+    written = [named(joined([n.text for n in group])) for group in groups]
+    points = [group[0].points or look.normal for group in groups]
+    sizes = [board.size(text, size) for text, size in zip(written, points, strict=True)]
     hard = [*board.taken, *(Box(x - 8, y - 8, x + 8, y + 8) for x, y in board.points)]
-    order = sorted(range(len(first)), key=lambda n: all(optional[k] for k in groups[n]))
-    waiting = [first[n] for n in order]
-    found = place([anchors[k] for k in waiting], [sizes[n] for n in order], board.frame, hard, board.crossed)
-    for n, k, placed in zip(order, waiting, found, strict=True):
-        may_go = all(optional[m] for m in groups[n])
-        if may_go and (not placed.clear or placed.distance > FAR / 2):
+    found = place([group[0].at for group in groups], sizes, board.frame, hard, board.crossed)
+    for group, text, size, placed in zip(groups, written, points, found, strict=True):
+        if all(n.optional for n in group) and (not placed.clear or placed.distance > FAR / 2):
             continue
         board.crowded = board.crowded or not placed.clear or placed.distance >= FAR
-        (ax, ay), box, color = anchors[k], placed.box, colors[k]
+        (ax, ay), color, box = group[0].at, group[0].color, placed.box
         if placed.distance > 21:
             near = (min(max(ax, box.x0), box.x1), min(max(ay, box.y0), box.y1))
             (x0, y0), (x1, y1) = board.data(ax, ay), board.data(*near)
             board.axes.plot([x0, x1], [y0, y1], color=color, linewidth=0.7, zorder=2)
-        board.text(
-            (box.x0 + box.x1) / 2, box.y0 + 2, written[n], points[k], color=look.letters(color), ha="center",
-            va="bottom",
-        )  # fmt: skip
+        board.text((box.x0 + box.x1) / 2, box.y0 + 2, text, size, color=look.letters(color), ha="center", va="bottom")
         board.taken.append(box)

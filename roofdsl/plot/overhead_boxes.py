@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from roofdsl.plot.board import Board
 from roofdsl.plot.labels import Box as Rectangle
 from roofdsl.plot.look import named
-from roofdsl.plot.planes_content import Kind, Plane, Series, boxes_of
+from roofdsl.plot.planes_content import Plane, Series, Which, boxes_of
 
 
-def corner(kind: Kind, plane: Plane, seconds: float) -> tuple[float, float]:
+def corner(kind: Which, plane: Plane, seconds: float) -> tuple[float, float]:
     """The point at which both times are `seconds`."""
     if kind == "time":
         return seconds, seconds
     return seconds * plane.bytes_per_s, seconds * plane.peak.rate_per_s
 
 
-def draw_boxes(board: Board, kind: Kind, plane: Plane, series: Sequence[Series]) -> None:
+def draw_boxes(board: Board, kind: Which, plane: Plane, series: Sequence[Series]) -> None:
     """The overhead boxes, each named below or above its upper edge, or beside its right one."""
     left, bottom = board.window.x[0], board.window.y[0]
     grey, small = board.look.grey("#666666"), board.look.small
@@ -58,7 +58,7 @@ def _crowded(board: Board, spot: Rectangle, lines: Sequence[float]) -> float:
     return covered + 500 * sum(spot.y0 < y < spot.y1 for y in lines) + 1000 * (not spot.within(board.frame))
 
 
-def name_regions(board: Board, kind: Kind, plane: Plane, series: Sequence[Series]) -> None:
+def name_regions(board: Board, kind: Which, plane: Plane, series: Sequence[Series]) -> None:
     """What is above and below the balance, in the two corners, outside the overhead boxes."""
     inside = [
         Rectangle(board.frame.x0, board.frame.y0, *board.pixel(*corner(kind, plane, box.launch_s)))

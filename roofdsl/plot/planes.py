@@ -12,40 +12,43 @@ from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_number, show_time
-from roofdsl.plot.board import Board, check_format, plane, roomy, save_figure
+from roofdsl.plot.board import Board, plane, roomy, symbol
+from roofdsl.plot.kind import POINTS, Asked, Kind, Option, at_option, units_of
 from roofdsl.plot.labels import Box as Rectangle
 from roofdsl.plot.look import SIGNS, USUAL, Look, named, outside, style_of, styled
-from roofdsl.plot.names import name_line, name_points
+from roofdsl.plot.names import Name, name_line, name_points
 from roofdsl.plot.overhead_boxes import corner, diagonal, draw_boxes, name_regions
-from roofdsl.plot.planes_content import Kind, Plane, Series, Spot, complexity_window, time_window
+from roofdsl.plot.planes_content import (
+    Plane,
+    Series,
+    Spot,
+    Which,
+    compared_series,
+    complexity_window,
+    plane_of,
+    points_series,
+    predicted_series,
+    time_window,
+)
 from roofdsl.plot.ticks import log_ticks, power, prefixed, set_ticks
+from roofdsl.profiler.cited import points_named
 
 SHAPES = {"predicted": "o", "measured": "s", "cited": "D"}
 KIND_SHAPES = ("s", "D")
 
 
-def save_plane(
-    path: Path, kind: Kind, plane: Plane, series: Sequence[Series], title: str | None = None, *, look: Look = USUAL
-) -> None:
-    """Draws the figure into `path`, whose ending (svg, png or pdf) is the format. The same input gives the same file.
-
-    Raises CommandError for another ending, where nothing is to be drawn, and where the file cannot be written.
-    """
-    ending = check_format(path)
-    save_figure(path, ending, lambda: draw_plane(kind, plane, series, title, look=look))
-
-
 @styled
 def draw_plane(
-    kind: Kind, plane: Plane, series: Sequence[Series], title: str | None = None, *, look: Look = USUAL
+    kind: Which, plane: Plane, series: Sequence[Series], title: str | None = None, *, look: Look = USUAL
 ) -> Any:
     """The matplotlib Figure, not bound to any display."""
     heading = title if title is not None else plane.title
     return roomy(lambda key: _drawn(kind, plane, series, heading, look=look, key=key))
 
 
-def _drawn(kind: Kind, plane: Plane, series: Sequence[Series], title: str, *, look: Look, key: bool) -> Board:
+def _drawn(kind: Which, plane: Plane, series: Sequence[Series], title: str, *, look: Look, key: bool) -> Board:
     shown = [s for s in series if any(p.work or p.bytes for p in s.spots)]
     names = list(dict.fromkeys(s.beside or s.name for s in shown))
     meant = [] if kind == "complexity" else [MODEL[kind], "run time"]
@@ -76,28 +79,26 @@ MOST_LISTED = 8
 
 
 def _name_spots(
-    board: Board, kind: Kind, places: Sequence[tuple[Series, list[tuple[Place, Place]]]], colors: Sequence[str]
+    board: Board, kind: Which, places: Sequence[tuple[Series, list[tuple[Place, Place]]]], colors: Sequence[str]
 ) -> None:
     """Names at the spots; in a long series, and where a key lists the series, as many as there is room for."""
-    anchors, texts, tints, may_go = [], [], [], []
+    names = []
     for (s, found), color in zip(places, colors, strict=True):
         named_open = kind == "time" and not _crowd(board, [o for _, o in found if o is not None])
         for k, (spot, (closed, opened)) in enumerate(zip(s.spots, found, strict=True)):
             at = opened if named_open else closed
             if at is None or not spot.label or not board.shows(*at) or (board.key and len(s.spots) == 1):
                 continue
-            anchors.append(board.pixel(*at))
-            texts.append(spot.label)
-            tints.append(color)
-            may_go.append(board.key or (len(s.spots) > 6 and 0 < k < len(s.spots) - 1))
-    name_points(board, anchors, texts, tints, optional=may_go)
+            may_go = board.key or (len(s.spots) > 6 and 0 < k < len(s.spots) - 1)
+            names.append(Name(board.pixel(*at), spot.label, color, optional=may_go))
+    name_points(board, names)
 
 
 # ---- the plane ----
 
 
 def _board(
-    kind: Kind, shown: Plane, series: Sequence[Series], title: str, *, look: Look, key: Sequence[str] | None
+    kind: Which, shown: Plane, series: Sequence[Series], title: str, *, look: Look, key: Sequence[str] | None
 ) -> Board:
     if kind == "time":
         labels = (f"Bandwidth time at {shown.slope.label}", f"Compute time at {shown.peak.label}")
@@ -140,7 +141,7 @@ def _second_axes(board: Board, shown: Plane) -> None:
     axes.patch.set_visible(False)
 
 
-def _diagonals(board: Board, kind: Kind, plane: Plane, spots: Sequence[Spot]) -> None:
+def _diagonals(board: Board, kind: Which, plane: Plane, spots: Sequence[Spot]) -> None:
     """The machine balance, those of lower roofs, and in bytes and operations the lines of equal intensity."""
     per_second = plane.bytes_per_s / plane.peak.rate_per_s if kind == "time" else 1.0
     look = board.look
@@ -187,7 +188,7 @@ def intensity_text(intensity: float) -> str:
     return show_number(intensity) if 0.999e-3 < intensity < 1.001e4 else power(intensity)
 
 
-def _equal_times(board: Board, kind: Kind, plane: Plane) -> None:
+def _equal_times(board: Board, kind: Which, plane: Plane) -> None:
     """Lines of equal run time, max(compute, bandwidth), at powers of ten, named on the left."""
     (x0, x1), (y0, y1) = board.window.x, board.window.y
     one = corner(kind, plane, 1.0)
@@ -225,7 +226,7 @@ def _crowd(board: Board, places: Sequence[tuple[float, float]]) -> bool:
 Place = tuple[float, float] | None
 
 
-def _places(board: Board, kind: Kind, plane: Plane, spot: Spot) -> tuple[Place, Place]:
+def _places(board: Board, kind: Which, plane: Plane, spot: Spot) -> tuple[Place, Place]:
     """(where the closed symbol stands, where the open one), in data; a count of 0 stands on the edge."""
     times = plane.times(spot)
     if not spot.work and not spot.bytes:
@@ -246,7 +247,7 @@ def _inside(board: Board, x: float, y: float) -> tuple[float, float]:
 
 
 def _track(
-    board: Board, kind: Kind, series: Series, found: Sequence[tuple[Place, Place]], style: tuple[str, str]
+    board: Board, kind: Which, series: Series, found: Sequence[tuple[Place, Place]], style: tuple[str, str]
 ) -> None:
     """Symbols, the line from closed to open, and arrows along the series: solid by complexity, dashed by time."""
     color, sign = style
@@ -302,36 +303,52 @@ def _signs(series: Sequence[Series]) -> dict[str, str]:
     return {name: free[number % len(free)] for name, (number, _) in styles.items()}
 
 
-def _legend(board: Board, kind: Kind, series: Sequence[Series], colors: Sequence[str]) -> list[Any]:
+def _legend(board: Board, kind: Which, series: Sequence[Series], colors: Sequence[str]) -> list[Any]:
     """Series by colour where there are several, what closed and open mean, whose the shapes are."""
-    from matplotlib.lines import Line2D
-
     grey, paper, signs = board.look.grey("#666666"), board.look.paper, _signs(series)
-    handles = []
     shown = [(s, c) for s, c in zip(series, colors, strict=True) if any(p.work or p.bytes for p in s.spots)]
-    if len({s.beside or s.name for s, _ in shown}) > 1:
-        seen: dict[str, tuple[str, str]] = {}
-        for s, color in shown:
-            sign = signs[s.beside or s.name] if s.origin == "predicted" or s.beside else SHAPES[s.origin]
-            seen.setdefault(s.beside or s.name, (color, sign))
-        handles += [
-            Line2D([], [], color=color, linewidth=1.5, marker=sign, markersize=5.5, label=named(name, 40))
-            for name, (color, sign) in seen.items()
-        ]
-
-    def symbol(face: str, shape: str, label: str) -> Any:
-        size = 5.5 if face != paper else 8.5
-        return Line2D(
-            [], [], linestyle="", marker=shape, color=face, markeredgecolor=grey, markersize=size,
-            label=named(label, 72),
-        )  # fmt: skip
-
+    seen: dict[str, tuple[str, str]] = {}
+    for s, color in shown:
+        sign = signs[s.beside or s.name] if s.origin == "predicted" or s.beside else SHAPES[s.origin]
+        seen.setdefault(s.beside or s.name, (color, sign))
+    handles = [
+        symbol(sign, named(name, 40), face=color, edge=color, size=5.5, linestyle="-", linewidth=1.5)
+        for name, (color, sign) in seen.items()
+        if len(seen) > 1
+    ]
     if kind != "complexity":
-        model = MODEL[kind]
-        handles += [symbol(grey, "o", model), symbol(paper, "o", "run time")]
+        handles.append(symbol("o", MODEL[kind], face=grey, edge=grey, size=5.5))
+        handles.append(symbol("o", "run time", face=paper, edge=grey, size=8.5))
     origins = list(dict.fromkeys(s.origin for s, _ in shown))
     if len(origins) > 1 or "cited" in origins:
         for origin in origins:
             sources = dict.fromkeys(s.source for s, _ in shown if s.origin == origin and s.source)
-            handles.append(symbol(grey, SHAPES[origin], "; ".join([origin, *sources])))
+            text = named("; ".join([origin, *sources]), 72)
+            handles.append(symbol(SHAPES[origin], text, face=grey, edge=grey, size=5.5))
     return handles
+
+
+# ---- the commands ----
+
+
+def plane_kind(which: Which, line: str, about: str) -> Kind:
+    """One of the three as a kind of figure."""
+
+    def figure(asked: Asked, *, level: str | None, points: tuple[str, ...]) -> Any:
+        machine, where = asked.machine, level or asked.machine.main_memory.name
+        found = asked.predicted()
+        units = units_of(found) or ((asked.unit,) if asked.unit else ())
+        shown = plane_of(machine, asked.types_of(found), units, level)
+        series = [*predicted_series(found, where), *compared_series(asked.measured(asked.options), where)]
+        for name in points:
+            more, notes = points_series(points_named(name), Path(name).stem, where, machine)
+            series += more
+            for note in notes:
+                asked.warn(note)
+        if not any(s.spots for s in series):
+            raise CommandError("there is nothing to draw", "give FILEs, or measured points by --points")
+        return draw_plane(which, shown, series, asked.title(found), look=asked.look)
+
+    level = Option("--level", "Level whose bytes and bandwidth are used; by default the memory.", "NAME")
+    sizes = at_option("One step per size, in this order.")
+    return Kind(line, about, ("machine", "set", sizes, level, POINTS, "results", "traffic", "unit", "type"), figure)

@@ -14,14 +14,15 @@ from typing import Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.machine.quantities import group, show_time
-from roofdsl.plot.content import MachineRoofs, Roof, Slope, Window, roofs_of, slopes_of
-from roofdsl.plot.levels_content import differing_sizes, labels_of
+from roofdsl.plot.board import Window
+from roofdsl.plot.points import differing_sizes, labels_of
+from roofdsl.plot.roofs import Roof, Slope, roofs_of, slopes_of
 from roofdsl.predict.measured import MeasuredTimes, measured_times
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.points import Points
 from roofdsl.validate.compare import Comparison
 
-Kind = Literal["complexity", "time", "complexity-time"]
+Which = Literal["complexity", "time", "complexity-time"]
 Origin = Literal["predicted", "measured", "cited"]
 
 
@@ -105,8 +106,7 @@ def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level
 
     Raises CommandError for a level that the machine does not have, and without a roof.
     """
-    roofs: MachineRoofs = roofs_of(machine, types, units)
-    solid = [r for r in roofs.roofs if not r.is_ceiling]
+    solid = [r for r in roofs_of(machine, types, units).roofs if not r.is_ceiling]
     if not solid:
         raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
     levels: list[Cache | Memory] = [*machine.caches, machine.main_memory]

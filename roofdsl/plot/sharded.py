@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
-from roofdsl.plot.board import check_format, finish, frame_of, save_figure
+from roofdsl.plot.board import finish, frame_of
 from roofdsl.plot.look import SIGNS, USUAL, Look, styled
 from roofdsl.plot.ticks import log_ticks, set_ticks
 from roofdsl.predict.sharded import ShardedPrediction
-
-
-def save_sharded(
-    path: Path, found: Sequence[ShardedPrediction], title: str | None = None, *, look: Look = USUAL
-) -> None:
-    """Draws the predictions, one for each number of devices, into `path`, whose ending is the format.
-
-    Raises CommandError for another ending, for fewer than two numbers of devices, and where it cannot be written.
-    """
-    kind = check_format(path)
-    if len({f.network.devices for f in found}) < 2:
-        raise CommandError("a line over devices takes two numbers of them or more", "as in --devices 2,4,8,16")
-    save_figure(path, kind, lambda: draw_sharded(found, title, look=look))
 
 
 def lines_of(found: Sequence[ShardedPrediction]) -> dict[str, list[float]]:
@@ -40,7 +26,12 @@ def lines_of(found: Sequence[ShardedPrediction]) -> dict[str, list[float]]:
 
 @styled
 def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *, look: Look = USUAL) -> Any:
-    """The matplotlib Figure, not bound to any display: a line for each term, between the bounds of the time."""
+    """The matplotlib Figure, not bound to any display: a line for each term, between the bounds of the time.
+
+    found: a prediction for each number of devices. Raises CommandError for fewer than two numbers.
+    """
+    if len({f.network.devices for f in found}) < 2:
+        raise CommandError("a line over devices takes two numbers of them or more", "as in --devices 2,4,8,16")
     found = sorted(found, key=lambda f: f.network.devices)
     devices = [f.network.devices for f in found]
     lower, upper = [float(f.expected_s) for f in found], [float(f.no_overlap_s) for f in found]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_number, show_size
-from roofdsl.plot.board import check_format, finish, frame_of, key_texts, save_figure
+from roofdsl.plot.board import finish, frame_of, key_texts
 from roofdsl.plot.look import SIGNS, USUAL, Look, fitted, named, styled
 from roofdsl.plot.sweep_thin import thinned
 from roofdsl.plot.ticks import log_ticks, prefixed, set_ticks
@@ -146,19 +145,15 @@ def _label(column: str) -> str:
     return LABELS.get(column, f"{column.removesuffix('_bytes')} traffic (B)" if column.endswith("_bytes") else column)
 
 
-def save_sweep_figure(
-    path: Path, table: Table, value: str, over: Sequence[str], title: str, *, look: Look = USUAL
-) -> None:
-    """Draws into `path`. Raises CommandError as `sweep_content`, and where the file cannot be written."""
-    kind = check_format(path)
+def draw_sweep_figure(table: Table, value: str, over: Sequence[str], title: str, *, look: Look = USUAL) -> Any:
+    """The matplotlib Figure of what a sweep found. Raises CommandError as `sweep_content`."""
     table.require_numbers(value)
     if isinstance(table, LongTable):
         table, over = thinned(table, value, keys_of(table), lambda values: over or _axes(values))
     content = sweep_content(table, value, over)
     if isinstance(content, Curves):
-        save_figure(path, kind, lambda: draw_curves(content, title, look=look))
-    else:
-        save_figure(path, kind, lambda: draw_maps(content, title, look=look))
+        return draw_curves(content, title, look=look)
+    return draw_maps(content, title, look=look)
 
 
 @styled

@@ -10,7 +10,7 @@ from typing import Any
 from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source, Span
-from roofdsl.measure.atomic import write_whole
+from roofdsl.store.atomic import write_whole
 
 SCHEMA = "roofdsl.points/1"
 ORIGINS = ("ncu", "nvprof", "cited")

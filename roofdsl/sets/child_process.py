@@ -12,8 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from math import inf
 
-from roofdsl import budget
-from roofdsl.store import reproducibility
+from roofdsl import budget, reproducibility
 
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl import budget
+from roofdsl import budget, reproducibility
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.sets.child_process import Raised, Stopped, in_child, in_children
 from roofdsl.sets.quasi import Monomial, Quasi, floor
-from roofdsl.store.reproducibility import decided_by_chance, decided_by_clock
 
 MAX_OPERATIONS = 30_000_000
 """Of the integer-set library, for one quantity, where there is no budget: half a minute or so. This many or more stand
@@ -39,7 +38,7 @@ class OverBudget(TooHard):
 
     def __init__(self, what: str) -> None:
         CommandError.__init__(self, f"{what}: {budget.leave_out(what)}", "")
-        decided_by_chance()  # what is found without it is not kept
+        reproducibility.decided_by_chance()  # what is found without it is not kept
 
 
 class LibraryFailure(Exception):
@@ -191,7 +190,7 @@ def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     except Raised:
         return [task() for task in tasks]
     if _BEYOND in texts:  # within a time of its own, or what was left of one
-        decided_by_clock()
+        reproducibility.decided_by_clock()
         raise _limit.error("sets of accesses")
     with unlimited():
         return [isl.PwQPolynomial(text) if text else None for text in texts]

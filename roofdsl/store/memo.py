@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from roofdsl import __version__
+from roofdsl import __version__, reproducibility
 from roofdsl.lang.place import folder, is_off
 from roofdsl.lang.record import Record
-from roofdsl.store import entries, reproducibility
+from roofdsl.store import entries
 from roofdsl.store.codec import Damaged, NotStorable, meaning, read, write
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Call
 
     what: which function it is. Results are records, exact numbers and plain containers (`store.codec`); `kernel` itself
     may be in them, and is then this very one. Others are found anew each time, and so is what took little time, ended
-    in an exception or was decided by chance (`store.reproducibility`). Raises what `compute` raises.
+    in an exception or was decided by chance (`reproducibility`). Raises what `compute` raises.
     """
     root = None if is_off() else folder()
     made_by = None if root is None else environment()

@@ -20,7 +20,7 @@ SCHEMA = "roofdsl.sweep/1"
 
 def check_output(path: Path) -> None:
     """Says before anything is computed that the table could not be written. Raises CommandError."""
-    from roofdsl.measure.atomic import check_writable
+    from roofdsl.store.atomic import check_writable
 
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
@@ -43,7 +43,7 @@ def _parquet() -> Any:
 
 def write_table(path: Path, found: Sweep) -> None:
     """The whole table at `path`, in the format of its ending. Raises CommandError."""
-    from roofdsl.measure.atomic import write_whole
+    from roofdsl.store.atomic import write_whole
 
     kind = path.suffix.lstrip(".").lower()
     if kind == "csv":

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from roofdsl.cli import plot_roofline
+from roofdsl.cli.main import run
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, shipped
-from roofdsl.plot.content import Point
+from roofdsl.plot.kinds import roofline
+from roofdsl.plot.kinds.roofline import draw_roofline
+from roofdsl.plot.points import Point
+from roofdsl.plot.roofs import Roofs
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import predict_launches
 from tests.cli.conftest import Run
@@ -21,17 +24,18 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """The points that the command hands to the figure."""
     points: list[Point] = []
 
-    def keep(path: Path, roofs: object, shown: list[Point], *more: Any, **_: Any) -> None:
+    def keep(roofs: list[Roofs], shown: list[Point], *more: Any, **style: Any) -> Any:
         points.extend(shown)
+        return draw_roofline(roofs, shown, *more, **style)
 
-    monkeypatch.setattr(plot_roofline, "save_roofline", keep)
+    monkeypatch.setattr(roofline, "draw_roofline", keep)
     return points
 
 
 @pytest.mark.thorough
-def test_points_are_the_kernels_totals(drawn: list[Point]) -> None:
-    line = "layer_decode --machine h100_sxm --unit tensor --set batch=64 --by-kernel -o out.svg"
-    plot_roofline.roofline.main(line.split(), standalone_mode=False)
+def test_points_are_the_kernels_totals(drawn: list[Point], tmp_path: Path) -> None:
+    line = f"layer_decode --machine h100_sxm --unit tensor --set batch=64 --by-kernel -o {tmp_path}/out.svg"
+    assert run(["plot", "roofline", *line.split()]) == 0
     found = predict_launches(
         load_file(shipped("kernels")["transformer"]), "layer_decode", {"batch": 64}, load_machine("h100_sxm"),
         Options(unit="tensor"),
@@ -42,7 +46,7 @@ def test_points_are_the_kernels_totals(drawn: list[Point]) -> None:
         name, _, share = point.label.removesuffix(" %").partition(", ")
         assert name == row.total.kernel
         assert float(share) == pytest.approx(100 * float(row.share), rel=0.05)
-        assert point.flops_per_s == float(row.total.rate_per_s)
+        assert point.rate_per_s == float(row.total.rate_per_s)
     assert drawn[1].label == "attention_products, 54 %"
 
 
@@ -50,14 +54,14 @@ def test_collectives_are_no_points(drawn: list[Point], tmp_path: Path) -> None:
     file = tmp_path / "two.roof"
     kernel = "kernel add(n):\n    in x: f32[n]\n    inout y: f32[n]\n    for i in range(n):\n        y[i] += x[i]\n"
     file.write_text(f"{kernel}program two(n):\n    run add(n)\n    collective all_reduce y: f32[n] among 4\n")
-    line = f"{file} --machine h100_sxm --set n=1000 --by-kernel -o out.svg"
-    plot_roofline.roofline.main(line.split(), standalone_mode=False)
+    line = f"{file} --machine h100_sxm --set n=1000 --by-kernel -o {tmp_path}/out.svg"
+    assert run(["plot", "roofline", *line.split()]) == 0
     assert [point.label.partition(",")[0] for point in drawn] == ["two (NVLink)", "add"]
 
 
-def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point]) -> None:
-    line = "attention_flash --machine h100_sxm --unit tensor -o out.svg"
-    plot_roofline.roofline.main(line.split(), standalone_mode=False)
+def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point], tmp_path: Path) -> None:
+    line = f"attention_flash --machine h100_sxm --unit tensor -o {tmp_path}/out.svg"
+    assert run(["plot", "roofline", *line.split()]) == 0
     assert [p.label.split(" ")[0] for p in drawn] == ["attention_flash"]
     assert "new=2,048" in drawn[0].label
 

@@ -84,7 +84,8 @@ def test_points_beyond_the_limits_are_told(tmp_path: Path, capsys: pytest.Captur
 
 def test_ceilings_of_other_operations_are_not_drawn(tmp_path: Path) -> None:
     from roofdsl.machine.find import load_machine
-    from roofdsl.plot.content import Point, roofs_of, with_ceilings
+    from roofdsl.plot.points import Point
+    from roofdsl.plot.roofs import roofs_of, with_ceilings
 
     path = tmp_path / "m.roof"
     lines = ["machine m:", "peak f64 fma 50 GFLOP/s", "memory RAM 16 GiB, 30 GB/s"]
@@ -92,7 +93,7 @@ def test_ceilings_of_other_operations_are_not_drawn(tmp_path: Path) -> None:
     lines += [f'ceiling "c{k}" RAM {rate} GB/s' for k, rate in enumerate((29, 28, 20, 19, 12, 5))]
     path.write_text("\n    ".join(lines) + "\n")
     roofs = roofs_of(load_machine(str(path)), ["f64"])
-    plain, special = Point("k", 1.0, 1.0), Point("k", 1.0, 1.0, uses=frozenset({("f64", "special")}))
+    plain, special = Point("k", 1.0), Point("k", 1.0, uses=frozenset({("f64", "special")}))
     for points, drawn in (([], False), ([plain], False), ([plain, special], True)):
         few = with_ceilings(roofs, "few", points)
         assert any("exp" in r.label for r in few.roofs) == drawn

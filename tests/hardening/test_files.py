@@ -18,8 +18,8 @@ from roofdsl.cli.main import run
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.load import decode
 from roofdsl.machine.find import shipped_names
-from roofdsl.measure.atomic import write_whole
 from roofdsl.profiler.tables import read as read_table
+from roofdsl.store.atomic import write_whole
 from tests.cli.conftest import ROOT
 from tests.hardening import guided, readers
 

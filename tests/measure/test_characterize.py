@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl.cli.characterize import sweep_figure
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format import format_source
 from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS
@@ -26,7 +27,8 @@ from roofdsl.measure.microkernels import ARITHMETIC, DIVIDE_EVERY, INTEGER, arit
 from roofdsl.measure.multicore_timing import Effort, Rate
 from roofdsl.measure.peaks import Peak
 from roofdsl.measure.timing import usable_cores
-from roofdsl.plot.bandwidth_curve import draw_sweep, save_sweep, sweep_figure
+from roofdsl.plot.bandwidth_curve import draw_sweep
+from roofdsl.plot.board import save_figure
 from roofdsl.predict.kernel import Options, predict
 from tests.measure.made_up import CPU, KIB, ONE_CORE, PEAKS, characterized, sweep
 
@@ -298,10 +300,10 @@ def test_the_figure_shows_the_sweep(tmp_path: Path) -> None:
     lines = {line.get_label(): line for line in axes.get_lines()}
     assert list(lines["load, 2 cores"].get_ydata()) == [y for _, y in figure.curves[0].points]
     for name in ("a.svg", "b.svg"):
-        save_sweep(tmp_path / name, figure)
+        save_figure(tmp_path / name, draw_sweep(figure))
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     with pytest.raises(CommandError, match="is not an svg, png or pdf"):
-        save_sweep(tmp_path / "a.gif", figure)
+        save_figure(tmp_path / "a.gif", draw_sweep(figure))
 
 
 def test_the_made_up_machine_is_what_it_says() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.machine.find import load_machine
-from roofdsl.plot.content import Point, explained_point, operation_of, point_of, ridge_label, roofs_of, window_of
-from roofdsl.plot.levels_content import level_roofs
+from roofdsl.plot.lines import place_of, window_of
 from roofdsl.plot.planes_content import plane_of
-from roofdsl.plot.roofline import _place_of
+from roofdsl.plot.points import Point, explained_point, point_of
+from roofdsl.plot.roofs import level_roofs, operation_of, roofs_of, with_ceilings
 from roofdsl.predict.kernel import predict_counts
 from tests.predict.machines import machine, work
 
@@ -22,7 +22,7 @@ def test_roofs_ceilings_and_ridges_of_the_deck() -> None:
         ("f64 no FMA 3.5 TFLOP/s", 3.5e12, True),
     ]
     assert [(s.label, s.bytes_per_s, s.is_ceiling) for s in shown.slopes] == [("HBM 900 GB/s", 9e11, False)]
-    assert ridge_label(shown.roofs[0]) == "ridge 7.78"
+    assert shown.roofs[0].ridge_label == "ridge 7.78"
     for roof in shown.roofs:
         assert roof.ridge * shown.bandwidth == pytest.approx(roof.rate_per_s)
 
@@ -62,24 +62,24 @@ def test_named_ceilings_lie_under_what_they_cap() -> None:
     slopes = roofs_of(load_machine("gh200_96")).slopes
     assert [s.bytes_per_s for s in slopes] == sorted((s.bytes_per_s for s in slopes), reverse=True)
     assert not any("far half" in s.label for s in slopes)  # of L2, which this figure has not
-    assert roofs_of(load_machine("v100")).without_ceilings().slopes[1:] == ()
+    assert with_ceilings(roofs_of(load_machine("v100")), "none").slopes[1:] == ()
 
 
 def test_points_of_predictions() -> None:
     p = point_of(predict_counts("k", {"n": 4}, work(pairs=10**9), 8 * 10**9, DECK))
     assert (p.label, p.intensity, p.machine) == ("k n=4", 0.25, "v100_deck")
-    assert p.flops_per_s == pytest.approx(225e9)
+    assert p.rate_per_s == pytest.approx(225e9)
     copied = point_of(predict_counts("copy", {}, work(), 9 * 10**9, DECK), label="copied")
-    assert (copied.label, copied.intensity, copied.flops_per_s) == ("copied", None, 0)
+    assert (copied.label, copied.intensity, copied.rate_per_s) == ("copied", None, 0)
     assert copied.bytes_per_s == pytest.approx(900e9)
 
 
 def test_warm_points_without_memory_traffic_keep_their_rate() -> None:
     p = point_of(predict_counts("k", {"n": 4}, work(pairs=10**9), 0, DECK))
     assert p.intensity is None
-    assert p.flops_per_s == pytest.approx(7e12)
+    assert p.rate_per_s == pytest.approx(7e12)
     window = window_of([roofs_of(DECK)], [p])
-    assert _place_of(p, [roofs_of(DECK)], window) == (window.x[1], p.flops_per_s)
+    assert place_of(p, roofs_of(DECK), window) == (window.x[1], p.rate_per_s)
 
 
 def test_labels_say_what_keeps_a_point_below_the_roof() -> None:
@@ -93,9 +93,9 @@ def test_labels_say_what_keeps_a_point_below_the_roof() -> None:
 
 def test_the_window_shows_everything() -> None:
     points = [
-        Point("far", 5000.0, 1e6),
-        Point("edge", None, 0.0, bytes_per_s=1e6),
-        Point("mine", 0.002, 1e9, "measured", (2e5, 2e9)),
+        Point("far", 1e6, (("HBM", 5000.0),)),
+        Point("edge", 0.0, bytes_per_s=1e6),
+        Point("mine", 1e9, (("HBM", 0.002),), "measured", (2e5, 2e9)),
     ]
     roofs = roofs_of(DECK)
     window = window_of([roofs], points)

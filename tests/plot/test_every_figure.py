@@ -12,18 +12,18 @@ import pytest
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.advised import Change, Floor, draw_advice
 from roofdsl.plot.bandwidth_curve import Curve, Mark, SweepFigure, draw_sweep
-from roofdsl.plot.content import Point, roofs_of
-from roofdsl.plot.hierarchy import draw_hierarchy
-from roofdsl.plot.levels_content import Kernel, level_roofs
+from roofdsl.plot.kinds.hierarchy import draw_hierarchy
+from roofdsl.plot.kinds.roofline import draw_roofline
+from roofdsl.plot.kinds.runtime import Bar, draw_runtime
+from roofdsl.plot.kinds.traffic import draw_traffic
+from roofdsl.plot.kinds.trajectory import Trajectory, draw_trajectory
 from roofdsl.plot.look import OKABE_ITO, SIGNS, USUAL, Look
 from roofdsl.plot.planes import draw_plane
 from roofdsl.plot.planes_content import Series, Spot, plane_of
-from roofdsl.plot.roofline import draw_roofline
-from roofdsl.plot.runtime import Bar, draw_runtime
+from roofdsl.plot.points import Point
+from roofdsl.plot.roofs import level_roofs, roofs_of
 from roofdsl.plot.sweep_map import Curves, Map, draw_curves, draw_maps
-from roofdsl.plot.traffic import draw_traffic
 from roofdsl.plot.traffic_content import PlateauLine, TrafficContent, TrafficPoint
-from roofdsl.plot.trajectory import Step, Trajectory, draw_trajectory
 from tests.plot.drawn import beyond, collisions, outlines
 
 V100 = load_machine("v100")
@@ -36,7 +36,7 @@ def points(count: int) -> list[Point]:
     for k in range(count):
         x = 10 ** random.uniform(-1.5, 2.2)
         rate = min(ROOFS.top, ROOFS.bandwidth * x) * random.choice([1, 1, 0.5, 0.2])
-        found.append(Point(f"kernel_{k} n={10 ** random.randint(1, 7):,}", x, rate))
+        found.append(Point(f"kernel_{k} n={10 ** random.randint(1, 7):,}", rate, (("HBM", x),)))
     return found
 
 
@@ -44,18 +44,18 @@ def measured(count: int) -> list[Point]:
     """Each predicted and, lower, measured."""
     found = []
     for p in points(count):
-        low = replace(p, kind="measured", flops_per_s=0.7 * p.flops_per_s, beside="70 %")
+        low = replace(p, origin="measured", rate_per_s=0.7 * p.rate_per_s, beside="70 %")
         found += [p, low]
     return found
 
 
-def kernels(count: int) -> list[Kernel]:
+def kernels(count: int) -> list[Point]:
     random, found = Random(count), []
     for k in range(count):
         x, f = 10 ** random.uniform(-1.2, 1), random.uniform(1, 6)
         at = (("L1", x), ("L2", x * f), ("HBM", x * f * random.uniform(1, 9)))
         rate = min(LEVELS.under(level, v) for level, v in at) * random.choice([1, 0.7])
-        found.append(Kernel(f"kernel_{k}", rate, at, bounds=("HBM",)))
+        found.append(Point(f"kernel_{k}", rate, at, bounds=("HBM",)))
     return found
 
 
@@ -76,7 +76,7 @@ def paths(count: int, by_work: bool = False) -> list[Trajectory]:
         for i in range(5):
             x *= random.uniform(1, 1.7)
             rate = min(LEVELS.top, 9e11 * x) * random.uniform(0.5, 1)
-            steps.append(Step(Kernel(f"n={8 << i}", rate, () if by_work else (("HBM", x),)), 1e9 * 2.2**i))
+            steps.append(Point(f"n={8 << i}", rate, () if by_work else (("HBM", x),), work=1e9 * 2.2**i))
         found.append(Trajectory(f"code {k}", tuple(steps)))
     return found
 

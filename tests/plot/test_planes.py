@@ -11,13 +11,14 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, shipped_names
-from roofdsl.plot.content import roofs_of, with_launches
-from roofdsl.plot.planes import draw_plane, save_plane
+from roofdsl.plot.board import save_figure
+from roofdsl.plot.kinds.runtime import OTHERS, PALETTE, Bar, draw_runtime, gathered
+from roofdsl.plot.planes import draw_plane
 from roofdsl.plot.planes_content import (
-    Kind,
     Plane,
     Series,
     Spot,
+    Which,
     boxes_of,
     complexity_window,
     plane_of,
@@ -25,7 +26,7 @@ from roofdsl.plot.planes_content import (
     predicted_series,
     time_window,
 )
-from roofdsl.plot.runtime import OTHERS, PALETTE, Bar, draw_runtime, gathered, save_runtime
+from roofdsl.plot.roofs import roofs_of, with_launches
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_program
 from roofdsl.predict.time import Prediction
@@ -36,7 +37,7 @@ from tests.predict.machines import kernel_of, machine
 SEEDS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/seeds.json").read_text())
 TIME = SEEDS["time_based_roofline_paper"]
 V100 = load_machine("v100_time_paper")
-KINDS: tuple[Kind, ...] = ("complexity", "time", "complexity-time")
+KINDS: tuple[Which, ...] = ("complexity", "time", "complexity-time")
 
 
 def paper_plane() -> Plane:
@@ -200,7 +201,7 @@ def test_a_duplex_memory_has_its_bandwidth_both_ways() -> None:
 
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", KINDS)
-def test_everything_is_in_the_window(kind: Kind) -> None:
+def test_everything_is_in_the_window(kind: Which) -> None:
     series = predicted_series([lstm(batch=n) for n in (16, 1024)] + [convolution()], "HBM")
     plane = paper_plane()
     figure = draw_plane(kind, plane, series)
@@ -233,14 +234,14 @@ def test_levels() -> None:
 
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_input_gives_the_same_file(kind: Kind, tmp_path: Path) -> None:
+def test_the_same_input_gives_the_same_file(kind: Which, tmp_path: Path) -> None:
     series = predicted_series([convolution(batch=n) for n in (16, 32)], "HBM")
     files = [tmp_path / name for name in ("a.svg", "b.svg")]
     for file in files:
-        save_plane(file, kind, paper_plane(), series)
+        save_figure(file, draw_plane(kind, paper_plane(), series))
     assert files[0].read_bytes() == files[1].read_bytes()
     with pytest.raises(CommandError, match=r"not an svg, png or pdf"):
-        save_plane(tmp_path / "a.gif", kind, paper_plane(), series)
+        save_figure(tmp_path / "a.gif", draw_plane(kind, paper_plane(), series))
 
 
 # ---- launches as a ceiling of the classic plot ----
@@ -293,6 +294,6 @@ def test_more_kernels_than_colours() -> None:
     assert bar.total_s == sum(seconds for _, seconds in parts)
 
 
-def test_bars_need_a_time(tmp_path: Path) -> None:
+def test_bars_need_a_time() -> None:
     with pytest.raises(CommandError, match="no run time"):
-        save_runtime(tmp_path / "a.svg", [], "")
+        draw_runtime([], "")

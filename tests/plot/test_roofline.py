@@ -9,16 +9,23 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine, shipped_machines
-from roofdsl.plot.content import Point, roofs_of
-from roofdsl.plot.roofline import draw_roofline, save_roofline
+from roofdsl.plot.board import save_figure
+from roofdsl.plot.kinds.roofline import draw_roofline
+from roofdsl.plot.points import Point
+from roofdsl.plot.roofs import roofs_of
+
+
+def at(label: str, intensity: float, rate: float, *more: Any) -> Point:
+    return Point(label, rate, (("HBM", intensity),), *more)
+
 
 POINTS = [
-    Point("vector_add", 1 / 24, 37.5e9),
-    Point("gemv", 0.25, 225e9),
-    Point("a friend's gemv", 0.25, 200e9, "measured", (180e9, 210e9)),
-    Point("minplus", 341.0, 3.5e12),
-    Point("matmul", 341.0, 7e12),
-    Point("transpose", None, 0.0, bytes_per_s=450e9),
+    at("vector_add", 1 / 24, 37.5e9),
+    at("gemv", 0.25, 225e9),
+    at("a friend's gemv", 0.25, 200e9, "measured", (180e9, 210e9)),
+    at("minplus", 341.0, 3.5e12),
+    at("matmul", 341.0, 7e12),
+    Point("transpose", 0.0, bytes_per_s=450e9),
 ]
 DECK = roofs_of(load_machine("v100_textbook"))
 
@@ -37,11 +44,11 @@ def test_the_roof_is_the_minimum_of_both_bounds() -> None:
 
 def test_points_stand_where_they_say() -> None:
     figure = draw_roofline([DECK], POINTS)
-    at = [(x[0], y[0]) for x, y in lines(figure) if len(x) == 1]
+    places = [(x[0], y[0]) for x, y in lines(figure) if len(x) == 1]
     for point in POINTS[:5]:
-        assert (point.intensity, point.flops_per_s) in at
+        assert (point.intensity, point.rate_per_s) in places
     left = figure.axes[0].get_xlim()[0]
-    assert (left, pytest.approx(450e9 * left)) in at
+    assert (left, pytest.approx(450e9 * left)) in places
     assert ([0.25, 0.25], [180e9, 210e9]) in lines(figure)
 
 
@@ -50,7 +57,7 @@ def test_points_stand_where_they_say() -> None:
 def test_labels_neither_overlap_nor_leave_the_figure(machine: Any) -> None:
     roofs = roofs_of(machine)
     points = [
-        Point(
+        at(
             f"kernel {i}",
             roofs.roofs[0].ridge * factor,
             min(roofs.top, roofs.roofs[0].ridge * factor * roofs.bandwidth),
@@ -76,7 +83,7 @@ def test_labels_neither_overlap_nor_leave_the_figure(machine: Any) -> None:
 def test_the_same_input_gives_the_same_file(ending: str, tmp_path: Path) -> None:
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
     for path in (first, second):
-        save_roofline(path, [DECK], POINTS)
+        save_figure(path, draw_roofline([DECK], POINTS))
     assert first.read_bytes() == second.read_bytes()
     assert first.stat().st_size > 5000
 
@@ -95,17 +102,17 @@ def test_predictions_alone_need_no_legend() -> None:
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="is not an svg, png or pdf"):
-        save_roofline(tmp_path / "a.gif", [DECK])
+        save_figure(tmp_path / "a.gif", draw_roofline([DECK]))
     with pytest.raises(CommandError, match="no roof to draw"):
-        save_roofline(tmp_path / "a.svg", [roofs_of(load_machine("v100_deck"), ["f16"])])
+        draw_roofline([roofs_of(load_machine("v100_deck"), ["f16"])])
     with pytest.raises(CommandError, match="cannot be written"):
-        save_roofline(tmp_path / "no/a.svg", [DECK])
+        save_figure(tmp_path / "no/a.svg", draw_roofline([DECK]))
 
 
 def test_names_of_two_machines_lie_on_neither_s_roof() -> None:
     """Over five decades the f64 roofs of V100 and A100 are 8 pixels apart: the lower one's name stands below it."""
     shown = [roofs_of(load_machine(name), ["f64"]) for name in ("v100", "a100_40")]
-    figure = draw_roofline(shown, [Point("low", 0.1, 1e9)])
+    figure = draw_roofline(shown, [at("low", 0.1, 1e9)])
     names = {t.get_text(): t.get_position()[1] for t in figure.axes[0].texts if "FMA" in t.get_text()}
     assert names["f64 FMA 9.7 TFLOP/s"] > 9.7e12
     assert names["f64 FMA 7.8 TFLOP/s"] < 7.8e12 * 0.95

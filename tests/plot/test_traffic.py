@@ -11,7 +11,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import find_model
-from roofdsl.plot.traffic import draw_traffic
+from roofdsl.plot.kinds.traffic import draw_traffic
 from roofdsl.plot.traffic_content import BY_FORM, PlateauLine, TrafficContent, traffic_content
 from roofdsl.plot.traffic_form import form_curve, sampled
 from roofdsl.simulate.distances import miss_curve

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from roofdsl import reproducibility
 from roofdsl.checks.deep import require_legal
 from roofdsl.cli.main import cli, run
 from roofdsl.counts import derive as module
@@ -20,9 +21,9 @@ from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.reproducibility import Seen
 from roofdsl.sets import child_process as isolated
-from roofdsl.store import entries, memo, reproducibility
-from roofdsl.store.reproducibility import Seen
+from roofdsl.store import entries, memo
 from tests.oracle.loading import kernel_of
 
 TEXT = """\

@@ -13,7 +13,7 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine, machine_of, shipped_names
 from roofdsl.measure.results import OTHERS, Measurement
-from roofdsl.plot.content import overlay
+from roofdsl.plot.points import overlay
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.tell.as_text import to_text
@@ -134,10 +134,10 @@ def test_another_size_is_no_comparison() -> None:
 def test_the_points_lie_one_above_the_other() -> None:
     model, real = overlay(comparison("gemv", 4096, 0.5))
     assert real.intensity == model.intensity
-    assert real.flops_per_s == pytest.approx(model.flops_per_s / 2)
+    assert real.rate_per_s == pytest.approx(model.rate_per_s / 2)
     assert real.error is not None
-    assert real.error[0] < real.flops_per_s < real.error[1]
-    assert (model.kind, real.kind, real.beside) == ("predicted", "measured", "50 %")
+    assert real.error[0] < real.rate_per_s < real.error[1]
+    assert (model.origin, real.origin, real.beside) == ("predicted", "measured", "50 %")
 
 
 @pytest.mark.thorough

@@ -11,7 +11,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_names
-from roofdsl.plot.cited import overlay_point
+from roofdsl.plot.points import overlay_point
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.profiler.metrics import points_of
 from roofdsl.profiler.points import LevelBytes, Points, save_points
@@ -67,7 +67,7 @@ def test_the_plot_has_the_point_at_its_own_intensity() -> None:
     predicted, measured = overlay_point(check(profiled()))
     assert predicted.intensity == pytest.approx(2 / 24)
     assert measured.intensity == pytest.approx(2.5 / 24)
-    assert measured.flops_per_s == pytest.approx(2.5e6 / 40e-6)
+    assert measured.rate_per_s == pytest.approx(2.5e6 / 40e-6)
     assert measured.beside == "67 %"
 
 

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import re
 from math import log2
-from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
 from roofdsl.machine.quantities import show_bytes, show_size
-from roofdsl.plot.board import Frame, check_format, finish, frame_of, save_figure
+from roofdsl.plot.board import Frame, finish, frame_of
+from roofdsl.plot.kind import Asked, Kind, Option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, named, styled, text_width
 from roofdsl.plot.ticks import log_ticks, set_ticks
-from roofdsl.plot.traffic_content import TrafficContent
+from roofdsl.plot.traffic_content import TrafficContent, traffic_content
 
 _EXACT, _POINT, _BOUND = OKABE_ITO[0], OKABE_ITO[1], OKABE_ITO[2]
-
-
-def check_name(path: Path) -> str:
-    """The format that a file name asks for. Raises CommandError for one that there is not, before any work is done."""
-    kind = check_format(path)
-    if not path.absolute().parent.is_dir():
-        raise CommandError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
-    return kind
-
-
-def save_traffic(path: Path, content: TrafficContent, *, look: Look = USUAL) -> None:
-    """Draws the figure into `path`, whose ending is the format; whole or not at all, the same for the same input.
-
-    Raises CommandError for another ending, what `draw_traffic` raises, and where the file cannot be written.
-    """
-    save_figure(path, check_name(path), lambda: draw_traffic(content, look=look))
 
 
 @styled
@@ -183,3 +169,39 @@ def _corner(axes: Any, content: TrafficContent, size: tuple[float, float]) -> st
         return count
 
     return min(("lower left", "upper right", "lower right", "upper left"), key=covered)
+
+
+# ---- the command ----
+
+
+def _figure(asked: Asked, *, line: int | None) -> Any:
+    if len(asked.subjects) != 1:
+        raise CommandError("the figure shows one kernel", f"pick one of {', '.join(k.name for k, _ in asked.subjects)}")
+    ((kernel, sizes),) = asked.subjects
+    assert isinstance(kernel, Kernel)
+    machine = next(iter(asked.machines), None)
+    convention = asked.traffic or kernel.traffic or "load_store"
+    content = traffic_content(kernel, numbers(kernel, sizes), convention, line, machine=machine)
+    figure = draw_traffic(content, look=asked.look)
+    if content.note and not content.plateaus:
+        asked.warn(f"no plateaus in closed form: {content.note}")
+    if content.curve_note:
+        asked.warn(f"the curve is not drawn: {content.curve_note}")
+    return figure
+
+
+KIND = Kind(
+    "Q(Z): traffic over cache size, exact, derived and simulated.",
+    "Draw Q(Z) of one kernel: exact, by its closed form where there is one, its plateaus, and simulated points.",
+    (
+        "set",
+        "traffic",
+        Option(
+            "--line", "Size of a line; without one, that of the machine's last cache, else an element.", "SIZE",
+            takes="size",
+        ),
+        "a machine",
+    ),
+    _figure,
+    files="FILE",
+)  # fmt: skip

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from roofdsl.lang.record import Record
+from typing import NamedTuple
 
 _counts = {"clock": 0, "chance": 0}
 
 
-class Seen(Record):
+class Seen(NamedTuple):
     """How often something was decided by a limit of time, and by what another try may not meet."""
 
     clock: int

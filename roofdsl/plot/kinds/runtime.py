@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
-from roofdsl.plot.board import check_format, save_figure
+from roofdsl.plot.kind import Asked, Kind, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, named, no_y_limits, styled, text_width
+from roofdsl.plot.points import labels_of
 from roofdsl.plot.ticks import even_ticks, set_ticks
+from roofdsl.validate.compare import Comparison
 
 OTHERS = "others"
 WIDTH_IN = 8.0
@@ -68,20 +69,14 @@ def _in(kept: Sequence[str], parts: Sequence[tuple[str, float]]) -> tuple[tuple[
     return (*own, (OTHERS, rest)) if rest else tuple(own)
 
 
-def save_runtime(path: Path, bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> None:
-    """Draws the figure into `path`, whose ending (svg, png or pdf) is the format. The same input gives the same file.
-
-    Raises CommandError for another ending, without a bar, and where the file cannot be written.
-    """
-    kind = check_format(path)
-    if not any(bar.total_s for bar in bars):
-        raise CommandError("there is no run time to draw", "give FILEs and a machine")
-    save_figure(path, kind, lambda: draw_runtime(bars, title, look=look))
-
-
 @styled
 def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
-    """The matplotlib Figure: one bar under the other, each with its time, kernels by colour where a bar has several."""
+    """The matplotlib Figure: one bar under the other, each with its time, kernels by colour where a bar has several.
+
+    Raises CommandError without a time.
+    """
+    if not any(bar.total_s for bar in bars):
+        raise CommandError("there is no run time to draw", "give FILEs and a machine")
     no_y_limits(look, "bars")
     shown, names = gathered(bars)
     scale = look.font_scale
@@ -213,3 +208,37 @@ def _handles(bars: Sequence[Bar], names: Sequence[str], colors: dict[str, str], 
     if any(bar.measured_parts for bar in bars):
         handles.append(Patch(facecolor=_GREY, edgecolor=look.paper, hatch="////", label="measured, by kernel"))
     return handles
+
+
+# ---- the command ----
+
+
+def _figure(asked: Asked) -> Any:
+    found = asked.launched()
+    predictions = [p for p, _ in found]
+    times = {(c.measurement.kernel, c.measurement.parameters): c for c in asked.measured(asked.options)}
+    bars = []
+    for (p, program), label in zip(found, labels_of(predictions), strict=True):
+        rows = program.by_kernel if program is not None else ()
+        parts = [(row.total.kernel, float(row.total.expected_s)) for row in rows] or [(p.kernel, float(p.expected_s))]
+        bar = Bar(label, tuple(parts), float(p.launch_s))
+        measured = times.get((p.kernel, p.parameters))
+        bars.append(bar if measured is None else _measured(bar, measured))
+    return draw_runtime(bars, asked.title(predictions), look=asked.look)
+
+
+def _measured(bar: Bar, found: Comparison) -> Bar:
+    """With the measured time, of a program also by kernel, each at all its sizes together."""
+    m, parts = found.measurement, dict[str, float]()
+    for part in m.by_launch:
+        parts[part.of.kernel] = parts.get(part.of.kernel, 0.0) + part.median_s
+    return replace(bar, measured_s=(m.low_s, m.median_s, m.high_s), measured_parts=tuple(parts.items()))
+
+
+KIND = Kind(
+    "Run times as bars, programs by their kernels.",
+    "Draw expected run times as bars, those of programs by kernel, with the overhead of their launches.",
+    ("machine", "set", at_option("One bar per size, in this order."), "results", "traffic", "unit"),
+    _figure,
+    files="FILE...",
+)

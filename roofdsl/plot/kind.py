@@ -1,0 +1,141 @@
+"""What a kind of figure is: what it takes, and how it is drawn of what was asked for (`plot.kinds`: a file each)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.launched import ProgramOf
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.model import Machine
+from roofdsl.plot.look import USUAL, Look
+from roofdsl.plot.points import common_sizes
+from roofdsl.plot.roofs import Ceilings
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.program import ProgramPrediction, predict_launches
+from roofdsl.predict.time import Prediction
+from roofdsl.validate.compare import Comparison
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a kind: its flag, what `--help` says of it, and what stands behind it.
+
+    takes: a text as it stands, an integer above 0, bytes ("32KiB"), nothing at all, or what `read` makes of a text,
+    which raises ValueError for a wrong one. many: whether it may be repeated; the figure then gets a tuple.
+    """
+
+    flag: str
+    about: str
+    metavar: str | None = None
+    takes: Literal["text", "count", "size", "nothing"] = "text"
+    many: bool = False
+    read: Callable[[str], Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the argument that the figure gets."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+Shared = Literal["machine", "machines", "a machine", "set", "traffic", "unit", "type", "results", "ceilings"]
+"""Options that are the same for every kind that takes them; what they say is in `Asked`. "a machine" need not be
+given."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure, named as its file.
+
+    line: what it is, in the list of kinds. about: what its own help begins with. options: in the order of its help.
+    figure: from `Asked`, and by name those options that are its own, the matplotlib Figure; raises CommandError where
+    there is nothing to draw. files: what it draws: "[FILE...]", at least one "FILE...", or one kernel "FILE".
+    """
+
+    line: str
+    about: str
+    options: tuple[Shared | Option, ...]
+    figure: Callable[..., Any]
+    files: Literal["[FILE...]", "FILE...", "FILE"] = "[FILE...]"
+
+
+def at_option(about: str) -> Option:
+    """`--at`, the sizes of the FILEs: `Asked` has its subjects at each of them."""
+    return Option("--at", about, "n=64|n=8..64:*2", many=True)
+
+
+POINTS = Option("--points", "Measured points, or a shipped citation.", "POINTS.json|NAME", many=True)
+
+
+def nothing_measured(options: Options) -> Sequence[Comparison]:
+    """No results were given."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a figure is asked to show.
+
+    subjects: kernels and programs with their parameters, in order. measured: the stored results of these, if any are
+    given, beside predictions with such options; raises CommandError where they hold none. warn: is told what is left
+    out.
+    """
+
+    subjects: Sequence[tuple[Kernel | ProgramOf, Mapping[str, int]]]
+    machines: Sequence[Machine]
+    traffic: Traffic | None = None
+    unit: str | None = None
+    types: tuple[str, ...] = ()
+    ceilings: Ceilings = "few"
+    look: Look = USUAL
+    measured: Callable[[Options], Sequence[Comparison]] = nothing_measured
+    warn: Callable[[str], None] = print
+
+    @property
+    def machine(self) -> Machine:
+        """The one machine, of kinds that take one."""
+        return self.machines[0]
+
+    @property
+    def options(self) -> Options:
+        """Of predictions."""
+        return Options(self.traffic, self.unit)
+
+    def launched(self, options: Options | None = None) -> list[tuple[Prediction, ProgramPrediction | None]]:
+        """A prediction for every subject on every machine, of programs with that of each launch; warns as they do."""
+        found: list[tuple[Prediction, ProgramPrediction | None]] = []
+        for machine in self.machines:
+            for subject, sizes in self.subjects:
+                if isinstance(subject, Kernel):
+                    found.append((predict(subject, sizes, machine, options or self.options), None))
+                else:
+                    program = predict_launches(subject.checked, subject.name, sizes, machine, options or self.options)
+                    found.append((program.total, program))
+        for message in dict.fromkeys(w for p, _ in found for w in p.warnings):
+            self.warn(message)
+        return found
+
+    def predicted(self, options: Options | None = None) -> list[Prediction]:
+        """As `launched`, the totals alone."""
+        return [p for p, _ in self.launched(options)]
+
+    def types_of(self, predictions: Sequence[Prediction]) -> tuple[str, ...]:
+        """Those whose roofs are drawn: as asked for, else the predictions'."""
+        return self.types or tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
+
+    def title(self, predictions: Sequence[Prediction]) -> str:
+        """The machine, and what the predictions have in common."""
+        return "\n".join(filter(None, [self.machine.title or self.machine.name, common_sizes(predictions)]))
+
+
+def units_of(predictions: Sequence[Prediction]) -> tuple[str, ...]:
+    """The matrix units whose roofs are drawn."""
+    return tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
+
+
+def check_roofs(roofs: Sequence[object]) -> None:
+    """Raises CommandError where a machine has no roof to draw."""
+    if not roofs:
+        raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")

@@ -1,0 +1,11 @@
+"""The plane of time: compute time over bandwidth time."""
+
+from __future__ import annotations
+
+from roofdsl.plot.planes import plane_kind
+
+KIND = plane_kind(
+    "time",
+    "Compute time over bandwidth time, with lines of equal run time.",
+    "Draw compute time over bandwidth time: launches as a box, lines of equal run time.",
+)

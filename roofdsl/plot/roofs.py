@@ -1,0 +1,269 @@
+"""The lines of a machine's roofline, as numbers: bandwidths of one level or several, roofs, and ceilings under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from roofdsl.lang.functions import MATRIX_CLASSES
+from roofdsl.lang.types import TYPES
+from roofdsl.machine.model import UNFUSED, BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory, operation
+from roofdsl.machine.quantities import show_bandwidth, show_number, show_rate
+from roofdsl.plot.points import Point
+from roofdsl.predict.levels import is_first_level
+from roofdsl.predict.time import Prediction
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A horizontal line: the peak of a type, or a ceiling under it; `ridge` is where the fastest slope meets it.
+
+    name: without the rate, `f64 FMA`. operation: what is counted, "FLOP" or "OP". of: the (type, class) of operations
+    that a ceiling is of, where it is of one class alone, `exp` say.
+    """
+
+    name: str
+    operation: str
+    rate_per_s: float
+    ridge: float
+    is_ceiling: bool
+    of: tuple[str, str] | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {show_rate(self.rate_per_s, self.operation)}"
+
+    @property
+    def ridge_label(self) -> str:
+        """`ridge 7.78`."""
+        return f"ridge {show_number(self.ridge, 3)}"
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A line of constant bandwidth: that of a level, or a ceiling under it."""
+
+    label: str
+    bytes_per_s: float
+    is_ceiling: bool
+    level: str = ""
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """The lines of one machine: slopes of one level or of several, nearest first, each with the ceilings under it from
+    the highest to the lowest; roofs from the highest to the lowest.
+    """
+
+    name: str
+    title: str
+    slopes: tuple[Slope, ...]
+    roofs: tuple[Roof, ...]
+
+    @property
+    def levels(self) -> tuple[Slope, ...]:
+        """The slopes that are no ceilings, one a level."""
+        return tuple(s for s in self.slopes if not s.is_ceiling)
+
+    @property
+    def top(self) -> float:
+        """The highest roof, in operations per second."""
+        return max(r.rate_per_s for r in self.roofs)
+
+    @property
+    def bandwidth(self) -> float:
+        """That of the last level, the memory, in bytes per second."""
+        return self.levels[-1].bytes_per_s
+
+    @property
+    def fastest(self) -> float:
+        """The highest bandwidth, in bytes per second."""
+        return max(s.bytes_per_s for s in self.levels)
+
+    @property
+    def operation(self) -> str:
+        """What an axis counts: "OP" where a roof is one of integers, else "FLOP"."""
+        return operation_of(self.roofs)
+
+    def under(self, level: str, intensity: float) -> float:
+        """What a level and the highest roof allow at an intensity, in operations per second."""
+        return min([self.top, *(s.bytes_per_s * intensity for s in self.levels if s.level == level)])
+
+    def with_ceilings(self, ceilings: Iterable[Roof]) -> Roofs:
+        """With more lines across."""
+        return replace(self, roofs=tuple(sorted((*self.roofs, *ceilings), key=lambda r: -r.rate_per_s)))
+
+
+def operation_of(roofs: Sequence[Roof]) -> str:
+    """What the axis of a figure counts: "OP" where a roof is one of integers."""
+    return "OP" if any(r.operation == "OP" for r in roofs) else "FLOP"
+
+
+# ---- those of a machine ----
+
+
+def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] = ()) -> Roofs:
+    """The lines of `machine` and its memory for `types`; where these are empty, for all its floating-point types.
+
+    A type shows its fused roof, or its unfused one where it has no fused multiply-add; the unfused rate is a
+    ceiling under a fused roof where the type was asked for or the machine states it. Matrix roofs are those of
+    `units`, all dense ones where no types are given. Roofs of the same height are one line.
+    """
+    return _lines(machine, [machine.main_memory], types, units)
+
+
+def level_roofs(
+    machine: Machine,
+    types: Sequence[str] = (),
+    units: Sequence[str] = (),
+    latency: Sequence[BandwidthCeiling] = (),
+) -> Roofs:
+    """As `roofs_of`, with every level whose bandwidth predictions use; `latency` are further ceilings of levels."""
+    caches = machine.caches if not machine.caches or is_first_level(machine.caches[0]) else machine.caches[1:]
+    return _lines(machine, [*caches, machine.main_memory], types, units, latency)
+
+
+def _lines(
+    machine: Machine,
+    levels: Sequence[Cache | Memory],
+    types: Sequence[str],
+    units: Sequence[str],
+    latency: Sequence[BandwidthCeiling] = (),
+) -> Roofs:
+    stated = [*(c for c in machine.ceilings if isinstance(c, BandwidthCeiling)), *latency]
+    slopes: list[Slope] = []
+    for level in levels:
+        roof, *ceilings = slopes_of(level)
+        for c in stated:
+            if c.level == level.name:
+                rate = float(c.bandwidth_bytes_per_s)
+                ceilings.append(Slope(f"{c.name} {show_bandwidth(rate)}", rate, True, level.name))
+        slopes += [roof, *sorted(ceilings, key=lambda s: -s.bytes_per_s)]
+    fastest = max(s.bytes_per_s for s in slopes if not s.is_ceiling)
+    wanted = [t for t in types or machine.types if t in machine.types and (types or TYPES[t].kind == "float")]
+    shown_units = list(units) if types else ["tensor"]
+    found: dict[tuple[bool, float, str, tuple[str, str] | None], list[str]] = {}
+    for type_name in wanted:
+        for name, rate, is_ceiling, of in _rates(machine, type_name, shown_units, bool(types)):
+            found.setdefault((is_ceiling, rate, operation(type_name), of), []).append(name)
+    roofs = [
+        Roof(", ".join(names), unit, rate, rate / fastest, is_ceiling, of)
+        for (is_ceiling, rate, unit, of), names in found.items()
+    ]
+    return Roofs(machine.name, machine.title, tuple(slopes), ()).with_ceilings(roofs)
+
+
+def slopes_of(level: Cache | Memory) -> tuple[Slope, ...]:
+    """A level's bandwidth as a line. A duplex one has its roof where loads and stores cross in equal parts, at twice
+    the bandwidth; one direction alone is a ceiling under it.
+    """
+    beta = float(level.bandwidth_bytes_per_s)
+    if not level.duplex:
+        return (Slope(f"{level.name} {show_bandwidth(beta)}", beta, False, level.name),)
+    one_way = Slope(f"{level.name}, one way {show_bandwidth(beta)}", beta, True, level.name)
+    return Slope(f"{level.name}, both ways {show_bandwidth(2 * beta)}", 2 * beta, False, level.name), one_way
+
+
+_Line = tuple[str, float, bool, tuple[str, str] | None]
+"""(name, operations per second, whether it is a ceiling, what it is of if of one class alone) of a roof."""
+
+
+def _rates(machine: Machine, type_name: str, units: Sequence[str], asked: bool) -> list[_Line]:
+    """Each line of one type."""
+    found: list[_Line] = []
+    for unit in units:
+        if (matrix := machine.stated(type_name, unit)) is not None:
+            found.append((f"{type_name} {unit.replace('_', ' ')}", float(matrix.rate_per_s), False, None))
+    fused, unfused = machine.stated(type_name, "fma"), machine.stated(type_name, UNFUSED)
+    if fused is not None:
+        found.append((f"{type_name} FMA", float(fused.rate_per_s), False, None))
+        if asked or unfused is not None:
+            found.append((f"{type_name} no FMA", float(machine.rate(type_name, UNFUSED).per_s), True, None))
+    elif unfused is not None:
+        found.append((type_name, float(unfused.rate_per_s), False, None))
+    for ceiling in machine.ceilings:
+        if not isinstance(ceiling, ComputeCeiling) or ceiling.type != type_name:
+            continue
+        if ceiling.cls not in MATRIX_CLASSES or ceiling.cls in units:
+            of = (type_name, ceiling.cls) if ceiling.cls and ceiling.cls not in units else None
+            found.append((ceiling.name, float(ceiling.rate_per_s), True, of))
+    return found
+
+
+# ---- which of them are shown ----
+
+Ceilings = Literal["few", "all", "none"]
+"""Which ceilings a figure shows: `few` are those that say something about what is shown, and can be told apart."""
+
+APART, MOST_SLOPES = 1.25, 2
+"""Of ceilings of bandwidth, a figure shows those that are a factor apart, and not more than so many a level."""
+
+
+def with_ceilings(roofs: Roofs, which: Ceilings, points: Sequence[Point] = ()) -> Roofs:
+    """The lines that a figure of these points shows: all, no ceilings, or few of them.
+
+    Few: a ceiling of one class of operations only where a point has such operations; of bandwidths that lie close to
+    one another the highest.
+    """
+    if which == "all":
+        return roofs
+    if which == "none":
+        return replace(roofs, slopes=roofs.levels, roofs=tuple(r for r in roofs.roofs if not r.is_ceiling))
+    used = frozenset().union(*(p.uses for p in points))
+    shown = tuple(r for r in roofs.roofs if r.of is None or r.of in used)
+    return replace(roofs, roofs=shown, slopes=tuple(_told_apart(roofs.slopes)))
+
+
+def _told_apart(slopes: Sequence[Slope]) -> list[Slope]:
+    """Of every level its bandwidth and, of the ceilings under it, those that a figure shows."""
+    kept: list[Slope] = []
+    last, count = 0.0, 0
+    for slope in slopes:
+        if not slope.is_ceiling:
+            count = 0
+        elif last < APART * slope.bytes_per_s or count == MOST_SLOPES:
+            continue
+        else:
+            count += 1
+        kept.append(slope)
+        last = slope.bytes_per_s
+    return kept
+
+
+def with_launches(roofs: Roofs, predictions: Sequence[Prediction]) -> tuple[Roofs, list[str]]:
+    """The launches of these kernels and programs as ceilings W / T_launch, and what to say of those above the roof.
+
+    Time-Based Roofline, section II.A: a further term of the minimum that the roofline is. Equal ones are one line.
+    """
+    found: dict[float, list[str]] = {}
+    above: list[str] = []
+    for p in predictions:
+        if not p.launch_s or not p.work:
+            continue
+        rate = float(p.work / p.launch_s)
+        name = f"{p.kernel}, {p.launches} launch{'es' if p.launches > 1 else ''}"
+        if rate >= roofs.top:
+            above.append(f"{name}: {show_rate(rate, p.operation)}, above the roof, and not drawn")
+        elif name not in found.setdefault(rate, []):
+            found[rate].append(name)
+    ceilings = (_ceiling(roofs, "; ".join(names), rate) for rate, names in found.items())
+    return roofs.with_ceilings(ceilings), list(dict.fromkeys(above))
+
+
+def with_mixes(roofs: Roofs, points: Sequence[Point]) -> Roofs:
+    """The effective peaks of the points' mixes of operations as ceilings, those within 2 % of one another as one."""
+    found: dict[float, list[str]] = {}
+    for point in points:
+        if point.ceiling is None or any(abs(r.rate_per_s / point.ceiling - 1) < 0.02 for r in roofs.roofs):
+            continue
+        near = next((c for c in found if abs(c / point.ceiling - 1) < 0.02), point.ceiling)
+        names = found.setdefault(near, [])
+        if point.label not in names:
+            names.append(point.label)
+    whose = {rate: ", ".join(names) if len(names) < 3 else f"{len(names)} kernels" for rate, names in found.items()}
+    return roofs.with_ceilings(_ceiling(roofs, f"mix of {names}", rate) for rate, names in whose.items())
+
+
+def _ceiling(roofs: Roofs, name: str, rate_per_s: float) -> Roof:
+    return Roof(name, roofs.operation, rate_per_s, rate_per_s / roofs.fastest, True)
