@@ -28,7 +28,7 @@ class Python(OneFunction):
     scoped: ClassVar[bool] = False
     reserved: ClassVar[frozenset[str]] = frozenset(keyword.kwlist) | words(
         "math np numba njit prange range min max abs complex float int bool str list dict set len print type object "
-        "exec eval match case FASTMATH"
+        "exec eval match case FASTMATH index"
     )
     logic: ClassVar[dict[str, str]] = {"and": "and", "or": "or"}
 
@@ -66,9 +66,18 @@ class Python(OneFunction):
         return Text(f"{self.helper('quotient')}({a.text}, {b.text})")
 
     def element(self, array: Array, name: str, subscripts: Sequence[Text], dims: Sequence[Text]) -> Text:
-        return Text(f"{name}[{', '.join(s.text for s in subscripts)}]")
+        return Text(f"{name}[{', '.join(map(self._index, subscripts))}]")
+
+    def _index(self, subscript: Text) -> str:
+        """A subscript, unsigned unless it is seen not to be negative: see `_INDEX`."""
+        text = subscript.text
+        return text if text.isdecimal() or text in self._from_zero else f"index({text})"
 
     # ---- statements ----
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._from_zero: set[str] = set()  # loop variables that take 0, 1, 2, ...
 
     def open(self, out: Lines, header: str) -> None:
         out.add(f"{header}:")
@@ -83,9 +92,11 @@ class Python(OneFunction):
         out.depth += 1
 
     def loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+        self._note(var, start, step)
         self.open(out, f"for {var} in range({_range(start, stop, step)})")
 
     def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+        self._note(var, start, step)
         if step.text == "1":
             self.open(out, f"for {var} in prange({_range(start, stop, step)})")
             return
@@ -93,6 +104,9 @@ class Python(OneFunction):
         extent = stop if start.text == "0" else Text(f"{stop.at(SUM)} - {start.at(PRODUCT)}", SUM)
         self.open(out, f"for {var}_trip in prange(-(-{extent.at(UNARY)} // {step.at(UNARY)}))")
         out.add(f"{var} = {'' if start.text == '0' else start.at(SUM) + ' + '}{var}_trip * {step.at(UNARY)}")
+
+    def _note(self, var: str, start: Text, step: Text) -> None:
+        (self._from_zero.add if (start.text, step.text) == ("0", "1") else self._from_zero.discard)(var)
 
     def condition(self, out: Lines, text: str) -> None:
         self.open(out, f"if {text}")
@@ -120,6 +134,7 @@ class Python(OneFunction):
         imports = ["import math", ""] if any("math." in text for text in (body, *definitions)) else []
         imports += ["import numpy as np"] if "np." in body or definitions else []
         imports.append(f"from numba import njit{', prange' if variant == 'parallel' else ''}")
+        imports += [_INDEX] if "index(" in body else []
         helpers = [f'@njit(error_model="numpy")\n{h}\n\n' for h in definitions]
         options = 'error_model="numpy", fastmath={"contract", "reassoc", "nsz"}'
         decorator = f"@njit({options}{', parallel=True' if variant == 'parallel' else ''}, nogil=True)"
@@ -145,6 +160,10 @@ class Python(OneFunction):
 
 
 TARGET = Python
+
+_INDEX = "from numpy import uint64 as index  # numba does not test unsigned indices for negative ones"
+"""Such a test for `a[i - 3]` keeps a loop from vector instructions, or makes gathers of its loads."""
+
 
 
 def _range(start: Text, stop: Text, step: Text) -> str:
