@@ -10,7 +10,7 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.library import quasi_value, unlimited
+from roofdsl.sets.library import bound, quasi_value
 from roofdsl.sets.quasi import Floor, Quasi
 
 MOST_PARTS = 128
@@ -26,7 +26,7 @@ def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Qua
     polynomial = _polynomial(domain, value)
     found = []
     for kind in (isl.fold.min, isl.fold.max):
-        candidates = _candidates(_bound(polynomial, kind), at)
+        candidates = _candidates(bound(polynomial, kind), at)
         if len(set(candidates)) != 1:
             return None
         found.append(candidates[0])
@@ -53,7 +53,7 @@ def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], l
             continue
         # without its residues, which isl's bounds do not take; leading terms are the same
         polynomial = _polynomial(part.remove_divs() if part is not domain else domain, whole)
-        low, high = (_candidates(_bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
+        low, high = (_candidates(bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
         if not low or not high:
             return [], [], parts
         lows += low
@@ -114,7 +114,7 @@ def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
 
     A bound grows where its only negative term is the constant one.
     """
-    low = list(dict.fromkeys(_candidates(_bound(_polynomial(domain, value), isl.fold.min), None)))
+    low = list(dict.fromkeys(_candidates(bound(_polynomial(domain, value), isl.fold.min), None)))
     grows = all(
         not v.is_constant() and all(c > 0 for m, c in _straight(v) if m) and all(isinstance(a, str) for a in v.atoms())
         for v in low
@@ -127,7 +127,7 @@ def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
     somewhere is a bound. None where the library gives none for some parameters.
     """
     found: list[tuple[Any, Any]] = []
-    _bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda where, here: found.append((where, here)))
+    bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda where, here: found.append((where, here)))
     chambers = [(where.params(), quasi_value(each, [])) for where, here in found for each in _each(here)]
     covered = isl.Set.empty(domain.params().get_space())
     for where, _ in chambers:
@@ -151,11 +151,6 @@ def _straight(value: Quasi) -> Quasi:
 def _divides(small: Any, large: Any) -> bool:
     powers = dict(large)
     return all(powers.get(atom, 0) >= power for atom, power in small)
-
-
-def _bound(polynomial: Any, kind: Any) -> Any:
-    with unlimited():
-        return polynomial.bound(kind)[0]
 
 
 def _candidates(fold: Any, at: Any | None) -> list[Quasi]:

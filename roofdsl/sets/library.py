@@ -78,7 +78,7 @@ MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 """Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
 
 SIMPLE = 3
-"""Basic sets and floors together, up to which a set is counted in this process."""
+"""Basic sets and floors together up to which a set is counted in this process; dimensions up to which one is bounded."""
 
 OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
 """What the integer-set library does in a second, about, and where it is slow: turns limits of operations into time."""
@@ -168,6 +168,25 @@ def cardinality(counted: Any) -> Any:
             raise _limit.error("a set of accesses") from error
         except Raised:
             return counted.card()
+
+
+def bound(polynomial: Any, kind: Any) -> Any:
+    """isl.PwQPolynomialFold: bounds of an isl.PwQPolynomial over its domain, in the parameters; kind: isl.fold.
+
+    The library triangulates the domain and multiplies polynomials out, which no limit of operations ends. So bounds
+    over many dimensions are found in a child process, as counts are. Raises TooHard.
+    """
+    rank = polynomial.domain().get_space().dim(isl.dim_type.set)
+    with unlimited():
+        if rank <= SIMPLE:
+            return polynomial.bound(kind)[0]
+        _limit.require_time("a bound")
+        try:
+            return isl.PwQPolynomialFold(in_child(lambda: str(polynomial.bound(kind)[0]), _limit.seconds()))
+        except Stopped as error:
+            raise _limit.error("a bound") from error
+        except Raised:
+            return polynomial.bound(kind)[0]
 
 
 MANY = 12
