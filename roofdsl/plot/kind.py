@@ -39,9 +39,8 @@ class Option:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-Shared = Literal["machine", "machines", "a machine", "set", "traffic", "unit", "type", "results", "ceilings"]
-"""Options that are the same for every kind that takes them; what they say is in `Asked`. "a machine" need not be
-given."""
+Shared = Literal["machine", "machines", "optional machine", "set", "traffic", "unit", "type", "results", "ceilings"]
+"""Options that are the same for every kind that takes them. `Asked` has what they say."""
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ KIND = Kind(
             "--line", "Size of a line; without one, that of the machine's last cache, else an element.", "SIZE",
             takes="size",
         ),
-        "a machine",
+        "optional machine",
     ),
     _figure,
     files="FILE",
