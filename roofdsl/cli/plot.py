@@ -38,7 +38,9 @@ _MACHINE = "NAME|FILE[:NAME]"
 SHARED: dict[str, Decorate] = {
     "machine": machine_option,
     "machines": click.option("--machine", "machine_names", multiple=True, required=True, metavar=_MACHINE),
-    "a machine": click.option("--machine", "machine_name", metavar=_MACHINE, help="Mark the caches of a machine."),
+    "optional machine": click.option(
+        "--machine", "machine_name", metavar=_MACHINE, help="Mark the caches of a machine."
+    ),
     "set": set_option,
     "traffic": traffic_option,
     "unit": unit_option,

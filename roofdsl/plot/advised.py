@@ -10,7 +10,7 @@ from typing import Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_number, show_time
 from roofdsl.plot.look import USUAL, Look, fitted, no_y_limits, styled, text_width
-from roofdsl.plot.ticks import even_ticks, log_ticks, set_ticks
+from roofdsl.plot.ticks import time_axis
 
 WIDTH_IN = 8.0
 LEAST = 0.5
@@ -78,7 +78,8 @@ def draw_advice(changes: Sequence[Change], floors: Sequence[Floor], title: str, 
         _bar(axes, change, changes[0], places[-1], place=place, look=look)
     for f, style in zip(floors, STYLES, strict=False):
         axes.axvline(f.time_s, color=look.ink, linewidth=1.3, linestyle=style, zorder=4)
-    _axis(axes, (low, high), logarithmic, inches, look)
+    name = "Predicted time" + (" (logarithmic)" if logarithmic else "")
+    time_axis(axes, look, (low, high), inches, name, logarithmic=logarithmic)
     axes.set_yticks(places, labels, fontsize=look.normal)
     axes.tick_params(axis="y", length=0)
     figure.text(0.02, 1 - 0.1 / height, heading, fontsize=look.large, color=look.ink, va="top")
@@ -126,18 +127,6 @@ def _bar(
         behind, y, _written(change, now), fontsize=look.small, color=look.ink, va="center", zorder=6,
         bbox={"facecolor": look.paper, "edgecolor": "none", "pad": 1.0},
     )  # fmt: skip
-
-
-def _axis(axes: Any, limits: tuple[float, float], logarithmic: bool, inches: float, look: Look) -> None:
-    most = max(2, min(8, int(inches / (look.width_in("200 us", look.normal) + 0.2))))
-    ticks = log_ticks(*limits, most=most) if logarithmic else even_ticks(*limits, min(6, most))
-    set_ticks(axes.xaxis, ticks, lambda t: show_time(t, 3), minor=False)
-    label = "Predicted time" + (" (logarithmic)" if logarithmic else "")
-    axes.set_xlabel(label, fontsize=look.normal + look.font_scale)
-    axes.grid(True, axis="x", color=look.grey("#E9E9E9"), linewidth=0.7)
-    axes.tick_params(axis="x", labelsize=look.normal)
-    look.dress(axes)
-    axes.spines["left"].set_visible(False)
 
 
 def _legend(

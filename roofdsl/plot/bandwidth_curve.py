@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import log10
 from typing import Any
 
-from roofdsl.machine.quantities import show_bandwidth, show_size
-from roofdsl.plot.board import Frame, finish, frame_of
+from roofdsl.machine.quantities import show_bandwidth
+from roofdsl.plot.board import Frame, frame_of, log_axes, size_ticks
 from roofdsl.plot.labels import stack_up_to
 from roofdsl.plot.look import SIGNS, USUAL, Look, styled
 from roofdsl.plot.ticks import log_ticks, set_ticks
@@ -52,7 +52,9 @@ def draw_sweep(figure: SweepFigure, *, look: Look = USUAL) -> Any:
     shown = log_ticks(*y, most=9)
     frame = frame_of(look, figure.title, [show_bandwidth(t) for t in shown], right_in=0.32)
     axes = frame.axes
-    _axes(frame, figure.x_label, x, y, look)
+    log_axes(axes, look, x, y, (figure.x_label, "Bandwidth"))
+    size_ticks(frame, look, *x)
+    set_ticks(axes.yaxis, shown, show_bandwidth)
     _marks(frame, figure.marks, x, y, look)
     plain = [c for c in figure.curves if not c.thin]
     for k, curve in enumerate(plain):
@@ -68,23 +70,6 @@ def _curve(axes: Any, curve: Curve, number: int, look: Look, **style: Any) -> No
     axes.plot(
         xs, ys, marker=SIGNS[number % len(SIGNS)], color=look.color(number), label=curve.label, zorder=4, **style
     )  # fmt: skip
-
-
-def _axes(frame: Frame, x_label: str, x: tuple[float, float], y: tuple[float, float], look: Look) -> None:
-    axes = frame.axes
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(x)
-    axes.set_ylim(y)
-    powers = [2.0**k for k in range(0, 60) if x[0] <= 2.0**k <= x[1]]
-    inches = frame.rectangle[2] * frame.figure.get_size_inches()[0]
-    most = max(2, int(inches / (look.width_in("512 KiB", look.normal) + 0.12)))
-    few = powers[:: -(-len(powers) // most)] if powers else []
-    set_ticks(axes.xaxis, few, lambda p: show_size(round(p)), minor=False)
-    set_ticks(axes.yaxis, log_ticks(*y, most=9), show_bandwidth)
-    axes.set_xlabel(x_label, fontsize=look.normal + look.font_scale)
-    axes.set_ylabel("Bandwidth", fontsize=look.normal + look.font_scale)
-    finish(axes, look)
 
 
 def _marks(frame: Frame, marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float], look: Look) -> None:
@@ -105,7 +90,7 @@ def _marks(frame: Frame, marks: Sequence[Mark], x: tuple[float, float], y: tuple
         start = end
     if not texts:
         return
-    per_inch = log10(right / left) / (frame.rectangle[2] * frame.figure.get_size_inches()[0])
+    per_inch = log10(right / left) / frame.inches[0]
     width = (max(look.width_in(t) for t in texts) + 0.1) * per_inch
     places = stack_up_to([log10(m) - width / 2 for m in middles], width, log10(right))
     for place, text in zip(places, texts, strict=True):

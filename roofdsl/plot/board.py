@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.quantities import show_size
 from roofdsl.plot.labels import Box
 from roofdsl.plot.look import DPI, USUAL, Look, named, rc, text_width
 from roofdsl.plot.ticks import Write, log_ticks, plain, prefixed, set_ticks
@@ -62,6 +63,12 @@ class Frame:
     rectangle: tuple[float, float, float, float]
     key_at_in: float = 0.1
 
+    @property
+    def inches(self) -> tuple[float, float]:
+        """Width and height of the axes."""
+        width, height = self.figure.get_size_inches()
+        return self.rectangle[2] * width, self.rectangle[3] * height
+
 
 def frame_of(
     look: Look,
@@ -103,11 +110,26 @@ def frame_of(
     return Frame(figure, axes, rectangle, max(0.1, right_in * look.font_scale - 0.1))
 
 
-def finish(axes: Any, look: Look) -> None:
-    """The grid that plots have, and their colours."""
+def log_axes(
+    axes: Any, look: Look, x: tuple[float, float], y: tuple[float, float], labels: tuple[str, str], *, base: int = 2
+) -> None:
+    """Both axes logarithmic, x by powers of `base`, with these limits and names, and the grid that plots have."""
+    axes.set_xscale("log", base=base)
+    axes.set_yscale("log")
+    axes.set_xlim(x)
+    axes.set_ylim(y)
+    axes.set_xlabel(labels[0], fontsize=look.normal + look.font_scale)
+    axes.set_ylabel(labels[1], fontsize=look.normal + look.font_scale)
     axes.grid(True, which="major", color=look.grey("#E4E4E4"), linewidth=0.7)
     axes.tick_params(labelsize=look.normal)
     look.dress(axes)
+
+
+def size_ticks(frame: Frame, look: Look, low: float, high: float) -> None:
+    """Ticks of the x axis at powers of two bytes, as many as their texts have room for."""
+    powers = [2.0**k for k in range(60) if low <= 2.0**k <= high]
+    most = max(2, int(frame.inches[0] / (look.width_in("512 KiB", look.normal) + 0.12)))
+    set_ticks(frame.axes.xaxis, powers[:: max(1, -(-len(powers) // most))], lambda p: show_size(round(p)), minor=False)
 
 
 def symbol(marker: str, label: str, *, face: str, edge: str, size: float = 7.0, **style: Any) -> Any:
@@ -315,15 +337,9 @@ def plane(
         look, title, [write[1](t) for t in shown], key=key_texts(key or ()), right_in=right_in, top_in=top_in
     )
     axes = base.axes
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(x)
-    axes.set_ylim(y)
+    log_axes(axes, look, x, y, labels, base=10)
     board = Board(base, Window(x, y), look, key is not None)
     widest = max(board.size(write[0](t), look.normal)[0] for t in log_ticks(*x, most=60)) + 14
     set_ticks(axes.xaxis, log_ticks(*x, most=max(2, int((board.frame.x1 - board.frame.x0) / widest))), write[0])
     set_ticks(axes.yaxis, shown, write[1])
-    axes.set_xlabel(labels[0], fontsize=look.normal + look.font_scale)
-    axes.set_ylabel(labels[1], fontsize=look.normal + look.font_scale)
-    finish(axes, look)
     return board

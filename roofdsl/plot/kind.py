@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
-from roofdsl.plot.look import USUAL, Look
+from roofdsl.plot.look import USUAL, Look, tell
 from roofdsl.plot.points import common_sizes
 from roofdsl.plot.roofs import Ceilings
 from roofdsl.predict.kernel import Options, predict
@@ -40,9 +39,8 @@ class Option:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-Shared = Literal["machine", "machines", "a machine", "set", "traffic", "unit", "type", "results", "ceilings"]
-"""Options that are the same for every kind that takes them; what they say is in `Asked`. "a machine" need not be
-given."""
+Shared = Literal["machine", "machines", "optional machine", "set", "traffic", "unit", "type", "results", "ceilings"]
+"""Options that are the same for every kind that takes them. `Asked` has what they say."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,6 @@ def at_option(about: str) -> Option:
 POINTS = Option("--points", "Measured points, or a shipped citation.", "POINTS.json|NAME", many=True)
 
 
-def nothing_measured(options: Options) -> Sequence[Comparison]:
-    """No results were given."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Asked:
     """What a figure is asked to show.
@@ -90,8 +83,8 @@ class Asked:
     types: tuple[str, ...] = ()
     ceilings: Ceilings = "few"
     look: Look = USUAL
-    measured: Callable[[Options], Sequence[Comparison]] = nothing_measured
-    warn: Callable[[str], None] = print
+    measured: Callable[[Options], Sequence[Comparison]] = lambda _: ()
+    warn: Callable[[str], None] = tell
 
     @property
     def machine(self) -> Machine:
@@ -133,9 +126,3 @@ class Asked:
 def units_of(predictions: Sequence[Prediction]) -> tuple[str, ...]:
     """The matrix units whose roofs are drawn."""
     return tuple(dict.fromkeys(p.unit for p in predictions if p.unit is not None))
-
-
-def check_roofs(roofs: Sequence[object]) -> None:
-    """Raises CommandError where a machine has no roof to draw."""
-    if not roofs:
-        raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")

@@ -16,7 +16,7 @@ from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.machine.quantities import group, show_time
 from roofdsl.plot.board import Window
 from roofdsl.plot.points import differing_sizes, labels_of
-from roofdsl.plot.roofs import Roof, Slope, roofs_of, slopes_of
+from roofdsl.plot.roofs import Roof, Slope, require_roof, roofs_of, slopes_of
 from roofdsl.predict.measured import MeasuredTimes, measured_times
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.points import Points
@@ -107,8 +107,7 @@ def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level
     Raises CommandError for a level that the machine does not have, and without a roof.
     """
     solid = [r for r in roofs_of(machine, types, units).roofs if not r.is_ceiling]
-    if not solid:
-        raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
+    require_roof(solid)
     levels: list[Cache | Memory] = [*machine.caches, machine.main_memory]
     slopes = {each.name: slopes_of(each)[0] for each in levels}
     name = level or machine.main_memory.name

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import MATRIX_CLASSES
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.model import UNFUSED, BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory, operation
@@ -98,6 +99,12 @@ class Roofs:
 def operation_of(roofs: Sequence[Roof]) -> str:
     """What the axis of a figure counts: "OP" where a roof is one of integers."""
     return "OP" if any(r.operation == "OP" for r in roofs) else "FLOP"
+
+
+def require_roof(roofs: Sequence[object]) -> None:
+    """Raises CommandError where there is none of what is to be drawn: roofs, or machines with them."""
+    if not roofs:
+        raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
 
 
 # ---- those of a machine ----

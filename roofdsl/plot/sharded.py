@@ -8,7 +8,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
-from roofdsl.plot.board import finish, frame_of
+from roofdsl.plot.board import frame_of, log_axes
 from roofdsl.plot.look import SIGNS, USUAL, Look, styled
 from roofdsl.plot.ticks import log_ticks, set_ticks
 from roofdsl.predict.sharded import ShardedPrediction
@@ -47,10 +47,8 @@ def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *
         right_in=0.3 + max(look.width_in(name, look.normal) for name in names) / look.font_scale,
     )  # fmt: skip
     axes = frame.axes
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(x)
-    axes.set_ylim(y)
+    shared = f"devices that share {s.parameter} ({network.topology.replace('-', ' ')})"
+    log_axes(axes, look, x, y, (shared, "time of one device"))
     axes.fill_between(
         devices, lower, upper, color=look.grey("#E4E4E4"), linewidth=0, label="between all and no overlap"
     )  # fmt: skip
@@ -63,7 +61,7 @@ def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *
             zorder=3,
         )  # fmt: skip
         ends.append((line[-1][1], name, look.letters(look.color(k))))
-    step = (y[1] / y[0]) ** (look.normal * 1.35 / 72 / (frame.rectangle[3] * frame.figure.get_size_inches()[1]))
+    step = (y[1] / y[0]) ** (look.normal * 1.35 / 72 / frame.inches[1])
     for (_, name, color), height in zip(ends, _apart([t for t, _, _ in ends], step), strict=True):
         if y[0] <= height <= y[1]:
             axes.annotate(
@@ -72,15 +70,9 @@ def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *
             )  # fmt: skip
     inside = [p for p in devices if x[0] <= p <= x[1]]
     each = max(look.width_in(f"{p:,}", look.normal) for p in devices) + 0.1
-    most = max(2, int(frame.rectangle[2] * frame.figure.get_size_inches()[0] / each))
+    most = max(2, int(frame.inches[0] / each))
     set_ticks(axes.xaxis, inside[:: -(-len(inside) // most)] if inside else [], lambda p: f"{p:,g}", minor=False)
     set_ticks(axes.yaxis, shown, lambda t: show_time(t, 3))
-    axes.set_xlabel(
-        f"devices that share {s.parameter} ({network.topology.replace('-', ' ')})",
-        fontsize=look.normal + look.font_scale,
-    )
-    axes.set_ylabel("time of one device", fontsize=look.normal + look.font_scale)
-    finish(axes, look)
     axes.legend(frameon=False, fontsize=look.small, loc="upper right")
     return frame.figure
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_number, show_size
-from roofdsl.plot.board import finish, frame_of, key_texts
+from roofdsl.plot.board import frame_of, key_texts, log_axes
 from roofdsl.plot.look import SIGNS, USUAL, Look, fitted, named, styled
 from roofdsl.plot.sweep_thin import thinned
 from roofdsl.plot.ticks import log_ticks, prefixed, set_ticks
@@ -174,16 +174,9 @@ def draw_curves(content: Curves, title: str, *, look: Look = USUAL) -> Any:
             row, values, color=look.color(k), linewidth=1.7, marker=SIGNS[k % len(SIGNS)], markersize=4.5,
             markevery=max(1, len(row) // 16), label=named(name, 40),
         )  # fmt: skip
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(x)
-    axes.set_ylim(y)
+    log_axes(axes, look, x, y, (_name(content.x), _label(content.value)))
     set_ticks(axes.yaxis, shown, prefixed)
-    inches = frame.rectangle[2] * frame.figure.get_size_inches()[0]
-    _integer_ticks(axes.xaxis, content.x, [v for v in xs if x[0] <= v <= x[1]], x, (look, inches))
-    axes.set_xlabel(_name(content.x), fontsize=look.normal + look.font_scale)
-    axes.set_ylabel(_label(content.value), fontsize=look.normal + look.font_scale)
-    finish(axes, look)
+    _integer_ticks(axes.xaxis, content.x, [v for v in xs if x[0] <= v <= x[1]], x, (look, frame.inches[0]))
     if key:
         axes.legend(
             frameon=False, fontsize=look.small, loc="upper left", bbox_to_anchor=(1.01, 1.0), labelspacing=0.35,

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
+from roofdsl.machine.quantities import show_time
+from roofdsl.plot.look import Look
+
 Write = Callable[[float], str]
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -45,6 +48,20 @@ def set_ticks(axis: Any, ticks: Sequence[float], write: Write, *, minor: bool = 
     axis.set_minor_formatter(NullFormatter())
     if not minor:
         axis.set_minor_locator(NullLocator())
+
+
+def time_axis(
+    axes: Any, look: Look, limits: tuple[float, float], inches: float, name: str, *, logarithmic: bool = False
+) -> None:
+    """The axis of time of a figure of bars, whose axes are so wide."""
+    most = max(2, min(8, int(inches / (look.width_in("200 us", look.normal) + 0.2))))
+    ticks = log_ticks(*limits, most=most) if logarithmic else even_ticks(*limits, most)
+    set_ticks(axes.xaxis, ticks, lambda t: show_time(t, 3), minor=False)
+    axes.set_xlabel(name, fontsize=look.normal + look.font_scale)
+    axes.grid(True, axis="x", color=look.grey("#E9E9E9"), linewidth=0.7)
+    axes.tick_params(axis="x", labelsize=look.normal)
+    look.dress(axes)
+    axes.spines["left"].set_visible(False)
 
 
 def plain(value: float) -> str:

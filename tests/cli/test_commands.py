@@ -186,6 +186,7 @@ HEAVY = {"numpy", "matplotlib", "numba", "sympy", "islpy", "rich", "importlib.me
         (["check", "models/kernels/gemv.roof"], set()),
         (["machines"], set()),
         (["predict", "gemv", "--machine", "v100_textbook"], {"islpy"}),
+        (["plot", "--help"], set()),
     ],
 )
 def test_heavy_imports_only_where_used(args: list[str], allowed: set[str]) -> None:
@@ -199,6 +200,19 @@ def test_help_does_not_load_commands() -> None:
         [sys.executable, "-c", IMPORTS.format(args=["--help"])], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert "roofdsl.loops.model" not in result.stderr.split()
+
+
+@pytest.mark.parametrize(("args", "read"), [
+    (["--help"], set()),
+    (["predict", "gemv", "--machine", "v100_textbook"], set()),
+    (["plot", "roofline", "--help"], {"roofdsl.plot.kinds", "roofdsl.plot.kinds.roofline"}),
+])  # fmt: skip
+def test_kinds_of_figures_are_read_when_they_are_asked_for(args: list[str], read: set[str]) -> None:
+    code = IMPORTS.format(args=args)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    found = {name for name in result.stderr.split() if name.startswith("roofdsl.plot")}
+    assert {name for name in found if ".kinds" in name} == read
+    assert bool(found) == bool(read)
 
 
 def test_a_reader_that_stops_is_no_error() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.board import Board, roomy, symbol
-from roofdsl.plot.kind import POINTS, Asked, Kind, Option, at_option, check_roofs, units_of
+from roofdsl.plot.kind import POINTS, Asked, Kind, Option, at_option, units_of
 from roofdsl.plot.labels import joined
 from roofdsl.plot.lines import origin_symbols, ridge_names, roofs_board
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, named, outside, styled
 from roofdsl.plot.names import Name, name_points
 from roofdsl.plot.points import Point, measured_points, points_of
-from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, with_ceilings, with_mixes
+from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, require_roof, with_ceilings, with_mixes
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.occupancy import Block
 from roofdsl.profiler.cited import points_named
@@ -41,7 +41,7 @@ def draw_hierarchy(
     More kernels than colours differ in the part of a symbol that is filled, and in the line that joins them. Raises
     CommandError without a roof.
     """
-    check_roofs(roofs.roofs)
+    require_roof(roofs.roofs)
     shown = with_mixes(with_ceilings(roofs, ceilings, points), points)
     heading = title if title is not None else roofs.title or roofs.name
     return roomy(lambda key: _board(shown, points, heading, look, key))

@@ -10,13 +10,13 @@ from typing import Any
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.machine.quantities import show_bandwidth, show_number
 from roofdsl.plot.board import Board, roomy, symbol
-from roofdsl.plot.kind import Asked, Kind, Option, at_option, check_roofs, units_of
+from roofdsl.plot.kind import Asked, Kind, Option, at_option, units_of
 from roofdsl.plot.labels import hidden_under, joined
 from roofdsl.plot.lines import origin_symbols, place_of, ridge_names, roofs_board
 from roofdsl.plot.look import USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import Name, name_points
 from roofdsl.plot.points import Point, explained_point, labels_of
-from roofdsl.plot.roofs import Ceilings, Roofs, roofs_of, with_ceilings, with_launches
+from roofdsl.plot.roofs import Ceilings, Roofs, require_roof, roofs_of, with_ceilings, with_launches
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.profiler.cited import points_named
 
@@ -35,7 +35,7 @@ def draw_roofline(
     ceilings: which of a single machine's are drawn; of several machines none are.
     """
     machines = [m for m in machines if m.roofs]
-    check_roofs(machines)
+    require_roof(machines)
     drawn = [with_ceilings(m, ceilings if len(machines) == 1 else "none", points) for m in machines]
     heading = title if title is not None else _title(machines)
     shown = _Shown(drawn, [p.at_memory() for p in points], heading, look)

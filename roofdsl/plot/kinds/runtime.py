@@ -11,7 +11,7 @@ from roofdsl.machine.quantities import show_time
 from roofdsl.plot.kind import Asked, Kind, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, named, no_y_limits, styled, text_width
 from roofdsl.plot.points import labels_of
-from roofdsl.plot.ticks import even_ticks, set_ticks
+from roofdsl.plot.ticks import time_axis
 from roofdsl.validate.compare import Comparison
 
 OTHERS = "others"
@@ -112,7 +112,7 @@ def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
                 end + (most - low) * 0.008, y, text, fontsize=look.small, color=look.ink, va="center", zorder=8,
                 clip_on=False,
             )  # fmt: skip
-    _axis(axes, (low, most), inches, look)
+    time_axis(axes, look, (low, most), inches, "Run time")
     axes.set_yticks(range(len(shown)), labels, fontsize=look.normal)
     axes.tick_params(axis="y", length=0)
     figure.text(0.1 / width, 1 - 0.1 / height, heading, fontsize=look.large, color=look.ink, va="top")
@@ -179,16 +179,6 @@ def _stack(
         )  # fmt: skip
         start += seconds
     return start
-
-
-def _axis(axes: Any, limits: tuple[float, float], inches: float, look: Look) -> None:
-    most = max(2, min(8, int(inches / (look.width_in("200 us", look.normal) + 0.2))))
-    set_ticks(axes.xaxis, even_ticks(*limits, most), lambda t: show_time(t, 3))
-    axes.set_xlabel("Run time", fontsize=look.normal + look.font_scale)
-    axes.grid(True, axis="x", color=look.grey("#E9E9E9"), linewidth=0.7)
-    axes.tick_params(axis="x", labelsize=look.normal)
-    look.dress(axes)
-    axes.spines["left"].set_visible(False)
 
 
 def _handles(bars: Sequence[Bar], names: Sequence[str], colors: dict[str, str], look: Look) -> list[Any]:

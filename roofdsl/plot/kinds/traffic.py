@@ -10,7 +10,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.quantities import show_bytes, show_size
-from roofdsl.plot.board import Frame, finish, frame_of
+from roofdsl.plot.board import Frame, frame_of, log_axes, size_ticks
 from roofdsl.plot.kind import Asked, Kind, Option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, named, styled, text_width
 from roofdsl.plot.ticks import log_ticks, set_ticks
@@ -29,10 +29,8 @@ def draw_traffic(content: TrafficContent, *, look: Look = USUAL) -> Any:
     shown = log_ticks(low, high, most=9)
     frame = frame_of(look, content.title, [show_bytes(t) for t in shown], own=(8.0, 5.0), top_in=0.16, right_in=0.32)
     axes = frame.axes
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, high)
+    log_axes(axes, look, (left, right), (low, high), ("Cache size Z", "Traffic Q"))
+    size_ticks(frame, look, left, right)
     set_ticks(axes.yaxis, shown, show_bytes)
     _caches(frame, content, look)
     if content.bound is not None:
@@ -66,7 +64,7 @@ def _caches(frame: Frame, content: TrafficContent, look: Look) -> None:
     """A line for each cache of the machine, named beside it; names of caches of nearly one size apart."""
     axes = frame.axes
     (left, right), high = axes.get_xlim(), axes.get_ylim()[1]
-    line = look.small * 1.35 / 72 / (frame.rectangle[2] * frame.figure.get_size_inches()[0])  # of the axes' width
+    line = look.small * 1.35 / 72 / frame.inches[0]  # of the axes' width
     last = 0.0
     for name, size in sorted(content.caches, key=lambda c: c[1]):
         if not left <= size <= right:
@@ -98,7 +96,7 @@ def _name_plateaus(frame: Frame, content: TrafficContent, look: Look) -> None:
     axes = frame.axes
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     width, height = log2(right / left), log2(high / low)
-    inches = [part * size for part, size in zip(frame.rectangle[2:], frame.figure.get_size_inches(), strict=True)]
+    inches = frame.inches
     tall = look.small * 1.7 / 72 / inches[1]
     # label, where it begins, ends, and its height, in parts of the axes
     wide: list[tuple[str, float, float, float]] = []
@@ -127,22 +125,14 @@ def _name_plateaus(frame: Frame, content: TrafficContent, look: Look) -> None:
 
 def _dress(frame: Frame, content: TrafficContent, look: Look) -> None:
     axes = frame.axes
-    left, right = axes.get_xlim()
-    inches = frame.rectangle[2] * frame.figure.get_size_inches()[0]
-    first, last = int(log2(left)) + 1, int(log2(right))
-    most = max(2, int(inches / (look.width_in("512 KiB", look.normal) + 0.12)))
-    ticks = [2.0**e for e in range(first, last + 1, max(1, -(-(last - first + 1) // most)))]
-    set_ticks(axes.xaxis, ticks, lambda t: show_size(int(t)) if t >= 1 else "", minor=False)
-    axes.set_xlabel("Cache size Z", fontsize=look.normal + look.font_scale)
-    axes.set_ylabel("Traffic Q", fontsize=look.normal + look.font_scale)
+    inches, high = frame.inches
     axes.text(
         0, 1.012, named(content.subtitle, int((inches + 0.1) * 72 / (0.52 * look.small))), transform=axes.transAxes,
         fontsize=look.small, color=look.grey("#555555"), va="bottom",
     )  # fmt: skip
-    finish(axes, look)
     entries = axes.get_legend_handles_labels()[1]
     size = (0.3 if not entries else max(look.width_in(e) for e in entries) + 0.6 * look.font_scale) / inches
-    tall = (0.19 * look.font_scale * len(entries) + 0.15) / (frame.rectangle[3] * frame.figure.get_size_inches()[1])
+    tall = (0.19 * look.font_scale * len(entries) + 0.15) / high
     axes.legend(loc=_corner(axes, content, (size, tall)), frameon=False, fontsize=look.small)
 
 
@@ -200,7 +190,7 @@ KIND = Kind(
             "--line", "Size of a line; without one, that of the machine's last cache, else an element.", "SIZE",
             takes="size",
         ),
-        "a machine",
+        "optional machine",
     ),
     _figure,
     files="FILE",

@@ -16,12 +16,12 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.board import Board, Window, plane, roomy, symbol
-from roofdsl.plot.kind import POINTS, Asked, Kind, Option, at_option, check_roofs, units_of
+from roofdsl.plot.kind import POINTS, Asked, Kind, Option, at_option, units_of
 from roofdsl.plot.lines import line_style, origin_symbols, roofs_board
 from roofdsl.plot.look import SIGNS, USUAL, Look, named, outside, styled
 from roofdsl.plot.names import Name, name_line, name_points, name_roofs
 from roofdsl.plot.points import Point, measured_points, points_of
-from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, with_ceilings
+from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, require_roof, with_ceilings
 from roofdsl.plot.ticks import prefixed
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
@@ -73,7 +73,7 @@ def draw_trajectory(
     `levels` are those whose intensities are drawn, the memory's by default. Raises CommandError without a roof, with
     fewer than two points in all, and where neither intensities nor work are known of all.
     """
-    check_roofs(roofs.roofs)
+    require_roof(roofs.roofs)
     steps = [s for p in paths for s in p.steps]
     if len(steps) < 2:
         raise CommandError("a trajectory needs at least two points", "give --at twice, several files, or --points")
