@@ -78,7 +78,8 @@ MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 """Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
 
 SIMPLE = 3
-"""Basic sets and floors together up to which a set is counted in this process; dimensions up to which one is bounded."""
+"""Basic sets and floors together up to which a set is counted in this process; dimensions and floors up to which a
+polynomial is bounded in it."""
 
 OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
 """What the integer-set library does in a second, about, and where it is slow: turns limits of operations into time."""
@@ -173,12 +174,17 @@ def cardinality(counted: Any) -> Any:
 def bound(polynomial: Any, kind: Any) -> Any:
     """isl.PwQPolynomialFold: bounds of an isl.PwQPolynomial over its domain, in the parameters; kind: isl.fold.
 
-    The library triangulates the domain and multiplies polynomials out, which no limit of operations ends. So bounds
-    over many dimensions are found in a child process, as counts are. Raises TooHard.
+    The library triangulates the domain, with a dimension for every floor, and multiplies polynomials out, which no
+    limit of operations ends. So bounds over many dimensions are found in a child process, as counts are.
+
+    Raises TooHard.
     """
-    rank = polynomial.domain().get_space().dim(isl.dim_type.set)
+    pieces: list[Any] = []
+    polynomial.foreach_piece(lambda where, value: pieces.append((where, value)))
+    floors = max((value.dim(isl.dim_type.div) for _, value in pieces), default=0)
+    floors = max([floors, *(p.dim(isl.dim_type.div) for where, _ in pieces for p in where.get_basic_sets())])
     with unlimited():
-        if rank <= SIMPLE:
+        if polynomial.domain().dim(isl.dim_type.set) + floors <= SIMPLE:
             return polynomial.bound(kind)[0]
         _limit.require_time("a bound")
         try:
