@@ -18,7 +18,7 @@ from roofdsl.advise.evaluate import (
     estimate_exactly,
     require_legal_change,
 )
-from roofdsl.advise.text import checked
+from roofdsl.advise.kernel_text import checked
 from roofdsl.advise.workers import Tell, run_all
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, InputError

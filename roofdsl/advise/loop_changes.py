@@ -8,8 +8,8 @@ from itertools import permutations
 from roofdsl.advise import edits
 from roofdsl.advise.candidate import DEPENDENCES, Candidate, Found, Refused, Subject
 from roofdsl.advise.evaluate import Illegal, levels_cost, require_legal_change
-from roofdsl.advise.registers import MOST_SCALARS, Blocking, Nest, blocked, nests_to_block
-from roofdsl.advise.tiles import Cost, Sizes, best_tiles, choices, extents
+from roofdsl.advise.register_tiles import MOST_SCALARS, Blocking, Nest, blocked, nests_to_block
+from roofdsl.advise.tile_sizes import Cost, Sizes, best_tiles, choices, extents
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format_text import simple

@@ -14,8 +14,8 @@ from roofdsl.tell.as_latex import to_latex as render_latex
 from roofdsl.tell.blocks import Block, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.derive_json import SCHEMA, entry, moved_entries, work_entries
 from roofdsl.tell.derive_latex import HEAD
+from roofdsl.tell.equation_lines import Row, render
 from roofdsl.tell.equations import assumptions, word
-from roofdsl.tell.layout import Row, render
 from roofdsl.tell.lines import WIDTH, aligned, fitted
 from roofdsl.tell.rows import Rows, work_parts
 from roofdsl.tell.summary import closed_form, part_name

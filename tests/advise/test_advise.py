@@ -11,8 +11,8 @@ import pytest
 
 from roofdsl import budget
 from roofdsl.advise.advise import Advice, Advised, advise
+from roofdsl.advise.kernel_text import lowered
 from roofdsl.advise.program import advise_program
-from roofdsl.advise.text import lowered
 from roofdsl.advise.workers import Task, Tell, run_all
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
