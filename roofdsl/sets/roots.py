@@ -14,6 +14,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.sets.bounds import bounds
+from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.facts import Compared, Fact
 from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.quasi import Quasi
@@ -30,7 +31,7 @@ def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
 
     None where it has another form, or where too many values of the parameter would have to be listed.
     """
-    dims = {f"d{i}" for i in range(domain.dim(isl.dim_type.set))}
+    dims = set(dimensions(domain))
     symbols = excess.names() - dims
     if len(symbols) != 1 or any(not isinstance(a, str) for a in excess.atoms()):
         return None
@@ -57,9 +58,7 @@ def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
         text = sign_text(here)
         if text is None:
             return None
-        names = ", ".join(f"d{i}" for i in range(domain.dim(isl.dim_type.set)))
-        tuple_name = domain.get_tuple_name() if domain.has_tuple_name() else ""
-        total = total.union(at.intersect(isl.Set(f"{{ {tuple_name}[{names}] : {text} > 0 }}")))
+        total = total.union(at.intersect(where(domain, f"{text} > 0")))
     return total
 
 
