@@ -110,6 +110,8 @@ def _segments(coefficients: list[int], start: int) -> list[tuple[int, int | None
     if len(coefficients) <= 1:
         return [(start, None, bool(coefficients) and coefficients[0] > 0)]
     cuts: list[tuple[int, int | None, bool]] = []
+    # The difference is a polynomial of one degree less, whose signs are found in the same way. Between its changes of
+    # sign p is monotone, and changes its own at one place at most, which is found by bisection: all in whole numbers.
     for first, last, rising in _segments(_forward_difference(coefficients), start):
         # p is monotone on first..last+1
         cuts += _monotone(coefficients, first, None if last is None else last + 1, rising)
