@@ -84,6 +84,8 @@ def ratio(top: Any, factor: int, bottom: Any) -> Any:
         if float(top.max(initial=0)) * factor < EXACT:
             return top * float(factor) / bottom
         high, low = _two_product(top, float(factor))
+        # What the first quotient leaves over, divided once more, is how far off it is: together they are exact but for
+        # far less than a last place.
         first = high / bottom
         back, rest = _two_product(first, bottom)
         return _rounded(first, ((high - back) - rest + low) / bottom, at)
