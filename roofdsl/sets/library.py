@@ -79,7 +79,7 @@ MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 """Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
 
 SIMPLE = 3
-"""Basic sets and floors together up to which a set is counted in this process; dimensions up to which one is bounded."""
+"""Up to which a set is counted in this process, in basic sets and floors together; and bounded, in dimensions."""
 
 OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
 """What the integer-set library does in a second, about, and where it is slow: turns limits of operations into time."""
