@@ -21,7 +21,7 @@ FOR_PEOPLE = ("label", "note", "notes", "assumes", "remark", "bound", "stated", 
 
 ON_FACTS = ("sets/facts", "sets/cases", "sets/terms", "counts/fixed", "counts/programs", "counts/traffic",
             "counts/derived", "formulas/facts", "sweep/assumed", "sweep/forms", "page/forms", "page/line_forms",
-            "plot/content", "plot/levels_content", "plot/planes_content", "tell/equations")  # fmt: skip
+            "plot/kinds/hierarchy", "plot/roofs", "plot/planes_content", "tell/equations")  # fmt: skip
 """Modules that facts, labels and units go through."""
 
 
