@@ -214,7 +214,7 @@ def explain(found: Found, size: str = "large") -> Found:
 
 def _tables(kernel: Kernel, sizes: Mapping[str, int]) -> Hashable:
     """What the simulation goes through: equal for two kernels, so are their misses."""
-    from roofdsl.simulate.program import compile_kernel
+    from roofdsl.simulate.compiled_kernel import compile_kernel
 
     program = compile_kernel(kernel, sizes, LINE)
     places = tuple((a.first, a.per_line, a.elements) for a in program.layouts)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import keyword
 
-from roofdsl.codegen.kernels import arguments, heading, load_scalars, store_scalars
+from roofdsl.codegen.function_parts import arguments, heading, load_scalars, store_scalars
 from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Text, words
 from roofdsl.codegen.target import OneFunction
 from roofdsl.lang.functions import Spelling

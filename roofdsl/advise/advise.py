@@ -17,9 +17,8 @@ from roofdsl.advise.evaluate import (
     estimate_at_most,
     estimate_exactly,
     require_legal_change,
-    told,
 )
-from roofdsl.advise.text import checked
+from roofdsl.advise.kernel_text import checked
 from roofdsl.advise.workers import Tell, run_all
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -239,7 +238,7 @@ def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) ->
     except Illegal as error:
         tell(Refused(candidate.kind, candidate.what, str(error), illegal=True))
     except InputError as error:
-        tell(Refused(candidate.kind, candidate.what, told(error.diagnostics[0]), illegal=True))
+        tell(Refused(candidate.kind, candidate.what, error.diagnostics[0].message, illegal=True))
     except OutOfReach:
         pass  # the time not exceeded stands
     except CommandError as error:

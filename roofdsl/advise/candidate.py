@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from roofdsl.advise.evaluate import Case, Estimate
-from roofdsl.advise.text import lowered, written
+from roofdsl.advise.kernel_text import lowered, written
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.record import Record

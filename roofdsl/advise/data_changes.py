@@ -5,7 +5,7 @@ from __future__ import annotations
 from roofdsl.advise import edits
 from roofdsl.advise.candidate import Candidate, Found, Refused, Subject
 from roofdsl.advise.divisions import kinds_of, with_reciprocals
-from roofdsl.advise.text import written
+from roofdsl.advise.kernel_text import written
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import accesses, statements

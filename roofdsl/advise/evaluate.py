@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.advise.regions import NoBound, traffic_at_most
-from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
@@ -59,24 +58,22 @@ class Illegal(Exception):
 
 
 def require_legal_change(kernel: Kernel) -> None:
-    """Raises Illegal unless it is proven, for all sizes, that the kernel's directives and parallel loops are legal."""
+    """Raises Illegal unless it is proven, for all sizes, that the kernel's directives and parallel loops are legal.
+
+    The reason names no lines: nobody has seen those of a changed kernel.
+    """
     from roofdsl.checks.legality import check_directives, check_parallel
     from roofdsl.sets.library import LibraryFailure, TooHard, limited
 
     try:
         with limited(f"the dependences of kernel {kernel.name}", LEGALITY_OPERATIONS):
-            found = check_directives(kernel) + check_parallel(kernel)
+            found = check_directives(kernel, lines=False) + check_parallel(kernel, lines=False)
     except InputError as error:
-        raise Illegal(told(error.diagnostics[0])) from None
+        raise Illegal(error.diagnostics[0].message) from None
     except (TooHard, LibraryFailure, RecursionError):
         raise Illegal("it is not known to be legal: the dependences take too long to check") from None
     if found:
-        raise Illegal(told(found[0]))
-
-
-def told(diagnostic: Diagnostic) -> str:
-    """A finding about a changed kernel, whose lines nobody has seen."""
-    return re.sub(r" in line \d+", "", diagnostic.message)
+        raise Illegal(found[0].message)
 
 
 def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:

@@ -7,15 +7,16 @@ from itertools import permutations
 
 from roofdsl.advise import edits
 from roofdsl.advise.candidate import DEPENDENCES, Candidate, Found, Refused, Subject
-from roofdsl.advise.evaluate import Illegal, levels_cost, require_legal_change, told
-from roofdsl.advise.registers import MOST_SCALARS, Blocking, Nest, blocked, nests_to_block
-from roofdsl.advise.tiles import Cost, Sizes, best_tiles, choices, extents
+from roofdsl.advise.evaluate import Illegal, levels_cost, require_legal_change
+from roofdsl.advise.register_tiles import MOST_SCALARS, Blocking, Nest, blocked, nests_to_block
+from roofdsl.advise.tile_sizes import Cost, Sizes, best_tiles, choices, extents
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format_text import simple
 from roofdsl.loops.model import For
 from roofdsl.loops.transform import apply, nests
 from roofdsl.predict.levels import is_first_level
+from roofdsl.predict.terms import COMPUTE, LAUNCH
 
 MOST_ORDERS = 24
 """Orders of one nest that are looked at: all of four loops."""
@@ -31,7 +32,7 @@ def bound_behind_cache(subject: Subject) -> bool:
     """Whether what bounds the kernel lies behind a cache, so that another order of accesses can lift it."""
     caches = subject.case.machine.caches
     first = {caches[0].name} if caches and is_first_level(caches[0]) else set()
-    return bool(caches) and not set(subject.now.prediction.bounds) <= {"compute", "launch", *first}
+    return bool(caches) and not set(subject.now.prediction.bounds) <= {COMPUTE, LAUNCH, *first}
 
 
 def _own_nests(subject: Subject) -> Iterator[tuple[For, ...]]:
@@ -44,7 +45,7 @@ def _own_nests(subject: Subject) -> Iterator[tuple[For, ...]]:
 
 
 def _reason(error: Illegal | InputError) -> str:
-    return told(error.diagnostics[0]) if isinstance(error, InputError) else str(error)
+    return error.diagnostics[0].message if isinstance(error, InputError) else str(error)
 
 
 # ---- order ----
@@ -130,7 +131,7 @@ def registers(subject: Subject) -> Found:
         return  # the scalars of one thread are no others' there, which the language cannot say
     for nest in nests_to_block(subject.syntax):
         what = f"{nest.update.target.name.text} in registers"  # type: ignore[union-attr]
-        if {"compute"} >= set(subject.now.prediction.bounds):
+        if {COMPUTE} >= set(subject.now.prediction.bounds):
             yield Refused("registers", what, _leaves(subject))
             continue
         try:

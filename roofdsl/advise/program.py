@@ -14,6 +14,7 @@ from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.program import ProgramPrediction, predict_launches
+from roofdsl.predict.terms import LAUNCH
 from roofdsl.predict.time import Prediction
 
 
@@ -58,7 +59,7 @@ def _one_launch(found: ProgramPrediction, machine: Machine) -> tuple[Candidate, 
     total = found.total
     if machine.launch_s is None or total.launches < 2:
         return None
-    busy = sum((max(t for name, t in part.terms if name != "launch") for part in found.parts), Fraction(0))
+    busy = sum((max(t for name, t in part.terms if name != LAUNCH) for part in found.parts), Fraction(0))
     candidate = Candidate(
         "launches",
         f"one launch in place of {total.launches:,}",

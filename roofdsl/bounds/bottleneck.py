@@ -75,6 +75,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
     found: list[tuple[tuple[int, float], Part, Any]] = []
     for moments in candidates:
         counts, often = [count(flow, part) for part in moments.alive], count(flow, moments.moments)
+        # Where no more is alive than there are moments, S for each of them takes all of it off again.
         if max(degree(flow, c) for c in counts) <= max(degree(flow, often), 1):
             continue
         alive = sum((expression(c) for c in counts), sympy.Integer(0))
@@ -87,6 +88,8 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
     values = isl.UnionSet("{ }")
     before = isl.UnionSet("{ }")
     for _, part, lead in sorted(found, key=lambda f: f[0], reverse=True):
+        # Loads of different values add up. Of kinds with a value in common the one with more counts, since it comes
+        # first.
         if part.found.values.is_disjoint(values):
             chosen.append((part, lead))
             values = values.union(part.found.values)

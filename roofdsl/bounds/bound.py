@@ -98,6 +98,8 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     numbers: parameters (tile sizes) whose numbers are taken where no exact form is had without them.
     """
     plain = apply(kernel)
+    # The bound holds for every legal order, so it may be looked for in one without loops over tiles, in which
+    # executions have fewer dimensions.
     simple = untiled(plain)
     size = sympy.Symbol("S" if all(p.name != "S" for p in kernel.parameters) else "S_fast", integer=True, positive=True)
     notes: list[str] = []
@@ -113,6 +115,7 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
         narrow = _guarded("the bottleneck argument", lambda: bottleneck(found, size), notes, FEW_OPERATIONS)
         swept = _guarded("the sweep argument", lambda: sweep(found, size), notes, FEW_OPERATIONS)
     others = [once.leading, *([narrow.leading] if narrow is not None else [])]
+    # Its leading term falls as S grows, theirs do not: where it gives no more at S = 1 it never does.
     if partitioned is not None and _covered(partitioned.leading, others, size):
         partitioned = None
     return Bound(
@@ -124,6 +127,7 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
 def _covered(leading: Any, others: list[Any], size: Any) -> bool:
     """Whether another argument gives as much, at large sizes, even for S = 1."""
 
+    # Sizes of 2**20, all alike, stand for large ones.
     def weight(value: Any) -> float:
         return float(value.subs(size, 1).subs(dict.fromkeys(value.free_symbols, 1 << 20)))
 

@@ -120,6 +120,8 @@ def _chain(statement: Statement) -> Any:
     """isl.Map from executions to themselves and those of the same statement they surely depend on."""
     found = isl.Map.identity(statement.domain.get_space().map_from_set()).intersect_domain(statement.domain)
     for part in Dependences.to(statement, statement.name):
+        # A closure that is not exact holds dependences that there are not, and with them a bound that is too high. Then
+        # those of one part alone are closed, or the direct ones stand: fewer than there are, which is safe.
         closed, exact = part.transitive_closure()
         if exact:
             found = found.union(closed)

@@ -66,6 +66,7 @@ def exponents(kernels: Sequence[Space], dimensions: int) -> list[tuple[Fraction,
         return []
     rows: set[tuple[tuple[int, ...], int]] = set()
     for space in spaces:
+        # What a projection leaves of a subspace: its dimension less that of what the kernel takes to 0.
         kept = tuple(len(space) - _common(space, k, dimensions) for k in kernels)
         rows.add((kept, len(space)))
     needed = [r for r in rows if not any(_implies(other, r) for other in rows if other != r)]
@@ -107,6 +108,8 @@ def _vertices(rows: list[tuple[tuple[int, ...], int]], count: int) -> list[tuple
         unit = tuple(Fraction(int(i == j)) for i in range(count))
         halves += [(unit, Fraction(0)), (tuple(-u for u in unit), Fraction(-1))]
     best: dict[tuple[Fraction, ...], Fraction] = {}
+    # There are few exponents: a vertex is where as many of the constraints as there are unknowns hold with equality,
+    # and all groups of them are tried.
     for chosen in combinations(halves, count):
         point = _solution([[*row, bound] for row, bound in chosen], count)
         if point is not None and all(

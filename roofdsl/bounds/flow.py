@@ -127,6 +127,8 @@ def flow(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Flow:
         name = part.target.array.name
         old = written.get(name, isl.UnionMap("{ }"))
         written[name] = old.union(isl.UnionMap.from_map(part.place(part.target)))
+    # An execution reads before it writes: the last digit of its time says so, 0 or 1. As a reader it has a name of its
+    # own (R_...), so that it is not taken for a source of what it reads.
     schedule = isl.UnionMap("{ }")
     width = max((2 * len(p.placed.loops) + 2 for p in (*parts, *reading)), default=2)
     for part in (*parts, *reading):
@@ -208,9 +210,12 @@ class _Part:
     def _values(self, use: Use, written: Mapping[str, Any], schedule: Any) -> Any:
         place = self.place(use)
         name = use.array.name
+        # What nothing writes was there before, at every execution.
         if name not in written:
             return isl.UnionMap.from_map(place.set_tuple_name(isl.dim_type.out, f"IN_{name}"))
         sink = place.set_tuple_name(isl.dim_type.in_, f"R_{self.name}")
+        # Every source is a sure one, since the executions are exact: each read has one last write before it, or none,
+        # and then it finds what was there before.
         info = isl.UnionAccessInfo.from_sink(isl.UnionMap.from_map(sink))
         info = info.set_must_source(written[name]).set_schedule_map(schedule)
         answer = info.compute_flow()
@@ -242,6 +247,7 @@ def _inlined(kernel: Kernel) -> Iterator[PlacedStatement]:
         elif isinstance(statement, Assign):
             yield replace(placed, statement=replace(statement, value=_with_lets(statement.value, here)))
             changed = statement.target.array.name
+            # From here on a `let` that read the array holds a value that no read at its place would find.
             known = {n: (b, e) for n, (b, e) in known.items() if all(o.array.name != changed for o in operands(e))}
 
 

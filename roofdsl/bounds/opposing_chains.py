@@ -40,8 +40,10 @@ def _meeting(depends: Dependences, by_name: dict[str, Statement], join: Statemen
         return None
     both = a.domain().intersect(b.domain())
     a, b = a.intersect_domain(both), b.intersect_domain(both)
+    # p -> p': one chain comes to p' before it comes to p (or they are one), and the other comes to p before p'.
     further = _along(a, depends.own[names[0]]).intersect(_along(b, depends.own[names[1]]).reverse())
     line = further.union(further.reverse()).coalesce()
+    # Places that such a relation joins make a line. Where it is not transitive nothing says where one line ends.
     if further.is_subset(isl.Map.identity(further.get_space())) or not line.apply_range(line).is_subset(line):
         return None
     one, other = by_name[names[0]], by_name[names[1]]

@@ -66,6 +66,7 @@ def allowed(piece: Piece) -> Allowed | None:
     for point in averages(found):
         shares = []
         for slot in piece.slots:
+            # Slots that lose the same directions have one exponent between them, in equal parts.
             alike = sum(other.lost == slot.lost for other in piece.slots)
             shares.append(point[kernels.index(slot.lost)] / alike)
         total = sum(shares, Fraction(0))
@@ -97,6 +98,8 @@ def partition(flow: Flow, size: Any) -> Partition | None:
     for main in candidates[:4]:
         chosen = [main]
         for other in candidates:
+            # Pieces that share neither statement nor object compete for the X of a stretch, and are counted together
+            # (`_bound`). With another power there would be no one best T.
             if other.power == main.power and all(_apart(other.piece, c.piece) for c in chosen):
                 chosen.append(other)
         made = _bound(flow, chosen, size)

@@ -92,6 +92,8 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
     if top < n:
         return None  # executions on a face: nothing of the full order to bound
     candidates = [c for read in statement.reads if (c := _candidate(statement, read)) is not None]
+    # What the kernel makes itself arrives by being made, without a load, and is taken off the bound. As many such
+    # values as executions would leave nothing of it.
     candidates = [
         c for c in candidates if c.running or degree(flow, count(flow, computed(c.read.values.range()))) < top
     ]
@@ -107,6 +109,7 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
     for candidate, group in zip(candidates, classes, strict=True):
         values = candidate.read.values.intersect_domain(inside).range()
         objects[group] = objects[group].union(values) if group in objects else values
+        # Made by the piece itself, a running value goes on as the object it was; only what others make begins one.
         born = computed(values.subtract(inside) if candidate.running else values)
         made.append(count(flow, born.coalesce()))
     plain = domain.reset_tuple_id()
@@ -119,6 +122,7 @@ def _candidate(statement: Statement, read: Read) -> _Candidate | None:
     n = len(statement.loops)
     step = _step(statement, read)
     if step is not None:
+        # All executions of a chain share one object: its direction is what the projection loses.
         rows = kernel([step], n)  # coordinates that do not change along the chain
         return _Candidate(read, kernel(rows, n), _coordinates(statement, read.subscripts) or (), True)
     found = _coordinates(statement, read.subscripts)
@@ -167,6 +171,9 @@ def _classes(flow: Flow, candidates: list[_Candidate], domain: Any, top: int) ->
             common = sides[0].range().intersect(sides[1].range())
             if common.is_empty():
                 continue
+            # Two projections of the same objects would have to share the room of one class, which makes the bound
+            # lower. If few executions use an object through both, they are left out instead: fewer executions are a
+            # lower bound too.
             best: Any = None
             for side in sides if groups[a] != groups[b] else ():
                 left_out = side.intersect_range(common).domain()
@@ -205,6 +212,8 @@ def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
         placed = _placed(second.executions, order)
         executions = first.executions
         common = executions.intersect(placed)
+        # Pieces that overlap would count executions twice. What a mirror image has in common with its piece may be left
+        # out of both, where it is of lower order.
         if not common.is_empty():
             if not mirror or degree(flow, count(flow, common)) >= degree(flow, first.size):
                 continue

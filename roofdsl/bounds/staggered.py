@@ -28,8 +28,8 @@ import sympy
 
 from roofdsl.bounds.counting import count, far, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
-from roofdsl.bounds.growth import Point
-from roofdsl.bounds.steps import distance, initial, of_one_loop, origin
+from roofdsl.bounds.lattice_growth import Point
+from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
 from roofdsl.formulas.expressions import expression, polynomial
 
 

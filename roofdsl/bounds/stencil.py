@@ -30,8 +30,8 @@ import sympy
 
 from roofdsl.bounds.counting import count, far, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
-from roofdsl.bounds.growth import Point, growth
-from roofdsl.bounds.steps import distance, initial, of_one_loop, origin
+from roofdsl.bounds.lattice_growth import Point, growth
+from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
 from roofdsl.formulas.expressions import expression, polynomial
 from roofdsl.sets.cases import Cases
 
@@ -150,6 +150,8 @@ def _through(flow: Flow, statement: Statement, direct: Links) -> tuple[list[Link
 
 def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shared: int, size: Any) -> Stencil | None:
     m = len(phases[0].loops) - 1
+    # The argument compares a slice with the one before and with itself; values in between stand for links to the one
+    # before.
     if any(back not in (0, 1) for each in links for back, _ in each) or (
         shared > 1 and any(b == 0 for b, _ in links[0])
     ):
@@ -158,6 +160,7 @@ def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shar
     within = [frozenset({(0,) * m, *(p for back, p in each if back == 0)}) for each in links]
     if not all(before):
         return None
+    # Each phase of a step makes slices of its own: the slowest growth of any of them holds from slice to slice.
     c = min(growth(points, m) for points in before)
     power = 1 + sympy.Rational(1, m)
     inner = min(growth(points, m) for points in within) if all(len(w) > 1 for w in within) else sympy.Integer(0)

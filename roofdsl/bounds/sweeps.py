@@ -63,6 +63,7 @@ def _whole(
         if name == last.name:
             continue
         every = isl.UnionMap.from_map(same(isl.Map.from_domain_and_range(last.domain, values)))
+        # What is missing behind one `last` of its round is not behind all of it: a value with such a pair is left out.
         needed = isl.UnionSet.from_set(values).subtract(every.subtract(known).range()).coalesce()
         if not needed.is_empty():
             found[name] = isl.Set.from_union_set(needed)
@@ -87,6 +88,7 @@ def _paths(
                 continue
             step = same(part)
             longer = path.apply_range(step)
+            # One value for each reader and one reader for each value: so no two paths have an execution in common.
             if longer.is_empty() or not (step.is_injective() and step.is_single_valued()):
                 continue
             if to in by_name:

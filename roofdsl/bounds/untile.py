@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.lang.record import replace
+from roofdsl.loops.accesses import leaves
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Compare, Const, IntExpr, Min, Mod, Sym, add, sub
-from roofdsl.loops.model import Assign, For, If, Kernel, Let, Node, Tile
+from roofdsl.loops.model import Assign, For, If, IntValue, Kernel, Let, Node, Tile
 
 
 def untiled(kernel: Kernel) -> Kernel:
@@ -86,7 +87,9 @@ def _used(body: Sequence[Node], name: str) -> bool:
     for node in body:
         if isinstance(node, (For, If)) or not isinstance(node, (Assign, Let)):
             return True
-        if any(name in s.symbols() for use in uses(node) for s in use.subscripts) or f"'{name}'" in repr(node.value):
+        integers = [s for use in uses(node) for s in use.subscripts]
+        integers += [leaf.value for leaf in leaves(node.value) if isinstance(leaf, IntValue)]
+        if any(name in e.symbols() for e in integers):
             return True
     return False
 

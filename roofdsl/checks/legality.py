@@ -89,13 +89,16 @@ def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]
 # ---- tile and order ----
 
 
-def check_directives(kernel: Kernel) -> list[Diagnostic]:
-    """An error at the directive that reverses a dependence; a warning where that is not known."""
+def check_directives(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
+    """An error at the directive that reverses a dependence; a warning where that is not known.
+
+    lines: whether the text says in which lines the accesses stand, which a reader of the source wants to know.
+    """
     if not kernel.directives:
         return []
     found, unknown = find_reversal(kernel)
     if found is not None:
-        return [_illegal(kernel, _culprit(kernel, found.pair.reduction), found)]
+        return [_illegal(kernel, _culprit(kernel, found.pair.reduction), found, lines=lines)]
     if unknown is not None:
         message = f"it is not known for all sizes whether the dependences allow it: {_reason(unknown)}"
         help = "at small sizes, no dependence is reversed"
@@ -194,14 +197,15 @@ def _culprit(kernel: Kernel, reduction: bool) -> Tile | Order:
     return kernel.directives[0]
 
 
-def _illegal(kernel: Kernel, directive: Tile | Order, found: Reversed) -> Diagnostic:
+def _illegal(kernel: Kernel, directive: Tile | Order, found: Reversed, *, lines: bool) -> Diagnostic:
     before = tuple(statements(kernel.body))
     a, b = before[found.pair.a], before[found.pair.b]
     word = "tile" if isinstance(directive, Tile) else "order"
     line = f"`{word} {', '.join(directive.loops)}`"
     name = found.pair.first.array.name
     sizes = f" at {described(kernel, found.earlier)}" if kernel.parameters else ""
-    pair = f"{_event(a, found.earlier, found.pair.first)}, and then {_event(b, found.later, found.pair.second)}"
+    first = _event(a, found.earlier, found.pair.first, lines=lines)
+    pair = f"{first}, and then {_event(b, found.later, found.pair.second, lines=lines)}"
     common = [loop.var for loop, other in zip(a.loops, b.loops, strict=False) if loop == other]
     numbers = ", ".join(str(found.later[v] - found.earlier[v]) for v in common)
     distance = f"the distance in ({', '.join(common)}) is ({numbers})"
@@ -226,10 +230,10 @@ def _kind(pair: _Pair) -> str:
     return "an output dependence" if first.is_write else "an anti-dependence"
 
 
-def _event(placed: PlacedStatement, env: dict[str, int], use: Use) -> str:
+def _event(placed: PlacedStatement, env: dict[str, int], use: Use, *, lines: bool) -> str:
     """`(i = 0, j = 1) writes `A[i, j]` in line 7`."""
     values = ", ".join(f"{loop.var} = {env[loop.var]}" for loop in placed.loops)
-    return f"iteration ({values}) {use.verb} `{use.text}` in line {use.span.line}"
+    return f"iteration ({values}) {use.verb} `{use.text}`" + (f" in line {use.span.line}" if lines else "")
 
 
 def _reason(hard: tuple[str, ...]) -> str:
@@ -239,11 +243,14 @@ def _reason(hard: tuple[str, ...]) -> str:
 # ---- parallel for ----
 
 
-def check_parallel(kernel: Kernel) -> list[Diagnostic]:
-    """An error for every parallel loop whose iterations depend on each other, as written or after directives."""
-    found = _parallel(kernel, None)
+def check_parallel(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
+    """An error for every parallel loop whose iterations depend on each other, as written or after directives.
+
+    lines: as for `check_directives`.
+    """
+    found = _parallel(kernel, None, lines=lines)
     if kernel.directives and not found and any(_parallel_loops(tuple(statements(kernel.body)))):
-        found = _parallel(apply(kernel), kernel.directives[-1].span)
+        found = _parallel(apply(kernel), kernel.directives[-1].span, lines=lines)
     return found
 
 
@@ -257,13 +264,13 @@ def _parallel_loops(placed: tuple[PlacedStatement, ...]) -> Iterator[tuple[int, 
     yield from inside.values()
 
 
-def _parallel(kernel: Kernel, span: Span | None) -> list[Diagnostic]:
+def _parallel(kernel: Kernel, span: Span | None, *, lines: bool) -> list[Diagnostic]:
     placed = tuple(statements(kernel.body))
     found: list[Diagnostic] = []
     for depth, loop, members in _parallel_loops(placed):
         guilty, unknown = find_carried(kernel, placed, members, depth)
         if guilty is not None:
-            found.append(_carries(kernel, placed, loop, guilty, span))
+            found.append(_carries(kernel, placed, loop, guilty, span, lines=lines))
         elif unknown is not None:
             message = f"it is not known for all sizes whether the iterations of `{loop.var}` are independent"
             found.append(Diagnostic("unchecked", f"{message}: {_reason(unknown)}", span or loop.span, "", "warning"))
@@ -313,14 +320,15 @@ def _confirm_carried(
 
 
 def _carries(
-    kernel: Kernel, placed: tuple[PlacedStatement, ...], loop: For, found: Reversed, span: Span | None
+    kernel: Kernel, placed: tuple[PlacedStatement, ...], loop: For, found: Reversed, span: Span | None, *, lines: bool
 ) -> Diagnostic:
     pair = found.pair
     a, b = placed[pair.a], placed[pair.b]
     sizes = f" at {described(kernel, found.earlier)}" if kernel.parameters else ""
     after = "with the directives applied, " if span is not None else ""
     message = f"{after}the iterations of `parallel for {loop.var}` are not independent{sizes}: "
-    message += f"{_event(a, found.earlier, pair.first)}, and {_event(b, found.later, pair.second)}, the same element"
+    first, second = _event(a, found.earlier, pair.first, lines=lines), _event(b, found.later, pair.second, lines=lines)
+    message += f"{first}, and {second}, the same element"
     help = f"write `for {loop.var}`"
     if pair.reduction:
         message += f": a reduction over `{loop.var}`"

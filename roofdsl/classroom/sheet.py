@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
+from roofdsl.classroom.data import COURSE, Exercise
 from roofdsl.classroom.judge import Result
 from roofdsl.classroom.student_version import Settled, SettledPart, shown
 from roofdsl.lang.record import Record
+from roofdsl.tell.blocks import Block, Gap, Title, line
+from roofdsl.tell.lines import aligned
 
 WIDTH = 100
 
@@ -24,6 +28,18 @@ class Reader(Record):
         """What a command needs to speak of the same version, with a blank before each option."""
         student = f" --student {shlex.quote(self.student)}" if self.student else ""
         return student + (f" --code {self.code}" if self.code else "")
+
+
+def listing(exercises: Sequence[Exercise]) -> list[Block]:
+    """The exercises unit by unit, and how to see one."""
+    rows = list(aligned([[e.id, f"{e.points}", e.title] for e in exercises], width=None, right=(1,)))
+    found: list[Block] = []
+    for k, (unit, title) in enumerate(COURSE.items(), 1):
+        own = [line(row, 1) for e, row in zip(exercises, rows, strict=True) if e.unit == unit]
+        if own:
+            found += [Title(f"{k}. {title} ({unit})"), *own, Gap()]
+    total = sum(e.points for e in exercises)
+    return [*found, line(f"{len(exercises)} exercises, {total} points. `roofdsl exercise show ID` shows one.", 0)]
 
 
 def text(version: Settled, who: Reader, hints: int, *, solution: bool) -> str:

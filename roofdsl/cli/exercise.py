@@ -64,8 +64,8 @@ def exercise() -> None:
 def list_exercises(*, unit: str | None, folder: Path | None, as_json: bool) -> None:
     """List the exercises, unit by unit."""
     from roofdsl.classroom.data import COURSE, course
-    from roofdsl.cli.text import bold
-    from roofdsl.tell.lines import aligned
+    from roofdsl.classroom.sheet import listing
+    from roofdsl.cli.text import show_blocks
 
     if unit is not None and unit not in COURSE:
         raise click.BadParameter(f"there is no unit `{unit}`; there are {', '.join(COURSE)}", param_hint="--unit")
@@ -74,15 +74,7 @@ def list_exercises(*, unit: str | None, folder: Path | None, as_json: bool) -> N
         rows = [{"id": e.id, "unit": e.unit, "level": e.level, "points": e.points, "title": e.title} for e in found]
         show_json({"schema": "roofdsl.exercise/1", "exercises": rows})
         return
-    table = aligned([[e.id, f"{e.points}", e.title] for e in found], width=None, right=(1,))
-    lines = dict(zip([e.id for e in found], table, strict=True))
-    blocks = []
-    for k, (name, title) in enumerate(COURSE.items(), 1):
-        own = [f"  {lines[e.id]}" for e in found if e.unit == name]
-        if own:
-            blocks.append("\n".join([bold(f"{k}. {title} ({name})"), *own]))
-    total = sum(e.points for e in found)
-    click.echo("\n\n".join([*blocks, f"{len(found)} exercises, {total} points. `roofdsl exercise show ID` shows one."]))
+    show_blocks(listing(found))
 
 
 @click.command()

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from roofdsl.codegen.compute import Computed, component
+from roofdsl.codegen.computed_types import Computed, component
 from roofdsl.codegen.reserved import is_reserved
 from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Syntax, Text, squarings
 from roofdsl.lang.functions import FUNCTIONS, MANY, Language

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from roofdsl.codegen.compute import Computed, component, computed, join, kind_of, settled
+from roofdsl.codegen.computed_types import Computed, component, computed, join, kind_of, settled
 from roofdsl.codegen.expressions import Expressions
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Syntax, Text
 from roofdsl.lang.source import Source, Span

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from roofdsl.codegen.compute import Computed, compared_in, component, is_complex, join, kind_of, settled
+from roofdsl.codegen.computed_types import Computed, compared_in, component, is_complex, join, kind_of, settled
 from roofdsl.codegen.syntax import AND, ATOM, COMPARE, OR, PRODUCT, SUM, UNARY, Syntax, Text
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.loops.integers import (

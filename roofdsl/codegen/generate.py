@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from roofdsl.codegen.function_parts import LoopId, positions
 from roofdsl.codegen.generated import Generated
-from roofdsl.codegen.kernels import LoopId, positions
 from roofdsl.codegen.registry import target_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Node

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import Emitter, LoopHeader
+from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
 from roofdsl.codegen.generated import Call, HostIf, HostLoop, Step
-from roofdsl.codegen.kernels import load_scalars, name_extents, positions, signature, store_scalars, wrapped
-from roofdsl.codegen.names import renamed
+from roofdsl.codegen.renaming import renamed
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
 from roofdsl.lang.record import Record

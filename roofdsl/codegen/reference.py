@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.codegen import error_bounds
-from roofdsl.codegen.compute import computed, join, kind_of, settled
-from roofdsl.codegen.contraction import contract, contraction
+from roofdsl.codegen.computed_types import computed, join, kind_of, settled
 from roofdsl.codegen.error_bounds import Ball
 from roofdsl.codegen.independent import independent, single_update
 from roofdsl.codegen.inputs import all_parameters
+from roofdsl.codegen.matrix_products import contract, contraction
 from roofdsl.codegen.values import Grid, Numbers, Values
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.model import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from roofdsl.codegen.compute import REDUCED, Computed, computed, is_complex
+from roofdsl.codegen.computed_types import REDUCED, Computed, computed, is_complex
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import FUNCTIONS, Language, Spelling, Spellings, spelled
 from roofdsl.lang.types import ElementType

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.codegen.emitter import chain_of
+from roofdsl.codegen.function_parts import all_elements
 from roofdsl.codegen.generated import Grid
-from roofdsl.codegen.kernels import all_elements
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
 from roofdsl.loops.integers import And, Compare, Condition, Const, Sym

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from math import prod
 
 from roofdsl.codegen.clike import CLike
-from roofdsl.codegen.compute import Computed, component, computed, kind_of
+from roofdsl.codegen.computed_types import Computed, component, computed, kind_of
 from roofdsl.codegen.emitter import Emitter
+from roofdsl.codegen.function_parts import load_scalars, name_extents, signature, wrapped
 from roofdsl.codegen.generated import Call, Grid
-from roofdsl.codegen.kernels import load_scalars, name_extents, signature, wrapped
 from roofdsl.codegen.launches import Launched, scalars
+from roofdsl.codegen.shared_tiles import STATIC_SHARED, Tile, refused, tiled_nest
 from roofdsl.codegen.syntax import SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId
-from roofdsl.codegen.tiles import STATIC_SHARED, Tile, refused, tiled_nest
 from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import affine

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.codegen import error_bounds
-from roofdsl.codegen.compute import compared_in, is_complex, join, kind_of, settled
+from roofdsl.codegen.computed_types import compared_in, is_complex, join, kind_of, settled
 from roofdsl.codegen.error_bounds import Ball
 from roofdsl.codegen.storage import decode
 from roofdsl.lang.functions import FUNCTIONS

@@ -128,6 +128,8 @@ class ClosedForms(KernelSets):
         line and no smaller than the largest, as `assumes` says.
         """
         largest = self._largest_line()
+        # Z is counted in the largest unit that every line is a multiple of: distances are multiples of it too, so that
+        # a cache of some bytes more than a multiple holds no more.
         unit = gcd(*(self.large_stream.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar)) or 1
         known = f"{CAPACITY} >= {-(-largest // unit)}"
         meaning = {CAPACITY: Quasi.symbol(CACHE) * Fraction(1, unit)}
@@ -172,6 +174,9 @@ class ClosedForms(KernelSets):
         def total() -> Bytes:
             import islpy as isl
 
+            # `large` collects, while it is counted, from which sizes on a piece of no affine condition misses as a
+            # whole; `fresh` names products of sizes. Both are known only when all arrays are counted, and then narrow
+            # the sizes.
             fresh = Fresh()
             rule = exceeding(cache, fresh, large)
             counted = tuple(residencies(r, rule, stores=convention != "once") for r in found)
@@ -180,6 +185,7 @@ class ClosedForms(KernelSets):
             context, far = large_sizes(large or [], stream.context, stream.sizes.meaning())
             context = context.intersect(fresh.context(self.least))
             context = context.intersect(isl.Set(f"[{', '.join(meaning)}] -> {{ : {known} }}"))
+            # What was taken for granted is said: `far` becomes the assumptions of the form.
             assumes = (*self.facts(stream, self.least), *far)
             return self._bytes(replace(stream, context=context), counted, convention, names, assumes)
 

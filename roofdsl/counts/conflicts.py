@@ -112,6 +112,7 @@ class _Windows:
             trips = max(0, -(-(stop - start) // step))
             if not trips:
                 continue
+            # In the middle of a triangular nest the inner loops have the length that they have on average.
             middle = start + step * ((trips - 1) // 2)
             if trips > 1:
                 yield from self._loop(node, env, (middle, step, start + step * (trips - 1)), times * (trips - 1))

@@ -132,6 +132,8 @@ class Plateaus:
     def _form(self, each: Mapping[Class, Row], members: Sequence[Class] | None) -> Cases:
         """All that is moved on a plateau that `members` have in common (None: on all sizes)."""
         hits = {c: row.hits for c, row in each.items()}
+        # Pieces that a class has no points of may be counted as hits there or not: they add nothing. So one form serves
+        # all members, unless it would make pieces hit that are there and miss.
         together = union(hits.values())
         if together is None or all(together & self._present(c) == h for c, h in hits.items()):
             return self._cases(together, members)

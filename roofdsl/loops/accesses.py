@@ -16,9 +16,12 @@ from roofdsl.loops.model import (
     Expr,
     For,
     If,
+    IntValue,
     Kernel,
     Let,
+    LetRef,
     Node,
+    Number,
     ScalarRef,
     Select,
     Unary,
@@ -62,21 +65,26 @@ def elements(expression: Expr | DataCompare) -> Iterator[Element]:
 
 def operands(expression: Expr | DataCompare) -> Iterator[Element | ScalarRef]:
     """The array elements and declared scalars that an expression reads, left to right."""
+    return (e for e in leaves(expression) if isinstance(e, Element | ScalarRef))
+
+
+def leaves(expression: Expr | DataCompare) -> Iterator[Number | IntValue | ScalarRef | LetRef | Element]:
+    """What an expression computes with, left to right."""
     match expression:
-        case Element() | ScalarRef():
-            yield expression
         case Unary(_, operand):
-            yield from operands(operand)
+            yield from leaves(operand)
         case Binary(_, left, right) | DataCompare(_, left, right):
-            yield from operands(left)
-            yield from operands(right)
+            yield from leaves(left)
+            yield from leaves(right)
         case Call(_, args):
             for a in args:
-                yield from operands(a)
+                yield from leaves(a)
         case Select(condition, if_true, if_false):
-            yield from operands(condition)
-            yield from operands(if_true)
-            yield from operands(if_false)
+            yield from leaves(condition)
+            yield from leaves(if_true)
+            yield from leaves(if_false)
+        case _:
+            yield expression
 
 
 def statements(body: Sequence[Node]) -> Iterator[PlacedStatement]:

@@ -16,7 +16,7 @@ from typing import Any
 from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.level_overlap import Place, measure
-from roofdsl.measure.levels import Plateau, plateaus
+from roofdsl.measure.levels_of_curve import Plateau, plateaus
 from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
 from roofdsl.measure.others import BUSY, Others, taken_by_others
 from roofdsl.measure.peaks import (

@@ -23,7 +23,7 @@ from roofdsl.measure.gpu_microkernels import (
     stream_function,
     stream_source,
 )
-from roofdsl.measure.levels import plateaus
+from roofdsl.measure.levels_of_curve import plateaus
 from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.peaks import AGAIN, MOST_SPREAD, truer
 from roofdsl.measure.results import now

@@ -83,7 +83,7 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
     if options.variant not in VARIANTS:
         raise CommandError(f"there is no variant `{options.variant}` on the CPU", f"it has {', '.join(VARIANTS)}")
     if options.variant == "library":
-        from roofdsl.measure.library import library_runner
+        from roofdsl.measure.library_kernels import library_runner
 
         if options.compiler != "numba":
             raise CommandError("the variant `library` does not compile anything", "omit --compiler")

@@ -233,7 +233,7 @@ def _integers(values: Sequence[int]) -> list[Any]:
 
 def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
     """cuBLAS through cupy, for what library.recognize knows."""
-    from roofdsl.measure.library import GPU_TYPES, described, matrix_views, recognize, scale_of
+    from roofdsl.measure.library_kernels import GPU_TYPES, described, matrix_views, recognize, scale_of
 
     found = recognize(kernel, GPU_TYPES)
     half = {o.array.name for o in (found.target, *found.operands) if o.array.type.name == "f16"}

@@ -32,7 +32,7 @@ from roofdsl.page.forms import (
     work_forms,
 )
 from roofdsl.page.javascript import function, truth
-from roofdsl.page.lines import in_lines
+from roofdsl.page.line_forms import in_lines
 from roofdsl.page.rates import Key, rates_of, seconds_function
 from roofdsl.page.retype import own_type, retyped
 from roofdsl.page.sums import sum_function

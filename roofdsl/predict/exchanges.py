@@ -49,6 +49,7 @@ def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction 
         line_bytes=like.line_bytes,
         assumptions=(note,),
         links=(link,),
+        collective=found.kind,
     )
 
 

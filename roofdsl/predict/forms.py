@@ -22,7 +22,7 @@ from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options
-from roofdsl.predict.terms import LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
+from roofdsl.predict.terms import COMPUTE, LAUNCH, LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi
 
@@ -43,14 +43,14 @@ class Terms(Record):
     def seconds(self, term: str, machine: Machine) -> Quasi:
         """One term of the time: `compute`, `launch` or the memory's name. Raises CommandError for another."""
         memory, launch_s = machine.main_memory, machine.launch_s
-        if term == "compute":
+        if term == COMPUTE:
             return self.compute_s
         if term == memory.name:
             of = level_seconds(term, memory.bandwidth_bytes_per_s, duplex=False)
             return in_closed_form(of, {f"{term} bytes": self.memory_bytes})
-        if term == "launch" and launch_s:
+        if term == LAUNCH and launch_s:
             return in_closed_form(launch_seconds(machine), {LAUNCHES: self.launches})
-        known = ["compute", memory.name, *(["launch"] if launch_s else [])]
+        known = [COMPUTE, memory.name, *([LAUNCH] if launch_s else [])]
         raise CommandError(f"no term is named {term}", f"those with a formula on {machine.name} are {', '.join(known)}")
 
 

@@ -13,7 +13,7 @@ from roofdsl.loops.programs import LoweredProgram
 from roofdsl.machine.model import Machine
 from roofdsl.predict.crossings import NotExact
 from roofdsl.predict.kernel import Options
-from roofdsl.predict.terms import launch_seconds, level_seconds, link_seconds
+from roofdsl.predict.terms import COMPUTE, LAUNCH, launch_seconds, level_seconds, link_seconds
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi
 
@@ -91,14 +91,14 @@ def closed_terms(
     memory = machine.main_memory
     moving = level_seconds(memory.name, memory.bandwidth_bytes_per_s, duplex=False)
     launching = launch_seconds(machine)
-    terms: dict[str, list[tuple[Quasi, Cases]]] = {"compute": [], memory.name: [], "launch": []}
+    terms: dict[str, list[tuple[Quasi, Cases]]] = {COMPUTE: [], memory.name: [], LAUNCH: []}
     works: list[tuple[Quasi, Cases]] = []
     moved: list[tuple[Quasi, Cases]] = []
     for launch in launches:
         times = as_quasi(launch.times)
         compute, work, traffic = _forms(launch, machine, options)
-        terms["compute"].append((times, compute))
-        for name, of, count in ((memory.name, moving, traffic), ("launch", launching, _constant(1))):
+        terms[COMPUTE].append((times, compute))
+        for name, of, count in ((memory.name, moving, traffic), (LAUNCH, launching, _constant(1))):
             terms[name] += [(times * weight, count) for _, weight in of.only]
         works.append((times, work))
         moved.append((times, traffic))

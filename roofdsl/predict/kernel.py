@@ -75,12 +75,9 @@ def predict(
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.counters import counters_at, has_counters
-    from roofdsl.counts.sectors import Transfers, warm_transfers_at
     from roofdsl.counts.traffic_at import footprint_at, work_at
     from roofdsl.loops.numbers import numbers
-    from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
-    from roofdsl.predict.levels import Hierarchy, link_level, nearer_levels
-    from roofdsl.predict.orders import Orders, orders_of
+    from roofdsl.predict.levels import link_level
 
     require_legal(kernel)
     unit = options.unit or kernel.unit
@@ -92,6 +89,65 @@ def predict(
     if resident is not None and options.in_flight_bytes is not None:
         latency = latency_ceilings(machine, resident, options.in_flight_bytes)
     work = work_at(kernel, values)
+    crossing = _crossing(kernel, values, machine, options, boundary)
+    boundary = crossing.boundary
+    beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
+    prediction = predict_counts(
+        kernel.name,
+        dict(kernel.constants) | values,
+        work,
+        crossing.memory,
+        machine,
+        unit=unit,
+        costs={name: Fraction(value) for name, value in kernel.costs},
+        ceilings=options.ceilings,
+        nearer=crossing.nearer,
+        beyond=beyond,
+        latency=latency,
+    )
+    counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
+    footprint = footprint_at(kernel, values)
+    warnings = prediction.warnings + crossing.warnings
+    if options.in_flight_bytes is not None and not latency:
+        warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
+    if footprint > machine.main_memory.size_bytes and options.data is None:
+        warnings += (_too_large(kernel, machine, footprint),)
+    assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
+    return replace(
+        prediction,
+        traffic=boundary.convention,
+        cache_bytes=boundary.cache_bytes,
+        line_bytes=boundary.line_bytes,
+        footprint_bytes=footprint,
+        counters=tuple(counted.items()),
+        occupancy=resident,
+        assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
+        warnings=warnings,
+    )
+
+
+class _Crossing(Record):
+    """What crosses the boundaries of a hierarchy: those of the levels nearer than the memory, and the memory's.
+
+    in_sets: what is assumed of sets, which is said last.
+    """
+
+    nearer: tuple[LevelTime, ...]
+    memory: LevelTime
+    boundary: Boundary
+    assumptions: tuple[str, ...]
+    in_sets: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def _crossing(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
+) -> _Crossing:
+    from roofdsl.counts.sectors import Transfers, warm_transfers_at
+    from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
+    from roofdsl.predict.levels import Hierarchy, nearer_levels
+    from roofdsl.predict.orders import Orders, orders_of
+
     orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
     if options.warm:
         where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
@@ -101,50 +157,17 @@ def predict(
     nearer = Hierarchy(())
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
-    memory_level = _memory_level(machine, moved, boundary)
+    levels = (*nearer.levels, _memory_level(machine, moved, boundary))
     sets = WithSets(())
     if options.sets:
         refuse_sets(warm=options.warm, machine=machine)
-        sets = with_sets(kernel, values, machine, (*nearer.levels, memory_level), options.traffic)
-        nearer, memory_level = replace(nearer, levels=sets.levels[:-1]), sets.levels[-1]
+        sets = with_sets(kernel, values, machine, levels, options.traffic)
+        levels = sets.levels
     elif options.conflicts and not options.warm:
         near = machine if options.levels == "all" else replace(machine, caches=machine.caches[-1:])
         sets = WithSets((), warnings=conflict_warnings(kernel, values, near))
-    beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
-    prediction = predict_counts(
-        kernel.name,
-        dict(kernel.constants) | values,
-        work,
-        memory_level,
-        machine,
-        unit=unit,
-        costs={name: Fraction(value) for name, value in kernel.costs},
-        ceilings=options.ceilings,
-        nearer=nearer.levels,
-        beyond=beyond,
-        latency=latency,
-    )
-    counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
-    footprint = footprint_at(kernel, values)
-    state = _state(prediction, machine, warm=options.warm)
-    warnings = prediction.warnings + nearer.warnings + sets.warnings
-    if options.in_flight_bytes is not None and not latency:
-        warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
-    state += sets.assumptions
-    assumed = prediction.assumptions + nearer.assumptions + boundary.assumptions + orders.assumptions + state
-    if footprint > machine.main_memory.size_bytes and options.data is None:
-        warnings = (*warnings, _too_large(kernel, machine, footprint))
-    return replace(
-        prediction,
-        traffic=boundary.convention,
-        cache_bytes=boundary.cache_bytes,
-        line_bytes=boundary.line_bytes,
-        footprint_bytes=footprint,
-        counters=tuple(counted.items()),
-        occupancy=resident,
-        assumptions=tuple(dict.fromkeys(assumed)),
-        warnings=warnings,
-    )
+    assumed = nearer.assumptions + boundary.assumptions + orders.assumptions
+    return _Crossing(levels[:-1], levels[-1], boundary, assumed, sets.assumptions, nearer.warnings + sets.warnings)
 
 
 def _memory_level(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:

@@ -24,8 +24,8 @@ from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
-from roofdsl.predict.terms import link_seconds
-from roofdsl.predict.time import Prediction, bounding
+from roofdsl.predict.terms import bound_text, bounding, link_seconds
+from roofdsl.predict.time import Prediction
 from roofdsl.sets.quasi import Quasi
 
 Result = Literal["whole", "parts"]
@@ -108,7 +108,13 @@ class ShardedPrediction(Record):
     @property
     def bounds(self) -> tuple[str, ...]:
         """The largest term, and those within 10 % of it, largest first."""
-        return bounding([*self.device.terms, (self.link, self.communication_s)])
+        terms = (*self.device.terms, (self.link, self.communication_s))
+        return tuple(terms[k][0] for k in bounding([time_s for _, time_s in terms]))
+
+    @property
+    def bound(self) -> str:
+        """The same in words."""
+        return bound_text(self.bounds)
 
     def to_json(self) -> dict[str, Any]:
         """The document `roofdsl.shard/1`; `device` is a `roofdsl.predict/1`."""
@@ -129,7 +135,7 @@ class ShardedPrediction(Record):
             "communication_s": float(self.communication_s),
             "time_s": float(self.expected_s),
             "time_no_overlap_s": float(self.no_overlap_s),
-            "bound": " and ".join(self.bounds),
+            "bound": self.bound,
             "communication": [{"array": name} | c.to_json() for name, c in self.communication],
             "break_even": [c.to_json() for c in self.break_evens],
             "device": self.device.to_json(),

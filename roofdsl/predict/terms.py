@@ -25,6 +25,9 @@ from roofdsl.machine.model import UNFUSED, BandwidthCeiling, ComputeCeiling, Mac
 SAME = Fraction(9, 10)
 """Terms that are at least so large, relatively, are named with the largest (rule 15)."""
 
+COMPUTE, LAUNCH = "compute", "launch"
+"""The terms that are named neither after a level nor after a link."""
+
 LAUNCHES = "launches"
 
 Sum = tuple[tuple[str, Fraction], ...]
@@ -82,7 +85,21 @@ Terms = tuple[tuple[str, Largest], ...]
 
 def terms_of_a_launch(compute: Largest, levels: Iterable[tuple[str, Largest]], machine: Machine) -> Terms:
     """Compute, levels and launch, in this order."""
-    return (("compute", compute), *levels, ("launch", launch_seconds(machine)))
+    return ((COMPUTE, compute), *levels, (LAUNCH, launch_seconds(machine)))
+
+
+def bounding(seconds: Sequence[Fraction]) -> list[int]:
+    """Which terms bound the time: the places of the largest and of those within 10 % of it, the largest first.
+
+    Equal ones stand in the order given; none bounds where all are 0.
+    """
+    near = [k for k, time_s in enumerate(seconds) if time_s and time_s >= SAME * max(seconds)]
+    return sorted(near, key=lambda k: -seconds[k])
+
+
+def bound_text(names: Iterable[str]) -> str:
+    """What bounds, by the names of the terms: `HBM and compute`; `nothing` where nothing is done."""
+    return " and ".join(names) or "nothing"
 
 
 # ---- compute ----

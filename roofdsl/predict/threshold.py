@@ -26,6 +26,7 @@ from roofdsl.predict.crossings import Interval, NotExact, largest
 from roofdsl.predict.forms import ANY, check_free
 from roofdsl.predict.growing import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.terms import LAUNCH
 from roofdsl.sets.cases import Cases
 
 SEARCH_TO = 4096
@@ -158,7 +159,7 @@ def _bounds(grown: Grown, machine: Machine, question: Question, name: str, admis
 
 def _picked(terms: Mapping[str, T], names: Sequence[str], machine: Machine) -> dict[str, T]:
     """The terms asked for, without the launches of a machine that has no launch time. Raises CommandError."""
-    known = [n for n in terms if n != "launch" or machine.launch_s]
+    known = [n for n in terms if n != LAUNCH or machine.launch_s]
     wrong = next((n for n in names if n not in known), None)
     if wrong is not None:
         raise CommandError(f"no term is named {wrong}", f"on {machine.name} the terms are {', '.join(known)}")

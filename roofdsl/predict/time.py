@@ -10,9 +10,9 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
 from roofdsl.predict.level_time import LevelTime, LinkTime, joined_links
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy
-from roofdsl.predict.terms import SAME, ComputePart
+from roofdsl.predict.terms import COMPUTE, LAUNCH, SAME, ComputePart, bound_text, bounding
 
-__all__ = ["LevelTime", "LinkTime", "Prediction", "bounding"]
+__all__ = ["LevelTime", "LinkTime", "Prediction"]
 
 
 def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction], ...]:
@@ -20,13 +20,6 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
     for name, time in shares:
         totals[name] = totals.get(name, Fraction(0)) + time
     return tuple(totals.items())
-
-
-def bounding(terms: Sequence[tuple[str, Fraction]]) -> tuple[str, ...]:
-    """The names of the largest term and of those within 10 % of it, largest first; none where all are 0."""
-    longest = max(t for _, t in terms)
-    near = [(name, t) for name, t in terms if t and t >= SAME * longest]
-    return tuple(name for name, _ in sorted(near, key=lambda item: -item[1]))
 
 
 class Prediction(Record):
@@ -39,7 +32,7 @@ class Prediction(Record):
     occupancy: of the thread block asked about; latency: what its requests in flight allow, by level.
     parts: the operations by type and class, each with its rate, that make up compute_s. in_turn: levels that follow
     one upon another instead of running side by side, farthest first, where the machine says so
-    (`predict.level_overlap`). links: of a program's collectives, by link.
+    (`predict.level_overlap`). links: of a program's collectives, by link. collective: which one this is the time of.
     """
 
     kernel: str
@@ -67,6 +60,7 @@ class Prediction(Record):
     latency: tuple[LatencyCeiling, ...] = ()
     in_turn: tuple[tuple[str, Fraction], ...] = ()
     links: tuple[LinkTime, ...] = ()
+    collective: str | None = None
 
     # ---- rates ----
 
@@ -139,11 +133,11 @@ class Prediction(Record):
         """The terms of rule 15 by name: compute, each level, launch; levels that follow one upon another; links."""
         several = (self.one_upon_another,) if len(self.in_turn) > 1 else ()
         return (
-            ("compute", self.compute_s),
+            (COMPUTE, self.compute_s),
             *((level.name, level.time_s) for level in self.levels),
             *several,
             *((link.name, link.time_s) for link in self.links),
-            ("launch", self.launch_s),
+            (LAUNCH, self.launch_s),
         )
 
     @property
@@ -158,13 +152,14 @@ class Prediction(Record):
         """
         together, whole = self.one_upon_another
         shares = sorted((share for share in self.in_turn if share[1] >= (1 - SAME) * whole), key=lambda s: -s[1])
-        found = [[n for n, _ in shares] if name == together else [name] for name in bounding(self.terms)]
+        names = [self.terms[k][0] for k in bounding([time_s for _, time_s in self.terms])]
+        found = [[n for n, _ in shares] if name == together else [name] for name in names]
         return tuple(dict.fromkeys(name for names in found for name in names))
 
     @property
     def bound(self) -> str:
         """The name of the bound; `HBM and compute` where two are within 10 %; `nothing` where nothing is done."""
-        return " and ".join(self.bounds) or "nothing"
+        return bound_text(self.bounds)
 
     # ---- several launches ----
 
@@ -207,6 +202,7 @@ class Prediction(Record):
             latency=self.latency if self.latency == other.latency else (),
             in_turn=_summed(self.in_turn + other.in_turn),
             links=joined_links(self.links + other.links),
+            collective=self.collective if self.collective == other.collective else None,
         )
 
     def __mul__(self, times: int) -> Prediction:

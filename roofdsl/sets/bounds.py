@@ -10,6 +10,7 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.dimensions import dimensions, parameters, tuple_name, where
 from roofdsl.sets.library import bound, quasi_value
 from roofdsl.sets.quasi import Floor, Quasi
 
@@ -100,15 +101,6 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
         yield domain.intersect(where(domain, text)), total
 
 
-def where(domain: Any, condition: str) -> Any:
-    """The set of a condition on d0, d1, ... and the parameters, in the space of `domain`."""
-    space = domain.get_space()
-    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
-    names = ", ".join(f"d{i}" for i in range(domain.dim(isl.dim_type.set)))
-    name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
-    return isl.Set(f"[{', '.join(params)}] -> {{ {name}[{names}] : {condition} }}")
-
-
 def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
     """Lower bounds of `value` over `domain` in the parameters, the least of which holds; none if one does not grow.
 
@@ -127,11 +119,11 @@ def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
     somewhere is a bound. None where the library gives none for some parameters.
     """
     found: list[tuple[Any, Any]] = []
-    bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda where, here: found.append((where, here)))
-    chambers = [(where.params(), quasi_value(each, [])) for where, here in found for each in _each(here)]
+    bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda sizes, here: found.append((sizes, here)))
+    chambers = [(sizes.params(), quasi_value(each, [])) for sizes, here in found for each in _each(here)]
     covered = isl.Set.empty(domain.params().get_space())
-    for where, _ in chambers:
-        covered = covered.union(where)
+    for sizes, _ in chambers:
+        covered = covered.union(sizes)
     return chambers if domain.params().is_subset(covered) else None
 
 
@@ -169,11 +161,8 @@ def _each(fold: Any) -> list[Any]:
 
 def _polynomial(domain: Any, value: Quasi) -> Any:
     """`value` on `domain` as isl.PwQPolynomial."""
-    names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
-    space = domain.get_space()
-    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
-    name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
-    text = f"[{', '.join(params)}] -> {{ {name}[{', '.join(names)}] -> ({polynomial_text(value)}) }}"
+    point = f"{tuple_name(domain)}[{', '.join(dimensions(domain))}]"
+    text = f"[{', '.join(parameters(domain))}] -> {{ {point} -> ({polynomial_text(value)}) }}"
     return isl.PwQPolynomial(text).intersect_domain(domain)
 
 

@@ -96,6 +96,8 @@ def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi
     zero = Quasi.constant(0)
     if not rest.is_empty():
         groups[zero] = rest
+    # The polynomial of the widest piece first, with the most sizes that have no upper bound and the fewest equalities.
+    # Narrow pieces, such as n = 1, are then absorbed by it where it has their values.
     order = sorted(groups, key=lambda v: (-_freedom(groups[v]), len(str(v))))
     result: list[tuple[Any, Quasi]] = []
     for value in order:

@@ -30,7 +30,7 @@ def count_number(parts: Iterable[Part], most: int = MAX_GRID) -> int:
         total += number(cardinality(part.flat))
         for curved in part.curved:
             if not curved.domain.is_empty():
-                from roofdsl.sets.grid import count_positive
+                from roofdsl.sets.curved_points import count_positive
 
                 total += count_positive(curved.domain, curved.excess, most)
     return total

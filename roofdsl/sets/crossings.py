@@ -10,17 +10,18 @@ Haystack, PLDI 2019, counts one by one). That a distance grows, and that its res
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.lang.record import Record
-from roofdsl.sets.bounds import where
 from roofdsl.sets.cases import conditions, merge
+from roofdsl.sets.dimensions import dimensions, of_parameters, parameters, where
+from roofdsl.sets.extents import as_parameter, extents
 from roofdsl.sets.isl_text import affine_text, sign_text
-from roofdsl.sets.library import affine_value, cardinality, pieces
+from roofdsl.sets.library import cardinality, pieces
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.roots import intervals_of
@@ -101,7 +102,9 @@ class Crossings:
         try:
             return self._all_counted(domain, distances, None)
         except CannotCount:
-            dims = frozenset(_dims(domain))
+            # At each value of one variable, which then is a parameter like a size, the others are counted as before:
+            # what was bent in two variables is bent in one of them there.
+            dims = frozenset(dimensions(domain))
             inside = dims & frozenset[str]().union(*(d.names() for d in distances))
             bent = {n: not all(_is_straight(d.split(dims - {n})[0]) for d in distances) for n in inside}
             # a sum over one variable; first over those that leave a distance affine with numbers as coefficients
@@ -119,9 +122,10 @@ class Crossings:
     def _summed(self, domain: Any, distances: Longest, name: str) -> list[Term]:
         """The terms as sums over dimension `name`. Raises CannotCount."""
         found: list[Term] = []
-        for here, low, high in _extents(domain, Quasi.symbol(name)):
+        for here, low, high in extents(domain, Quasi.symbol(name)):
+            # Equal extents share a span, so that all their terms are added up in one pass over it.
             span = self._spans.setdefault((low, high), Span(f"{MADE}i{len(self._spans)}", low, high))
-            fixed, renamed = _as_parameter(here, name, span.name)
+            fixed, renamed = as_parameter(here, name, span.name)
             found += self._all_counted(fixed, tuple(d.substitute(renamed) for d in distances), span)
         return found
 
@@ -129,6 +133,8 @@ class Crossings:
         alone = len(distances) == 1
         regions = self._regions(domain, distances[0], alone=alone)
         for other in distances[1:]:
+            # The longest exceeds the limit where one of them does: the parts of each are laid over those of the others,
+            # and what is beyond in either is beyond.
             more = self._regions(domain, other, alone=alone)
             regions = [joined for a in regions for b in more if (joined := _joined(a, b)) is not None]
         return [term for region in regions for beyond in region.beyond for term in self._counted(beyond, region, span)]
@@ -140,8 +146,9 @@ class Crossings:
 
         Raises CannotCount.
         """
-        dims = frozenset(_dims(domain)) & distance.names()
+        dims = frozenset(dimensions(domain)) & distance.names()
         inside, outside = distance.split(dims)
+        # A floor of loop variables jumps: along them the distance is no polynomial, and has no one root.
         if any(not isinstance(a, str) for a in inside.atoms()):
             raise CannotCount("a reuse distance with a floor of loop variables")
         if _is_straight(inside):
@@ -155,6 +162,8 @@ class Crossings:
 
     def _level(self, domain: Any, distance: Quasi, *, alone: bool) -> Region:
         """`domain`, which exceeds the limit as a whole or not at all."""
+        # Distances and limits are whole, so that greater means at least 1 more. And no limit is below `least`: what is
+        # no farther never misses, and need not be parted from the rest.
         excess = distance - self.limit - 1
         if distance.is_constant() and distance.constant_value() <= self.least:
             return Region(domain, ())
@@ -167,8 +176,9 @@ class Crossings:
                 return Region(domain, (domain,), threshold=(((excess, False),),))
             return Region(domain, (domain,) if intervals else (), threshold=intervals if any(intervals) else ())
         one = Quasi.constant(1)
+        # A Rest of which low and high are 1 has two values left.
         name = self._name(Rest("", distance - self.limit, one, one))  # 1 where it exceeds the limit, else 0
-        exceeds = domain.intersect(_where(domain, [name], f"{name} = 1"))
+        exceeds = domain.intersect(where(domain, f"{name} = 1", [name]))
         return Region(domain, (exceeds,), (name,), f"0 <= {name} <= 1")
 
     def _straight(self, domain: Any, inside: Quasi, outside: Quasi, *, alone: bool) -> list[Region]:
@@ -176,16 +186,20 @@ class Crossings:
         if not inside:
             return [self._level(domain, outside, alone=alone)]
         # 16*i + 8*j takes multiples of 8 only. The root is one of 2*i + j, which takes every value between its ends.
+        # Where all variables make the distance shorter it is turned round: the root is a value of 2*i + j then, too,
+        # which the distance falls along, and not of -2*i - j.
         scale, sign = gcd(*(int(c) for _, c in inside)), -1 if all(c < 0 for _, c in inside) else 1
         along, of = inside * _inverse(scale * sign), Quasi.symbol(_AT) * (scale * sign) + outside
         return [
             self._from(here, Course(along, of, low, high, sign), alone=alone)
-            for here, low, high in _extents(domain, along)
+            for here, low, high in extents(domain, along)
         ]
 
     def _along(self, domain: Any, distance: Quasi, name: str, *, alone: bool) -> list[Region]:
         """The parts where the distance is bent along dimension `name` only. Raises CannotCount."""
-        dims = frozenset(_dims(domain))
+        dims = frozenset(dimensions(domain))
+        # bent: all terms with `name`, products such as i*j among them; straight: those of other variables; outside: of
+        # sizes.
         bent, others = distance.split(frozenset((name,)))
         straight, outside = others.split(dims)
         if bent.names() & (dims - {name}) or not _is_straight(straight):
@@ -201,17 +215,22 @@ class Crossings:
             elif not straight:
                 found.append(self._from(part, Course(variable, of, low, high, sign), alone=alone))
             else:
-                for here, least, most in _extents(part, straight):
+                # The least value of the rest is given to the course. Then the rest is nowhere negative, and where the
+                # course alone exceeds the limit the distance does.
+                for here, least, most in extents(part, straight):
                     course = Course(variable, of + least, low, high, sign)
                     found.append(self._with_rest(here, course, straight - least, most - least))
         return found
 
     def _from(self, here: Any, course: Course, *, alone: bool) -> Region:
         """The points of `here` beyond the root."""
+        # One value is passed as a whole or not at all: no root is needed.
         if course.low == course.high:
             return self._level(here, course.of.substitute({_AT: course.low}), alone=alone)
+        # The library takes the root for a parameter like any other. That it lies between the ends of the course, or
+        # just before them, is told it as `known`: else it would count cases that there are not.
         root = self._name(Root(_AT, course.of, self.limit, course.low, course.high, course.sign > 0))
-        beyond = here.intersect(_where(here, [root], course.beyond(root)))
+        beyond = here.intersect(where(here, course.beyond(root), [root]))
         return Region(here, (beyond,), (root,), course.known(root))
 
     def _with_rest(self, here: Any, course: Course, rest: Quasi, most: Quasi) -> Region:
@@ -226,9 +245,11 @@ class Crossings:
         for k in range(_window(here, course, rest) + 1):
             at = Quasi.symbol(root) - k * course.sign
             left = (self.limit - course.of.substitute({_AT: at})) * _inverse(scale)
+            # Clamped to what can decide: a rest from 0 to `most` is always greater than -1 and never than `most`. So
+            # the parameter lies between two ends, whatever the limit is.
             name = self._name(Rest("", left, Quasi.constant(0), most * _inverse(scale)))
             text = f"{affine_text(course.along)} = {affine_text(at)} and {rest_text} > {name}"
-            beyond += (here.intersect(_where(here, [root, name], text)),)
+            beyond += (here.intersect(where(here, text, [root, name])),)
             names += (name,)
             known += f" and -1 <= {name} <= {most_text}"
         return Region(here, beyond, names, known)
@@ -247,8 +268,8 @@ class Crossings:
         context, gate = self.context, among.here.params()
         if span is not None:
             text = f"{affine_text(span.low)} <= {span.name} <= {affine_text(span.high)}"
-            context = _of_parameters(context, (span.name,), text)
-        here = _of_parameters(context.intersect(gate), among.names, among.known)
+            context = of_parameters(context, (span.name,), text)
+        here = of_parameters(context.intersect(gate), among.names, among.known)
         outer = () if context.is_subset(gate) else conditions(gate.gist_params(context))
         found = []
         for part, value in merge([(d.params(), v) for d, v in pieces(cardinality(counted))], here):
@@ -259,9 +280,11 @@ class Crossings:
 
 def _intervals(excess: Quasi, context: Any) -> Alternatives | None:
     """Where `excess` is at least 0, as bounds of its one isl parameter; None where it has another form."""
-    space = context.get_space()
-    params = {space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))}
-    if len(excess.names()) != 1 or not excess.names() <= params or any(not isinstance(a, str) for a in excess.atoms()):
+    if (
+        len(excess.names()) != 1
+        or not excess.names() <= set(parameters(context))
+        or any(not isinstance(a, str) for a in excess.atoms())
+    ):
         return None
     (name,) = excess.names()
     least = least_value(context, name) or 1
@@ -298,10 +321,6 @@ def _named(definition: Definition, name: str) -> Definition:
     return Root(name, of, definition.limit, definition.low, definition.high, definition.rises)
 
 
-def _dims(domain: Any) -> list[str]:
-    return [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
-
-
 def _is_straight(value: Quasi) -> bool:
     """Whether `value` is affine with whole numbers as coefficients."""
     return all(len(m) == 1 and m[0][1] == 1 and isinstance(m[0][0], str) and c.denominator == 1 for m, c in value if m)
@@ -316,15 +335,18 @@ def _monotone(domain: Any, bent: Quasi, name: str) -> Iterator[tuple[Any, int, Q
     `name`, which runs from low to high there, or does not depend on it (0). Raises CannotCount where none is shown.
     """
     variable = Quasi.symbol(name)
+    # One step of `name`, from any value `_v` but the last: on the part it is nowhere negative, or nowhere positive.
     growth = bent.substitute({name: variable + 1}) - bent
     steps = growth.substitute({name: Quasi.symbol("_v")})
-    for here, low, high in _extents(domain, variable):
-        inner = _of_parameters(here.params(), ("_v",), f"{affine_text(low)} <= _v <= {affine_text(high)} - 1")
+    for here, low, high in extents(domain, variable):
+        inner = of_parameters(here.params(), ("_v",), f"{affine_text(low)} <= _v <= {affine_text(high)} - 1")
         if nowhere_negative(inner, steps):
             yield here, 1, low, high
         elif nowhere_negative(inner, -steps):
             yield here, -1, low, high
         else:
+            # Neither everywhere: where its sign is that of an affine form, the part is cut by it. Such a form has one
+            # sign on either side of one value of `name`, so that each cut is again an interval along it.
             text = sign_text(growth)
             if text is None:
                 raise CannotCount("it is not known where a reuse distance grows")
@@ -335,7 +357,7 @@ def _monotone(domain: Any, bent: Quasi, name: str) -> Iterator[tuple[Any, int, Q
                 level = here.intersect(where(here, f"{text} = 0"))
                 parts = [(falls, -1), (level, 0), (here.subtract(falls).subtract(level), 1)]
             for part, sign in parts:
-                for again, low_again, high_again in _extents(part, variable):
+                for again, low_again, high_again in extents(part, variable):
                     yield again, sign, low_again, high_again
 
 
@@ -346,55 +368,10 @@ def _window(here: Any, course: Course, rest: Quasi) -> int:
     """
     along, text = course.along, affine_text(course.along)
     for k in range(MOST_AT_ROOT):
+        # Only where the step of k + 1 stays between low and high, since the course is known to rise there alone.
         end = course.high - (k + 1) if course.sign > 0 else course.low + (k + 1)
         inner = where(here, f"{text} {'<=' if course.sign > 0 else '>='} {affine_text(end)}")
         growth = course.of.substitute({_AT: along + (k + 1) * course.sign}) - course.of.substitute({_AT: along})
         if nowhere_negative(here.intersect(inner), growth - rest):
             return k
     raise CannotCount("a reuse distance is bent in several loop variables")
-
-
-def _extents(domain: Any, along: Quasi) -> Iterator[tuple[Any, Quasi, Quasi]]:
-    """(part of `domain`, low, high): `along`, affine in the dimensions, runs from low to high there, in parameters."""
-    if domain.is_empty():
-        return
-    names = ", ".join(_dims(domain))
-    space = domain.get_space()
-    tuple_name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
-    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
-    to = isl.Map(f"[{', '.join(params)}] -> {{ {tuple_name}[{names}] -> [{affine_text(along)}] }}")
-    values = domain.apply(to)
-    for where_low, low in values.dim_min(0).get_pieces():
-        for where_high, high in values.dim_max(0).get_pieces():
-            here = domain.intersect_params(where_low.params()).intersect_params(where_high.params())
-            if here.is_empty():
-                continue
-            ends = affine_value(low), affine_value(high)
-            if any(c.denominator > 1 for end in ends for _, c in end):
-                raise CannotCount("a loop ends at a fraction of a size")
-            yield here, *ends
-
-
-def _as_parameter(domain: Any, name: str, parameter: str) -> tuple[Any, dict[str, Quasi]]:
-    """`domain` with dimension `name` as a parameter, and the new names of all dimensions."""
-    at, dims = int(name[1:]), _dims(domain)
-    last = domain.dim(isl.dim_type.param)
-    moved = domain.move_dims(isl.dim_type.param, last, isl.dim_type.set, at, 1)
-    moved = moved.set_dim_name(isl.dim_type.param, last, parameter)
-    renamed = {n: Quasi.symbol(f"d{i - (i > at)}") for i, n in enumerate(dims) if i != at}
-    return moved, {**renamed, name: Quasi.symbol(parameter)}
-
-
-def _where(domain: Any, more: list[str], condition: str) -> Any:
-    """As `bounds.where`, with more parameters."""
-    space = domain.get_space()
-    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
-    name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
-    return isl.Set(f"[{', '.join([*params, *more])}] -> {{ {name}[{', '.join(_dims(domain))}] : {condition} }}")
-
-
-def _of_parameters(context: Any, more: Iterable[str], condition: str) -> Any:
-    space = context.get_space()
-    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
-    names = list(dict.fromkeys([*params, *more]))
-    return context.intersect(isl.Set(f"[{', '.join(names)}] -> {{ : {condition} }}"))

@@ -47,6 +47,8 @@ class Images:
         if relation.is_empty():
             return None
         domain = relation.domain().coalesce()
+        # What holds of every access of the domain is not said again. A loop variable that nothing is said of any more
+        # does not change how many locations there are: it is left out of the count and put back afterwards.
         relative = self._relative(relation).gist_domain(domain)
         unused = [i for i in range(relative.dim(_IN)) if not relative.involves_dims(_IN, i, 1)]
         here = domain

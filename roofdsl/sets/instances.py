@@ -68,6 +68,8 @@ class Encoder:
         for assumption in conjuncts(kernel.assumptions):
             match assumption:
                 case Compare("==", Mod(Sym(n), Sym(b)), Const(0)) if n not in self.numbers and b not in self.numbers:
+                    # That n is a multiple of b is no affine condition while b has no number. That it is no smaller is
+                    # one, and `_loop` knows of the rest where it matters: no tile is cut off.
                     self._multiples.add((n, b))
                     self._facts.append(f"p_{n} >= p_{b}")
                     self._inexact({b})
@@ -135,6 +137,8 @@ class Encoder:
                 if isinstance(loop.step, Sym) and self._is_multiple(sub(stop, loop.start), loop.step.name, outer):
                     constraints.append(f"{var} <= {self.expression(stop, names)} - p_{loop.step.name}")
         elif step > 1:
+            # The loop begins at the largest of its starts. A start that another one is known to reach is never needed,
+            # and each that is left multiplies the cases.
             own = [t for t in starts if not any(_dominates(other, t, outer) for other in starts if other != t)]
             self._cases *= len(own)
             if self._cases > CASES:
@@ -312,6 +316,8 @@ def _confirmed(
         if found.is_empty():
             continue
         clear = False
+        # A set that is not empty may be so only for what was left out of it: its point has to be one of the kernel
+        # itself.
         point = encoder.smallest(found) if looked < POINTS else None
         looked += 1
         if point is not None and (confirmed := confirm(point)) is not None:

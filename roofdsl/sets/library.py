@@ -15,6 +15,7 @@ import islpy as isl
 from roofdsl import budget, reproducibility
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.sets.child_process import Raised, Stopped, in_child, in_children
+from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.quasi import Monomial, Quasi, floor
 
 MAX_OPERATIONS = 30_000_000
@@ -310,8 +311,7 @@ def pieces(piecewise: Any) -> list[tuple[Any, Quasi]]:
     """(isl.Set, value) of each piece of an isl.PwQPolynomial; dimensions are named d0, d1, ..."""
     found = []
     for domain, polynomial in piecewise.get_pieces():
-        names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
-        found.append((domain, quasi_value(polynomial, names)))
+        found.append((domain, quasi_value(polynomial, dimensions(domain))))
     return found
 
 

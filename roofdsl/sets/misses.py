@@ -17,6 +17,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.sets.bounds import growing_bounds
+from roofdsl.sets.dimensions import dimensions, parameters, tuple_name
 from roofdsl.sets.isl_text import affine_text
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
@@ -145,7 +146,7 @@ def _chord(polynomial: Quasi, least: int, start: int) -> Quasi | None:
 
 def where_positive(domain: Any, excess: Quasi, fresh: Fresh) -> Any | None:
     """The isl.Set of points of `domain` where excess > 0; None where that is not affine in the dimensions."""
-    names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
+    names = dimensions(domain)
     excess = excess * lcm(*(c.denominator for _, c in excess))
     in_dims, rest = excess.split(frozenset(names))
     text = affine_text(in_dims)
@@ -159,12 +160,9 @@ def where_positive(domain: Any, excess: Quasi, fresh: Fresh) -> Any | None:
         if len(fresh.names) >= MAX_FRESH and curved not in fresh.names:
             raise CannotCount("the reuse distances are products of several unknown sizes")
         straight = f"{affine_text(affine)} + {content}*{fresh.name(curved)}"
-    space = domain.get_space()
-    params = {space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))}
-    params |= excess.names() - set(names) | set(fresh.names.values())
-    name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
+    params = set(parameters(domain)) | excess.names() - set(names) | set(fresh.names.values())
     head = f"[{', '.join(sorted(params))}] -> "
-    return domain.intersect(isl.Set(f"{head}{{ {name}[{', '.join(names)}] : {text} + {straight} > 0 }}"))
+    return domain.intersect(isl.Set(f"{head}{{ {tuple_name(domain)}[{', '.join(names)}] : {text} + {straight} > 0 }}"))
 
 
 def _is_affine(monomial: Any) -> bool:

@@ -16,7 +16,8 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import replace
-from roofdsl.sets.bounds import by_residues, candidate_bounds, where
+from roofdsl.sets.bounds import by_residues, candidate_bounds
+from roofdsl.sets.dimensions import where
 from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.library import cardinality
 from roofdsl.sets.misses import CannotCount
@@ -81,6 +82,9 @@ def far_sizes(sizes: Sizes, order: Growth, residues: Class = (), *, falling: boo
     `falling`, than the one after it. `residues`: the class that they lie in.
     """
     found: dict[str, int] = {}
+    # 2**40 for extents, 2**16 for tile sizes and 2**24 for how many tiles there are, so that a tile times their number
+    # is an extent. 720720 is the least common multiple of 1 to 16: sizes differ, and their remainders by small periods
+    # do not.
     for k, name in enumerate(reversed(sizes.symbols) if falling else sizes.symbols):
         found[sizes.symbol_text(name)] = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + 720720 * k
     found |= {quotient(n, b): (1 << 24) + 16 * k for k, (n, b) in enumerate(sorted(sizes.tiled))}
@@ -137,6 +141,7 @@ def _may_be_hull(domain: Any, value: Quasi, cold: Any) -> bool:
     """Whether a distance may be 0 on a part of its piece: no access that has one before it is at distance 0."""
     if value.is_constant():
         return False
+    # Where a floor is 0 is not one affine condition; whether it matters is decided by `_cut`, remainder by remainder.
     if any(not isinstance(a, str) for a in value.atoms()):
         return True
     zero = _zero(domain, value)
@@ -218,10 +223,13 @@ def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list
     across a plateau are too few to matter there.
     """
     rows = sorted(((order.key(r.low), order.key(r.high), r) for r in found), key=lambda row: row[:2])
+    # Q(Z) can begin to fall at a low end of a range, and come to rest at a high one: nowhere else.
     edges = sorted({edge for low, high, _ in rows for edge in (low, high)})
     made: list[Step] = []
     start = edges[0] if edges else None
     for edge in edges:
+        # A step is gathered from the edge `start` on. It ends at the first edge that no range lies across: all that
+        # began to hit by then hits from there on. Ranges that lie across are passed over where they are `few`.
         start = edge if start is None else start
         across = [r for low, high, r in rows if low <= edge < high]
         if across and (few is None or not few(across, [r for low, _, r in rows if low > edge])):
@@ -229,12 +237,14 @@ def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list
         inside = [(low, r) for low, high, r in rows if start <= high <= edge]
         ids = frozenset(r.piece for r in across)
         if inside:
+            # What lay across an earlier plateau ends in this step, but did not begin in it.
             least = min((r.low for low, r in inside if low >= start), key=order.key, default=inside[0][1].high)
             high = max((r.high for _, r in inside), key=order.key)
             made.append(Step(least, high, frozenset(r.piece for _, r in inside), ids))
         elif made:  # what lies across begins on the plateau
             made[-1] = Step(made[-1].low, made[-1].high, made[-1].pieces, made[-1].across | ids)
         else:
+            # Few lie across the first edge of all, and nothing has ended: a step of no pieces carries them.
             none = Quasi.constant(0)
             made.append(Step(none, none, frozenset(), ids))
         start = None

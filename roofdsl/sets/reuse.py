@@ -49,11 +49,13 @@ class ArrayReuse(Record):
     @cached_property
     def write_windows(self) -> Any:
         """Write -> the accesses to its line after the previous write, up to itself; writes without one left out."""
+        # No access lies between two writes where every access writes: each window is the write itself.
         if self.writes.is_equal(self.all):
             return isl.Map.identity(self.previous.get_space()).intersect_domain(self.previous.domain())
         written = self.touch.intersect_domain(self.writes)
         space = self.touch.get_space().domain()
         previous_write = previous_access(written)
+        # Of the accesses to the line of a write those up to it, and of these the ones after the write before it.
         same_line = written.apply_range(self.touch.reverse()).intersect(isl.Map.lex_ge(space))
         after = previous_write.apply_range(isl.Map.lex_lt(space))
         return same_line.intersect(after).coalesce()
@@ -89,12 +91,15 @@ def certify_previous(previous: Any, candidates: Any) -> None:
     Raises NotCertified where it is not: another domain, several values, a value that is not a candidate, or a
     candidate strictly between.
     """
+    # The four tests together say what a maximum is, of nothing but the map and its candidates. They are asked because
+    # `lexmax` has been wrong, and a wrong predecessor would be a wrong number everywhere.
     if not previous.is_subset(candidates):
         raise NotCertified("it names an access that is no earlier one of the same line")
     if not candidates.domain().is_subset(previous.domain()):
         raise NotCertified("it misses accesses that have an earlier one")
     if not previous.is_single_valued():
         raise NotCertified("it names several accesses for one")
+    # access -> all that comes after what is claimed to be the one before it
     later = previous.apply_range(isl.Map.lex_lt(previous.get_space().range()))
     if not later.is_disjoint(candidates):
         raise NotCertified("a later candidate lies between")
@@ -195,13 +200,18 @@ class Touched:
             last = location.dim(isl.dim_type.in_) - 1
             if last < 0:  # one statement, in no loop
                 return None
+            # The last dimension is the place in the text. Projected out and put back as 0, it leaves an iteration with
+            # all that its statements touch.
             spread = location.project_out(isl.dim_type.in_, last, 1).insert_dims(isl.dim_type.in_, last, 1)
             spread = spread.fix_val(isl.dim_type.in_, last, isl.Val(0))
             spread = spread.set_tuple_name(isl.dim_type.in_, location.get_tuple_name(isl.dim_type.in_))
+            # A hull that is no more than what is touched is all of it, in one piece: lines that several references
+            # share need not be told apart in the count.
             hull = isl.Map.from_basic_map(spread.simple_hull())
             if not hull.is_subset(spread):
                 return None
             boxes[name] = hull
+        # One box for each reference, as many as before, is no gain.
         return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
 
     def since(self, previous: Any) -> dict[str, Any]:
@@ -214,6 +224,8 @@ class Touched:
             return self.within(windows)
         outer = space.dim(isl.dim_type.set) - 1
         same = isl.Map.from_basic_map(isl.BasicMap.equal(previous.get_space(), outer))
+        # Of the iterations that hold the two ends of a window a part is touched, which is looked up access by access;
+        # of those strictly between, all that they touch, which is their box.
         ends = windows.intersect(previous.apply_range(same).union(same)).coalesce()
         pairs = previous.get_space()
         whole = previous.apply_range(isl.Map.lex_lt_first(pairs, outer)).intersect(isl.Map.lex_gt_first(pairs, outer))
@@ -262,6 +274,9 @@ class Touched:
         for lines in windows:
             row = []
             for name, relation in lines.items():
+                # What is touched between two accesses is often the same for several places in the text of one
+                # iteration. The place is taken out and put back afterwards, and what then reads alike is counted once.
+                # A difference in writing alone costs a second count, nothing else.
                 domain = relation.domain().coalesce()
                 place = _fixed_place(domain)
                 inner = relation if place is None else relation.project_out(isl.dim_type.in_, place, 1)

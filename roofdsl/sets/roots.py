@@ -14,6 +14,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.sets.bounds import bounds
+from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.facts import Compared, Fact
 from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.quasi import Quasi
@@ -30,7 +31,7 @@ def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
 
     None where it has another form, or where too many values of the parameter would have to be listed.
     """
-    dims = {f"d{i}" for i in range(domain.dim(isl.dim_type.set))}
+    dims = set(dimensions(domain))
     symbols = excess.names() - dims
     if len(symbols) != 1 or any(not isinstance(a, str) for a in excess.atoms()):
         return None
@@ -57,9 +58,7 @@ def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
         text = sign_text(here)
         if text is None:
             return None
-        names = ", ".join(f"d{i}" for i in range(domain.dim(isl.dim_type.set)))
-        tuple_name = domain.get_tuple_name() if domain.has_tuple_name() else ""
-        total = total.union(at.intersect(isl.Set(f"{{ {tuple_name}[{names}] : {text} > 0 }}")))
+        total = total.union(at.intersect(where(domain, f"{text} > 0")))
     return total
 
 
@@ -111,6 +110,8 @@ def _segments(coefficients: list[int], start: int) -> list[tuple[int, int | None
     if len(coefficients) <= 1:
         return [(start, None, bool(coefficients) and coefficients[0] > 0)]
     cuts: list[tuple[int, int | None, bool]] = []
+    # The difference is a polynomial of one degree less, whose signs are found in the same way. Between its changes of
+    # sign p is monotone, and changes its own at one place at most, which is found by bisection: all in whole numbers.
     for first, last, rising in _segments(_forward_difference(coefficients), start):
         # p is monotone on first..last+1
         cuts += _monotone(coefficients, first, None if last is None else last + 1, rising)

@@ -11,6 +11,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.sets.bounds import lower_bounds
+from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.library import affine_value
 from roofdsl.sets.quasi import Quasi
 
@@ -20,7 +21,7 @@ MOST_SLACKS = 3
 
 def nowhere_negative(domain: Any, value: Quasi) -> bool:
     """Whether `value` (in d0, d1, ... and parameters) is shown to be at least 0 on the isl.Set `domain`."""
-    dims = frozenset(f"d{i}" for i in range(domain.dim(isl.dim_type.set)))
+    dims = frozenset(dimensions(domain))
     if value.is_constant():
         return value.constant_value() >= 0 or bool(domain.is_empty())
     if not value.names() & dims:

@@ -10,6 +10,7 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.library import affine_value
 from roofdsl.sets.quasi import Quasi
 
@@ -19,7 +20,7 @@ MAX_WIDTH = 8
 
 def sliced(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]]:
     """The piece as disjoint pieces whose polynomials are of degree 1 in the dimensions, as far as slices allow."""
-    names = [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]
+    names = dimensions(domain)
     out: list[tuple[Any, Quasi]] = []
     work = [(domain, value)]
     while work:
@@ -39,7 +40,7 @@ def sliced(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]]:
         name, low, width = cut
         for k in range(width + 1):
             at = low + k
-            part = here.intersect(_equals(here, names, name, at))
+            part = here.intersect(_equals(here, name, at))
             if not part.is_empty():
                 work.append((part, polynomial.substitute({name: at})))
     return out
@@ -81,12 +82,7 @@ def _thin(basic: Any, name: str, names: list[str]) -> tuple[str, Quasi, int] | N
     return None
 
 
-def _equals(domain: Any, names: list[str], name: str, value: Quasi) -> Any:
+def _equals(domain: Any, name: str, value: Quasi) -> Any:
     from roofdsl.sets.bounds import polynomial_text
 
-    space = domain.get_space()
-    params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
-    tuple_name = space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
-    return isl.Set(
-        f"[{', '.join(params)}] -> {{ {tuple_name}[{', '.join(names)}] : {name} = {polynomial_text(value)} }}"
-    )
+    return where(domain, f"{name} = {polynomial_text(value)}")

@@ -102,6 +102,7 @@ class _Builder:
         width = max((len(time) for _, time, _, _ in rows), default=1)
         points = [_instances(placed, time, width) for placed, time, _, _ in rows]
         texts = [t for each in points for t in each]
+        # A place that is the same for every access orders nothing: one dimension less makes every count cheaper.
         keep = [c for c in range(width) if len({t[c] for t in texts}) > 1 or any(not _is_number(t[c]) for t in texts)]
         head = f"[{', '.join(self.sizes.parameter_names())}] -> "
         domains: list[Domain] = []
@@ -179,6 +180,9 @@ class _Builder:
     def _in_lines(self, array: Array, subscripts: list[Pair], extents: list[IntExpr], per_line: int) -> list[Pair]:
         """The subscripts with the last one counted in lines; rows are folded where their length is a number."""
         while len(subscripts) > 1:
+            # Rows whose length is no whole number of lines begin anywhere in a line. Where the length is a number they
+            # are put end to end, as they lie in memory; else the product of a size and a loop variable would be none
+            # the library takes, and they are assumed to begin on lines.
             length = self.sizes.value(extents[-1], {}, None)
             if length.low.terms or subscripts[-1].tile or subscripts[-2].tile:
                 if not all(c % per_line == 0 for _, c in length.low.terms) or length.low.constant % per_line:

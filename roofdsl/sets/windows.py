@@ -11,8 +11,8 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.bounds import where
 from roofdsl.sets.crossings import Longest
+from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.library import affine_value
 from roofdsl.sets.misses import CannotCount
@@ -34,11 +34,16 @@ def stored(reuse: ArrayReuse) -> list[Piece]:
     """
     if reuse.writes.is_empty():
         return []
+    # A first access to a line misses in every cache: its distance is infinite.
     missing: list[Found] = [(reuse.cold, None), *reuse.distances]
+    # Alone in its window a write decides by itself: what the write before it left is stored where it misses.
     parts: list[Piece] = [(domain.intersect(reuse.lone_writes), _one(distance)) for domain, distance in missing]
+    # Where reads stand in the window too, the line may be evicted before any of them: the longest distance decides.
     if not reuse.shared_windows.is_empty():
         parts += _greatest(_images(reuse.shared_windows, missing))
     written = reuse.touch.intersect_domain(reuse.writes).range()
+    # After the last write the flush stores every line that was written, in every cache. Those of a `temp` array are
+    # dropped instead, and stored only if they are evicted before: by a later access or by what comes after the last.
     if reuse.end_distances is None:
         parts.append((written, ()))
     else:
@@ -57,7 +62,8 @@ def _images(windows: Any, distances: list[Found]) -> Iterator[Found]:
         here = windows.intersect_range(domain)
         if here.is_empty():
             continue
-        if distance is None or not distance.names() & set(_names(domain)):
+        # A distance that is one for all accesses of its piece is the longest of any of them.
+        if distance is None or not distance.names() & set(dimensions(domain)):
             yield here.domain().coalesce(), distance
             continue
         for part in here.coalesce().make_disjoint().get_basic_maps():
@@ -66,10 +72,12 @@ def _images(windows: Any, distances: list[Found]) -> Iterator[Found]:
 
 def _longest_in(here: Any, distance: Quasi) -> Iterator[Found]:
     """The greatest value of `distance` over the image of each point of the domain of `here`."""
-    names = _names(here.range())
+    names = dimensions(here.range())
     used = sorted(distance.names() & set(names))
     several = [name for name in used if not _of_one(here, names.index(name)).is_single_valued()]
     chosen = here
+    # Along each dimension in which a window has several accesses the distance rises or falls throughout, so that the
+    # longest is at the end: the window is cut down to that end, one dimension after the other.
     for name in several:
         growth = distance.substitute({name: Quasi.symbol(name) + 1}) - distance
         reached = chosen.range().remove_divs()  # what lies between is reached too
@@ -84,6 +92,8 @@ def _longest_in(here: Any, distance: Quasi) -> Iterator[Found]:
         if domain.is_empty():
             continue
         longest = distance.substitute(put)
+        # The end of one dimension may leave less of the next than other accesses have. With several dimensions what
+        # came out is shown to be the longest, or given up.
         if len(several) > 1 and not _is_greatest(here.intersect_domain(domain), longest, distance):
             raise CannotCount("it is not known which access of a window has the longest reuse distance")
         yield domain.coalesce(), longest
@@ -94,7 +104,7 @@ def _functions(relation: Any) -> list[tuple[Any, Quasi]]:
     found = []
     for domain, piece in relation.lexmax_pw_multi_aff().get_pw_aff(0).get_pieces():
         aff = piece
-        for i, name in enumerate(_names(domain)):
+        for i, name in enumerate(dimensions(domain)):
             aff = aff.set_dim_name(isl.dim_type.in_, i, name)
         found.append((domain, affine_value(aff)))
     return found
@@ -103,7 +113,7 @@ def _functions(relation: Any) -> list[tuple[Any, Quasi]]:
 def _is_greatest(here: Any, longest: Quasi, distance: Quasi) -> bool:
     """Whether `longest`, of points of the domain, is shown to be at least `distance` of all their images."""
     first = here.dim(isl.dim_type.in_)
-    of_image = {n: Quasi.symbol(f"d{first + i}") for i, n in enumerate(_names(here.range()))}
+    of_image = {n: Quasi.symbol(f"d{first + i}") for i, n in enumerate(dimensions(here.range()))}
     return nowhere_negative(here.wrap().flatten(), longest - distance.substitute(of_image))
 
 
@@ -129,6 +139,7 @@ def _greatest(pieces: Iterable[Found]) -> list[Piece]:
     """Disjoint pieces with the longest of the distances that are given for each point, or several where none is."""
     found: list[Piece] = []
     for domain, distance in pieces:
+        # `found` stays disjoint: what the new piece has in common with each of them is given to the longer distance.
         left, kept = domain, list[Piece]()
         for other, known in found:
             common = left.intersect(other)
@@ -153,16 +164,15 @@ def _longer(common: Any, distance: Quasi | None, known: Longest) -> list[Piece]:
         return [(common, ())]
     others = []
     for other in known:
+        # Whatever is nowhere longer than another is dropped; what remains is longer somewhere, or not known to be
+        # shorter.
         if nowhere_negative(common, other - distance):
             return [(common, known)]
         if not nowhere_negative(common, distance - other):
             others.append(other)
+    # One rival whose lead has the sign of an affine form is parted from it; else both stay, and the count decides.
     text = sign_text(distance - others[0]) if len(others) == 1 else None
     if text is None:
         return [(common, (*others, distance))]
     longer = common.intersect(where(common, f"{text} > 0"))
     return [(longer, (distance,)), (common.subtract(longer), (others[0],))]
-
-
-def _names(domain: Any) -> list[str]:
-    return [f"d{i}" for i in range(domain.dim(isl.dim_type.set))]

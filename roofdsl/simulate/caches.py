@@ -93,6 +93,7 @@ def _evicted(k: int, gone: int, waiting: int, tallies: Ints, stack: Ints, sets: 
     if level[INCLUSION] == INCLUSIVE:
         moved = back_invalidate(k, line, moved, tallies, sets)
     first, is_last = line << level[LINE], k + 1 == levels.shape[0]
+    # A victim cache is filled by what is evicted above it, clean lines too.
     if not is_last and levels[k + 1, INCLUSION] == EXCLUSIVE:
         tallies[k, STORES] += 1
         stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = INSERT, k + 1, first
@@ -127,6 +128,8 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
         bit = 1 << ((at >> level[SECTOR]) & (level[SECTORS] - 1))
         exclusive = level[INCLUSION] == EXCLUSIVE
         if kind == INSERT:
+            # No line is in a victim cache and in the level above it: its copy there goes, and this one is dirty if that
+            # was.
             if k + 1 < depth and levels[k + 1, INCLUSION] == EXCLUSIVE:
                 below = levels[k + 1]
                 there = set_of(below, line)
@@ -184,6 +187,7 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
             stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = INSERT, k, at
             stack[waiting, 3], stack[waiting, 4], stack[waiting, 5] = 1 - level[THROUGH], slot >= 0, where
             waiting += 1
+            # What a write-back overwrites as a whole need not be loaded first.
             if level[WRITE_MISS] == ALLOCATE and not (kind == WRITE_BACK and extra >= level[SECTOR_BYTES]):
                 tallies[k, LOADS] += 1
                 if k + 1 < depth:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.simulate.compiled_kernel import compile_kernel
 from roofdsl.simulate.hierarchy import Progress
 from roofdsl.simulate.lru import DEFAULT_MEMORY_BYTES, check_inside
-from roofdsl.simulate.program import compile_kernel
 
 if TYPE_CHECKING:
     import numpy as np

@@ -47,6 +47,7 @@ def _touch(  # noqa: PLR0917
     """One access to a line: the bytes held then."""
     end = links.shape[0] - 1
     bounded = cache_bytes >= 0
+    # The newest line is where it belongs. And without a bound nothing is evicted, so that no order is kept.
     if bounded and links[end, 0] != line:
         if state[line]:
             older, newer = links[line, 0], links[line, 1]
@@ -64,6 +65,7 @@ def _touch(  # noqa: PLR0917
         tallies[a, WRITE_MISSES] += write
         state[line] = HELD + WRITE_FIRST * write
         held += line_bytes[a]
+        # A long line may take the room of several short ones.
         while bounded and held > cache_bytes:
             oldest = links[end, 1]
             after = links[oldest, 1]
@@ -114,6 +116,9 @@ def _run_lru(  # noqa: PLR0917
                 continue
         first, count = control[FIRST], control[COUNT]
         n = min(control[REMAINING], (budget - accesses) // count + 1)
+        # With room for a line of every reference, one iteration leaves all of its lines held: the next one over the
+        # same lines hits throughout and puts them into the order they are in. Without, iterations are gone through
+        # until one has no miss.
         room = cache_bytes // longest - count if cache_bytes >= 0 else FOR_EVER
         hurried = 0
         for r in range(count):
@@ -148,6 +153,9 @@ def _run_lru(  # noqa: PLR0917
                     slowest = min(slowest, left[r])
             done += same
             if 0 < hurried < count and room > 0:
+                # For some iterations only what moves by a line or more each time is touched. The lines of the others
+                # cannot fall out meanwhile, as there is room for all that is new; the iteration after that, which is
+                # gone through in full, puts them where they would be.
                 between = min(slowest - 1, n - done - 1, room // hurried - 1)
                 if between > 0:
                     for _ in range(between):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
+from roofdsl.simulate.compiled_kernel import Program, compile_kernel
 from roofdsl.simulate.levels import CacheLevel, check_levels
 from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside
-from roofdsl.simulate.program import Program, compile_kernel
 
 if TYPE_CHECKING:
     import numpy as np

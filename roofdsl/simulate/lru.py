@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
-from roofdsl.simulate.program import Program, compile_kernel
+from roofdsl.simulate.compiled_kernel import Program, compile_kernel
 
 if TYPE_CHECKING:
     import numpy as np

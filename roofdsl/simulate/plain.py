@@ -166,6 +166,9 @@ def _run_plain(  # noqa: PLR0917
                         continue
                     pushed = touch(row, line[r] << 1 | write)
                     if pushed != FOUND:
+                        # No set gets more lines in an iteration than there are references. With as many ways none of
+                        # them is pushed out again, and the next iteration over the same lines hits throughout and
+                        # leaves the rows as they are.
                         quiet = count <= top[WAYS]
                         misses += 1
                         out[0] = pushed

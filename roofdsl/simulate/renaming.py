@@ -193,6 +193,8 @@ def _until_two_meet(known: int, n: int, most: int, owner: NDArray[np.uint16], na
             sure = apart(table[i], table[j], most)
             if sure >= most:
                 continue
+            # Ranges that meet may have gaps in which lines pass each other. The lines of the smaller family are
+            # followed one by one, block by block, as long as that is cheap.
             one, other = (i, j) if table[i, MEMBERS] <= table[j, MEMBERS] else (j, i)
             d = table[one, SHIFT] - table[other, SHIFT]
             low, high = table[other, LOW], table[other, HIGH]
@@ -237,6 +239,7 @@ def _until_one_returns(  # noqa: PLR0917
         for j in range(i):
             f, g = table[i], table[j]
             if f[ARRAY] == g[ARRAY] and f[SHIFT] != 0 and g[SHIFT] != 0:
+                # Halved, not searched: fewer blocks are skipped than might be, and the next look skips more.
                 while most > 0 and overlap(f, g, most):
                     most //= 2
     for q in range(held):

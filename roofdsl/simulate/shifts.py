@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from roofdsl.simulate.program import (
+from roofdsl.simulate.compiled_kernel import (
     ADD,
     AND,
     CONST,

@@ -204,8 +204,11 @@ def _look(  # noqa: PLR0917
     whole = deepest + new > held or not (
         held == before + new or (deepest + new < listed and stamp[now[deepest + new]] < epoch)
     )
+    # What matters lies deeper than what was noted at the begin of the block, and cannot be compared: another block is
+    # gone through with more noted.
     if kept < before and (whole or not complete):
         return TOO_FEW_KEPT
+    # A list that has grown is not the one before by other names, since a renaming keeps its length.
     if whole:
         if held != before:
             return 0
@@ -225,6 +228,8 @@ def _look(  # noqa: PLR0917
     # this, two lines could trade names on the way, and the block after the next would not be a copy.
     names.attempt[0] += 1
     attempt = names.attempt[0]
+    # Where references to one array move by several shifts, a line's place in the list does not say which is its own.
+    # The block is gone through once more, by a cursor of its own, and each line takes the shift of what touches it.
     known = 0
     if loops.mixed[loop]:
         most = 4 * (totals[TOUCHES] - own[BEGIN_TOUCHES]) + FREE
@@ -245,6 +250,7 @@ def _look(  # noqa: PLR0917
             return 0
     if known == CLASH:
         return 0
+    # A line in the old top is renamed to the one in its place, and that moves on by the same shift in the next block.
     for q in range(deepest):
         if names.shift[now[q]] != names.shift[order[q]]:
             return 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roofdsl.simulate.program import Program
+from roofdsl.simulate.compiled_kernel import Program
 from roofdsl.simulate.shifts import Repeating, repeating_loops
 from roofdsl.simulate.walk import LEAST, STRIDE, Cursor, cursor_of
 

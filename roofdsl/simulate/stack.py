@@ -60,6 +60,7 @@ def _give_new_times(tree: Ints, at: Ints, last: Ints, weights: Ints, owner: Ints
     now = 0
     for time in range(1, at.shape[0]):
         line = at[time]
+        # A line that was touched again since stands at a later time, too: only that one counts.
         if line >= 0 and last[line] == time:
             now += 1
             last[line] = now
@@ -69,6 +70,7 @@ def _give_new_times(tree: Ints, at: Ints, last: Ints, weights: Ints, owner: Ints
         if time > now:
             at[time] = -1
     for time in range(1, at.shape[0]):
+        # Each node of the tree adds itself to the one above it, whose own part is then complete.
         above = time + (time & -time)
         if above < at.shape[0]:
             tree[above] += tree[time]
@@ -130,6 +132,7 @@ def _run_distances(  # noqa: PLR0917
                     where = line % sets if sets > 1 else 0
                     clock = clocks[where]
                     before = last[line]
+                    # On top of the stack already: nothing lies above it, and it stays there.
                     if before == clock[NOW] and before > 0:
                         distance = weight
                     else:
@@ -141,6 +144,7 @@ def _run_distances(  # noqa: PLR0917
                             distance = clock[HELD] - sum_to(tree, before) + weight
                             change(tree, before, -weight)
                             last[line] = 0
+                        # The line has no time while new ones are given: it is put on top right after.
                         if clock[NOW] == at.shape[0] - 1:
                             clock[NOW] = give_new_times(tree, at, last, weights, owner)
                         clock[NOW] += 1
@@ -150,6 +154,9 @@ def _run_distances(  # noqa: PLR0917
                     histogram[distance, ACCESSES] += times
                     if write:
                         histogram[distance, WRITES] += times * weight
+                        # Charged once, to this write, in all caches that have not kept the line dirty since the write
+                        # before: those smaller than the longest distance since then. Of a first write those are all,
+                        # since the flush stores the line at the end.
                         since = written[line]
                         histogram[infinite if since == NEVER else max(since, distance), STORES] += times * weight
                         written[line] = 0

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl import budget
-from roofdsl.simulate.program import (
+from roofdsl.simulate.compiled_kernel import (
     ADD,
     AND,
     CONST,
@@ -49,7 +49,7 @@ from roofdsl.simulate.program import (
 )
 
 if TYPE_CHECKING:
-    from roofdsl.simulate.program import Program
+    from roofdsl.simulate.compiled_kernel import Program
 
 Ints = NDArray[np.int64]
 Tables = tuple[Ints, ...]

@@ -17,7 +17,6 @@ from roofdsl.loops.programs import LoweredProgram, program
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import Units
-from roofdsl.predict.terms import SAME
 from roofdsl.sweep.forms import KernelForms
 from roofdsl.sweep.numeric import EXACT, Points, TooLarge
 from roofdsl.sweep.rounding import Term, ordered, over_sum, quotient, total_time, words
@@ -169,7 +168,7 @@ class ProgramPlan:
             launches.add(weight, 1)
             for name, total in amounts.items():
                 total.add(counts.levels[name], weight)
-            _, largest, _ = ordered(counts.terms, [quotient(top, below) for _, top, below in counts.terms], SAME)
+            _, largest, _ = ordered(counts.terms, [quotient(top, below) for _, top, below in counts.terms])
             for k, (name, top, below) in enumerate(counts.terms):
                 if name in sums:
                     sums[name].add(top, weight, below)
@@ -187,7 +186,7 @@ class ProgramPlan:
             total_time(no_overlap.terms()),
             over_sum(moved if self.moves_only else work.value, expected.terms()),
             intensity(work.value, moved),
-            ordered(terms, seconds, SAME)[2],
+            ordered(terms, seconds)[2],
             launches.value,
         )
 

@@ -12,7 +12,7 @@ from functools import reduce
 from math import gcd, lcm
 from typing import Any
 
-from roofdsl.predict.terms import Largest
+from roofdsl.predict.terms import SAME, Largest, bound_text, bounding
 from roofdsl.sweep.numeric import EXACT, Points, combined, full
 
 Term = tuple[str, Any, int]
@@ -84,6 +84,8 @@ def ratio(top: Any, factor: int, bottom: Any) -> Any:
         if float(top.max(initial=0)) * factor < EXACT:
             return top * float(factor) / bottom
         high, low = _two_product(top, float(factor))
+        # What the first quotient leaves over, divided once more, is how far off it is: together they are exact but for
+        # far less than a last place.
         first = high / bottom
         back, rest = _two_product(first, bottom)
         return _rounded(first, ((high - back) - rest + low) / bottom, at)
@@ -181,8 +183,8 @@ ALIKE = 1e-14
 """Times that differ by less, relatively, are compared by their fractions."""
 
 
-def ordered(terms: Sequence[Term], times: Sequence[Any], same: Fraction) -> tuple[Any, Any, Any]:
-    """(the largest time, its index, a code of the terms within `same` of it, largest first) at every point.
+def ordered(terms: Sequence[Term], times: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """(the largest time, its index, a code of the terms that bound it (`predict.terms.bounding`)) at every point.
 
     times: the terms' values in seconds. `words` reads the codes. Equal ones stand in the order of the terms.
     """
@@ -193,34 +195,31 @@ def ordered(terms: Sequence[Term], times: Sequence[Any], same: Fraction) -> tupl
         largest[time_s > most] = k
         most = np.maximum(most, time_s)
     codes = np.where(most > 0, largest + 1, 0)
-    low = most * (float(same) - ALIKE)
+    low = most * (float(SAME) - ALIKE)
     several = np.flatnonzero(sum((time_s >= low).view(np.int8) for time_s in times) > 1)
     if not len(several):
         return most, largest, codes
     part = np.array([time_s[several] for time_s in times])
     top = most[several]
     share = part / np.where(top > 0, top, 1.0)
-    near = (share >= float(same)) & (part > 0)
+    near = (share >= float(SAME)) & (part > 0)
     by_size = np.argsort(-share, axis=0, kind="stable")
     sorted_shares = np.take_along_axis(share, by_size, axis=0)
     kept = np.take_along_axis(near, by_size, axis=0)
     close = ((sorted_shares[:-1] - sorted_shares[1:] < ALIKE) & kept[:-1] & (sorted_shares[1:] > 0)).any(axis=0)
-    close |= (np.abs(share - float(same)) < ALIKE).any(axis=0)
+    close |= (np.abs(share - float(SAME)) < ALIKE).any(axis=0)
     code = np.zeros(len(several), dtype=np.int64)
     for rank in range(len(terms)):
         code += np.where(kept[rank], (by_size[rank] + 1) * (len(terms) + 1) ** rank, 0)
     codes[several] = code
     for k in several[close]:
-        largest[k], codes[k] = _by_fractions(terms, int(k), same)
+        largest[k], codes[k] = _by_fractions(terms, int(k))
     return most, largest, codes
 
 
-def _by_fractions(terms: Sequence[Term], k: int, same: Fraction) -> tuple[int, int]:
-    values = [Fraction(int(top[k]), below) for _, top, below in terms]
-    by_size = sorted(range(len(values)), key=lambda i: -values[i])
-    most = values[by_size[0]]
-    kept = [i for i in by_size if values[i] and values[i] >= same * most]
-    return by_size[0], sum((i + 1) * (len(terms) + 1) ** rank for rank, i in enumerate(kept))
+def _by_fractions(terms: Sequence[Term], k: int) -> tuple[int, int]:
+    kept = bounding([Fraction(int(top[k]), below) for _, top, below in terms])
+    return kept[0] if kept else 0, sum((i + 1) * (len(terms) + 1) ** rank for rank, i in enumerate(kept))
 
 
 def words(code: int, names: Sequence[str]) -> str:
@@ -229,4 +228,4 @@ def words(code: int, names: Sequence[str]) -> str:
     while code:
         code, digit = divmod(code, len(names) + 1)
         found.append(names[digit - 1])
-    return " and ".join(found) or "nothing"
+    return bound_text(found)

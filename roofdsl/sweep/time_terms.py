@@ -22,8 +22,8 @@ from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, no_ceiling
 from roofdsl.predict.levels import is_first_level
 from roofdsl.predict.terms import (
+    LAUNCH,
     LAUNCHES,
-    SAME,
     Largest,
     capped_bandwidth,
     level_seconds,
@@ -250,7 +250,7 @@ class Plan:
             sums.append(((f"sum {k}", Fraction(1, below)),))
         levels = [(level.name, level.seconds) for level in self.levels]
         terms = terms_of_a_launch(Largest(tuple(sums)), levels, self.machine)
-        return [OverOne(*term) for term in terms if term[0] != "launch" or self.machine.launch_s], weights
+        return [OverOne(*term) for term in terms if term[0] != LAUNCH or self.machine.launch_s], weights
 
     # ---- values ----
 
@@ -290,7 +290,7 @@ class Plan:
         found = self.counts(points, columns, try_cache=try_cache)
         work, terms = found.work, found.terms
         times = [quotient(top, below) for _, top, below in terms]
-        time_s, largest, bound = ordered(terms, times, SAME)
+        time_s, largest, bound = ordered(terms, times)
         moved = found.levels[self.levels[-1].name]
         return Values(
             np.broadcast_to(found.known, points.count),

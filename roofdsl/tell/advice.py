@@ -18,6 +18,7 @@ from roofdsl.machine.quantities import (
     show_time,
 )
 from roofdsl.predict.program import ProgramPrediction
+from roofdsl.predict.terms import COMPUTE
 from roofdsl.predict.time import Prediction
 from roofdsl.tell.blocks import Block, Gap, Line, Title, figures, items, line
 from roofdsl.tell.titles import at, on
@@ -56,7 +57,7 @@ def _now(now: Prediction) -> Line:
         if name in levels:
             level = levels[name]
             because.append(f"{show_bytes(level.bytes)} at {show_bandwidth(level.bandwidth_bytes_per_s)}")
-        elif name == "compute" and now.peak_per_s is not None:
+        elif name == COMPUTE and now.peak_per_s is not None:
             because.append(f"at {show_rate(now.peak_per_s, now.operation)}")
         else:
             because.append(f"{now.launches} x {show_time(terms[name] / now.launches)}")
@@ -66,7 +67,7 @@ def _now(now: Prediction) -> Line:
 def _why_nothing(advised: Advised) -> str:
     now = advised.now.prediction
     level = next((level for level in now.levels if level.name in now.bounds), None)
-    if "compute" in now.bounds and now.peak_per_s is not None:
+    if COMPUTE in now.bounds and now.peak_per_s is not None:
         return f"it computes at the peak, {show_rate(now.peak_per_s, now.operation)}"
     if level is not None and advised.compulsory:
         return (
@@ -160,9 +161,9 @@ def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) 
 
 def _collective_command(p: Prediction, machine: Machine) -> str:
     """What tells more of a collective of a program."""
-    kind, asked = p.kernel.split()[0].replace("_", "-"), dict(p.parameters)
+    asked = dict(p.parameters)
     size = f"--bytes {asked['bytes']}B --devices {asked['devices']}"
-    return f"roofdsl collective {kind} {size} --machine {machine.name} --link {p.links[0].name}"
+    return f"roofdsl collective {p.collective} {size} --machine {machine.name} --link {p.links[0].name}"
 
 
 def to_json(advised: Advised) -> dict[str, Any]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
-from roofdsl.counts.forms import of_quantity, of_ratio
-from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.as_latex import escape_latex
 from roofdsl.tell.as_latex import to_latex as render
 from roofdsl.tell.blocks import Heading
 from roofdsl.tell.derive_steps import step_blocks
-from roofdsl.tell.summary import cases_math, summary_blocks
+from roofdsl.tell.summary import closed_form, summary_blocks
 from roofdsl.tell.words import heading
 
 HEAD = "% roofdsl derive; \\usepackage{amsmath}"
@@ -28,10 +26,8 @@ def to_latex(derivations: Sequence[Derivation]) -> str:
 
 def formula(q: Quantity | Ratio) -> str | None:
     """The closed form for math mode; None where there is none."""
-    order = Growth(frozenset())
-    form = of_quantity(q, order) if isinstance(q, Quantity) else of_ratio(q, order)
-    otherwise = "0" if isinstance(q, Quantity) else "-"
-    return None if form is None else cases_math(form, otherwise).latex
+    found = closed_form(q)
+    return None if found is None else found.latex
 
 
 def inline(q: Quantity | Ratio) -> str:

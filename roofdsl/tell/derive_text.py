@@ -22,7 +22,7 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.sets.facts import CACHE, Compared, Fact
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.terms import Terms
-from roofdsl.tell.layout import Row, render
+from roofdsl.tell.equation_lines import Row, render
 from roofdsl.tell.lines import WIDTH, aligned, fitted
 from roofdsl.tell.rows import Rows
 from roofdsl.tell.terms import terms_lines

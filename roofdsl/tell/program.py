@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from roofdsl.counts.derived import Quantity, Ratio, Traffics
-from roofdsl.counts.forms import of_quantity, of_ratio
 from roofdsl.counts.programs import ProgramDerivation
 from roofdsl.formulas.facts import facts_text
 from roofdsl.machine.quantities import show_number, show_size
@@ -15,11 +14,11 @@ from roofdsl.tell.as_latex import to_latex as render_latex
 from roofdsl.tell.blocks import Block, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.derive_json import SCHEMA, entry, moved_entries, work_entries
 from roofdsl.tell.derive_latex import HEAD
+from roofdsl.tell.equation_lines import Row, render
 from roofdsl.tell.equations import assumptions, word
-from roofdsl.tell.layout import Row, render
 from roofdsl.tell.lines import WIDTH, aligned, fitted
 from roofdsl.tell.rows import Rows, work_parts
-from roofdsl.tell.summary import cases_math, part_name
+from roofdsl.tell.summary import closed_form, part_name
 from roofdsl.tell.words import CONVENTIONS, cache_title, exact_number, is_zero, operation_name
 
 ORDER = Growth(frozenset())
@@ -143,16 +142,10 @@ def _number(q: Quantity | Ratio) -> str:
 def _cell(q: Quantity | Ratio | str) -> str:
     if isinstance(q, str):
         return q
-    form = _form(q)
+    form = closed_form(q)
     if form is None:
         return "-"
     return form.text if len(form.text) <= WIDE and " if " not in form.text else LONG
-
-
-def _form(q: Quantity | Ratio, at: Mapping[str, int] | None = None) -> Math | None:
-    form = of_quantity(q, ORDER, at=at) if isinstance(q, Quantity) else of_ratio(q, ORDER, at=at)
-    otherwise = "0" if isinstance(q, Quantity) else "-"
-    return None if form is None else cases_math(form, otherwise)
 
 
 # ---- LaTeX ----
@@ -203,7 +196,7 @@ def _latex_table(head: Head, rows: Iterable[tuple[Quantity | Ratio | str, ...]])
 
 
 def _equation(left: Math, q: Quantity | Ratio, unit: str = "", remark: Sentence = ()) -> Equation:
-    form, value = _form(q), _number(q)
+    form, value = closed_form(q), _number(q)
     sides = [form] if form is not None else []
     if value:
         sides.append(Math(value, value.replace(",", "{,}")))
@@ -217,7 +210,7 @@ def _equation(left: Math, q: Quantity | Ratio, unit: str = "", remark: Sentence 
 def _sentence(q: Quantity | Ratio | str) -> Sentence:
     if isinstance(q, str):
         return (q,) if q else ()
-    form = _form(q)
+    form = closed_form(q)
     if form is None:
         return ("-",)
     return (LONG,) if _cell(q) == LONG else (form,)

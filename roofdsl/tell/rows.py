@@ -10,7 +10,7 @@ from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.record import Record
 from roofdsl.machine.quantities import show_number
 from roofdsl.sets.plateaus import Growth
-from roofdsl.tell.layout import Row
+from roofdsl.tell.equation_lines import Row
 from roofdsl.tell.words import class_name, exact_number, is_zero, operation_name
 
 

@@ -26,7 +26,7 @@ def of_several(found: Sequence[ShardedPrediction]) -> list[Block]:
     for f in found:
         times = (f.compute_s, f.device.memory.time_s, f.communication_s, f.expected_s, f.no_overlap_s)
         share = f"{show_number(100 * f.compute_s / f.expected_s, 3)} %"
-        rows.append((str(f.network.devices), *map(show_time, times), share, " and ".join(f.bounds)))
+        rows.append((str(f.network.devices), *map(show_time, times), share, f.bound))
     out: list[Block] = [
         Title(f"{s.kernel.name} shared along {s.parameter} by several {first.device.machine}", _at(first)),
         Gap(),

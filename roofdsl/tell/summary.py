@@ -16,6 +16,7 @@ from roofdsl.counts.forms import (
     of_ratio,
 )
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
+from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.blocks import Block, Code, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import Writer, assumptions, word
 from roofdsl.tell.maths import math, name
@@ -159,6 +160,16 @@ class _Summary(Writer):
 def part_name(part: WorkPart) -> Math:
     """The left side of the equation of W or of a part of it."""
     return Math("W", "W") if part.label == "W" else word(part.label)
+
+
+def closed_form(q: Quantity | Ratio) -> Math | None:
+    """A closed form with its cases; None where there is none."""
+    order = Growth(frozenset())
+    if isinstance(q, Quantity):
+        form, otherwise = of_quantity(q, order), "0"
+    else:
+        form, otherwise = of_ratio(q, order), "-"
+    return None if form is None else cases_math(form, otherwise)
 
 
 def cases_math(form: Form, otherwise: str) -> Math:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roofdsl.machine.model import Machine
+from roofdsl.predict.terms import LAUNCH
 from roofdsl.predict.threshold import Bounds
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at, on
@@ -66,7 +67,7 @@ def _form(form: Any, unit: str) -> str:
 
 def _left(parts: Sequence[Bounds], over: str) -> list[str]:
     """When the launches stop being bound by their overhead, the first and the last of them."""
-    firsts = [(b.first_without("launch"), _label(b)) for b in parts if any("launch" in i.names for i in b.intervals)]
+    firsts = [(b.first_without(LAUNCH), _label(b)) for b in parts if any(LAUNCH in i.names for i in b.intervals)]
     left = [(first, label) for first, label in firsts if first is not None]
     lines = []
     if left:

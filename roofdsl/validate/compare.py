@@ -13,6 +13,7 @@ from roofdsl.measure.others import BUSY, taken_by_others
 from roofdsl.measure.results import OTHERS, Launches, Measurement
 from roofdsl.measure.timing import quantile
 from roofdsl.predict.program import ProgramPrediction
+from roofdsl.predict.terms import COMPUTE, LAUNCH
 from roofdsl.predict.time import Prediction
 
 Verdict = Literal["as predicted", "slower than predicted", "above the roof", "inconclusive"]
@@ -177,12 +178,12 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
             "the code keeps more in registers from one access to the next (a sum over an inner loop, a tile) than the "
             "model counts: predict with --levels memory"
         )
-    if "compute" in p.bounds:
+    if COMPUTE in p.bounds:
         found.append(
             "the peak stated is below what the hardware does: a higher clock (turbo); or the compiler left out an "
             "operation, or replaced it by a cheaper one"
         )
-    if "launch" in p.bounds:
+    if LAUNCH in p.bounds:
         found.append("calls of this kernel cost less than the launch time stated")
     found.append(f"the rates of {machine.name} were stated for other hardware, or measured while it was busy")
     return tuple(found)

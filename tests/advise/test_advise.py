@@ -11,15 +11,16 @@ import pytest
 
 from roofdsl import budget
 from roofdsl.advise.advise import Advice, Advised, advise
+from roofdsl.advise.kernel_text import lowered
 from roofdsl.advise.program import advise_program
-from roofdsl.advise.text import lowered
 from roofdsl.advise.workers import Task, Tell, run_all
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped_model
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.tell.advice import blocks, to_json
+from roofdsl.predict.program import predict_launches
+from roofdsl.tell.advice import blocks, to_json, where_time_goes
 from roofdsl.tell.as_text import to_text
 
 
@@ -217,3 +218,17 @@ def test_no_more_processes_are_begun_than_the_budget_of_the_command_has_time_for
     assert "done" in found
     assert None in found
     assert list(own.left_out) == ["some of them"]
+
+
+def test_the_command_that_tells_more_of_a_collective() -> None:
+    """By the collective's kind, which the prediction carries; its label is text for people."""
+    text = (
+        "kernel add(n):\n    in x: f32[n]\n    inout y: f32[n]\n    for i in range(n):\n        y[i] += x[i]\n"
+        "program two(n):\n    run add(n)\n    collective reduce_scatter y: f32[n] among 4\n"
+    )
+    machine = load_machine("h100_sxm")
+    found = predict_launches(load_file(Source("two.roof", text)), "two", {"n": 1000}, machine)
+    told = "\n".join(to_text(where_time_goes(found, machine, "two.roof")))
+    assert "roofdsl collective reduce-scatter --bytes 4000B --devices 4 --machine h100_sxm --link NVLink" in told
+    assert [part.collective for part in found.parts] == [None, "reduce-scatter"]
+    assert (found.parts[0] + found.parts[1]).collective is None and (found.parts[1] * 3).collective == "reduce-scatter"

@@ -10,7 +10,7 @@ import pytest
 import sympy
 
 from roofdsl.bounds.exponents import exponents, kernel
-from roofdsl.bounds.growth import growth
+from roofdsl.bounds.lattice_growth import growth
 
 HALF = Fraction(1, 2)
 

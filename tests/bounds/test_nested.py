@@ -96,7 +96,7 @@ def test_no_line_without_a_use(gemm: tuple[Bound, Tiling]) -> None:
 
 def test_what_has_none(gemm: tuple[Bound, Tiling]) -> None:
     _, plan = gemm
-    with pytest.raises(NoTiling, match="two caches or more"):
+    with pytest.raises(NoTiling, match="at least two caches"):
         nested(plan, {}, (100,))
     with pytest.raises(NoTiling, match="fewer than 5 elements"):
         nested(plan, {}, (4, 4010))

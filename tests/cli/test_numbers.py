@@ -51,4 +51,4 @@ def test_a_line_without_a_unit_is_in_bytes() -> None:
 def test_a_cache_without_a_unit_is_ambiguous() -> None:
     result = run("gemv", "--cache", "32")
     assert result.exit_code == 2
-    assert "a size has a unit" in result.output
+    assert "a size needs a unit" in result.output

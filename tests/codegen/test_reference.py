@@ -39,7 +39,7 @@ def test_large_products_as_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     kernel = shipped()[name]
     sizes = {p.name: {"m": 17, "k": 31, "batch": 3}.get(p.name, 23) for p in kernel.parameters}
     inputs, loops = outcome(kernel, sizes)
-    monkeypatch.setattr("roofdsl.codegen.contraction.WORTH", 1)
+    monkeypatch.setattr("roofdsl.codegen.matrix_products.WORTH", 1)
     product = reference(kernel, sizes, inputs)
     (result,) = product.values
     apart = np.abs(product.values[result] - loops.values[result]).astype(float)

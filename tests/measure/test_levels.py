@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roofdsl.measure.levels import envelope, plateaus
+from roofdsl.measure.levels_of_curve import envelope, plateaus
 
 KIB = 1 << 10
 SIZES = [round(4 * KIB * 2 ** (k / 2)) for k in range(33)]

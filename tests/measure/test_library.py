@@ -10,7 +10,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.library import library_runner, recognize
+from roofdsl.measure.library_kernels import library_runner, recognize
 from roofdsl.measure.verify import verify
 
 MODELS = Path(__file__).parents[2] / "models" / "kernels"

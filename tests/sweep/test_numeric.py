@@ -153,7 +153,7 @@ def test_bounds_are_those_of_predictions() -> None:
     names = ("compute", "L2", "HBM")
     terms = [(name, np.array([float(r[k]) for r in rows]), 10**9 * 3) for k, name in enumerate(names)]
     times = [quotient(top, below) for _, top, below in terms]
-    most, largest, codes = ordered(terms, times, Fraction(9, 10))
+    most, largest, codes = ordered(terms, times)
     for k, (compute, second, memory) in enumerate(rows):
         fractions = [Fraction(v, 3 * 10**9) for v in (compute, second, memory)]
         levels = tuple(LevelTime(n, v, Fraction(3 * 10**9)) for n, v in (("L2", second), ("HBM", memory)))

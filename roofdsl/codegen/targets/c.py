@@ -7,7 +7,15 @@ from typing import ClassVar
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import Emitter
-from roofdsl.codegen.kernels import described, heading, load_scalars, name_extents, signature, store_scalars, wrapped
+from roofdsl.codegen.function_parts import (
+    described,
+    heading,
+    load_scalars,
+    name_extents,
+    signature,
+    store_scalars,
+    wrapped,
+)
 from roofdsl.codegen.syntax import Lines, Text
 from roofdsl.codegen.target import OneFunction
 from roofdsl.lang.functions import FUNCTIONS

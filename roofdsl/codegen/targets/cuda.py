@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from roofdsl.codegen.clike import CLike
-from roofdsl.codegen.compute import Computed
+from roofdsl.codegen.computed_types import Computed
+from roofdsl.codegen.function_parts import LoopId, arguments, described, heading
 from roofdsl.codegen.generated import Generated
-from roofdsl.codegen.kernels import LoopId, arguments, described, heading
 from roofdsl.codegen.launches import launched
 from roofdsl.codegen.syntax import Text, words
 from roofdsl.codegen.target import Target

@@ -6,9 +6,9 @@ import keyword
 from collections.abc import Sequence
 from typing import ClassVar
 
-from roofdsl.codegen.compute import REDUCED, Computed
+from roofdsl.codegen.computed_types import REDUCED, Computed
 from roofdsl.codegen.emitter import Emitter
-from roofdsl.codegen.kernels import arguments, described, heading, load_scalars, store_scalars
+from roofdsl.codegen.function_parts import arguments, described, heading, load_scalars, store_scalars
 from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Text, squarings, words
 from roofdsl.codegen.target import OneFunction
 from roofdsl.lang.functions import Language
@@ -163,7 +163,6 @@ TARGET = Python
 
 _INDEX = "from numpy import uint64 as index  # numba does not test unsigned indices for negative ones"
 """Such a test for `a[i - 3]` keeps a loop from vector instructions, or makes gathers of its loads."""
-
 
 
 def _range(start: Text, stop: Text, step: Text) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import islpy as isl
 
+from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.isl_text import affine_text
 from roofdsl.sets.library import affine_value, cardinality, pieces
 from roofdsl.sets.misses import CannotCount
@@ -75,23 +76,20 @@ def _range(domain: Any, i: int) -> tuple[int, int]:
 
 def _fibres(domain: Any, fixed: list[int], straight: Quasi) -> list[tuple[Any, Quasi]]:
     """Count of the points over each value of the fixed dimensions (parameters d<i>) with straight + T > 0."""
-    dims = {f"d{i}" for i in range(domain.dim(isl.dim_type.set))}
-    varies = bool(straight.names() & dims)
+    varies = bool(straight.names() & set(dimensions(domain)))
     for i in range(domain.dim(isl.dim_type.set)):
         domain = domain.set_dim_name(isl.dim_type.set, i, f"d{i}")
     if varies:
         text = affine_text(straight)
-        names = ", ".join(f"d{i}" for i in range(domain.dim(isl.dim_type.set)))
-        name = domain.get_tuple_name() if domain.has_tuple_name() else ""
-        domain = domain.intersect(isl.Set(f"[T] -> {{ {name}[{names}] : {text} + T > 0 }}"))
+        domain = domain.intersect(where(domain, f"{text} + T > 0", ["T"]))
     domain = domain.reset_tuple_id() if domain.has_tuple_id() else domain
     for i in reversed(fixed):
         at = domain.dim(isl.dim_type.param)
         domain = domain.move_dims(isl.dim_type.param, at, isl.dim_type.set, i, 1)
         domain = domain.set_dim_name(isl.dim_type.param, at, f"d{i}")
     found = []
-    for where, value in pieces(cardinality(domain)):
-        for basic in where.make_disjoint().get_basic_sets():
+    for part, value in pieces(cardinality(domain)):
+        for basic in part.make_disjoint().get_basic_sets():
             found.append((_constraints(basic), value))
     if not varies:  # a constant straight part joins the bent one
         return [([*c, (Quasi.symbol("T") + straight - 1, False)], v) for c, v in found]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from roofdsl.codegen.clike import CLike
-from roofdsl.codegen.compute import component, computed
+from roofdsl.codegen.computed_types import component, computed
 from roofdsl.codegen.emitter import Emitter, plain
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.syntax import Syntax, Text

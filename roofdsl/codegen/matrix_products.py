@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roofdsl.codegen.compute import computed, kind_of
+from roofdsl.codegen.computed_types import computed, kind_of
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.storage import LARGEST, UNIT
 from roofdsl.codegen.values import Memory

@@ -12,7 +12,7 @@ import islpy as isl
 
 from roofdsl.bounds.counting import count, degree
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
-from roofdsl.bounds.growth import Point
+from roofdsl.bounds.lattice_growth import Point
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Const
 
