@@ -43,7 +43,7 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
             from roofdsl.counts.conflicts import conflict_words
 
             found += [
-                f"{cache.name}: {words} (--sets predicts with them)" for words in conflict_words(kernel, values, sets)
+                f"{cache.name}: {words} (use --sets to include this)" for words in conflict_words(kernel, values, sets)
             ]
     return tuple(found)
 
@@ -78,13 +78,13 @@ def with_sets(
         sets = None if cache is None else sets_of(cache)
         if cache is None or sets is None:
             if cache is not None:
-                warnings.append(f"{machine.name} states no ways of {cache.name}, which is fully associative here")
+                warnings.append(f"{machine.name} defines no ways for {cache.name}, so it counts as fully associative")
             found.append(level)
             continue
         at = boundary_behind(kernel, machine, caches[cache.name], traffic)
         if accesses > LONGEST or at.convention == "once":
-            why = f"{accesses:,} accesses are too many" if accesses > LONGEST else "the convention knows no cache"
-            warnings.append(f"{level.name} is without the sets of {cache.name}: {why}")
+            why = f"{accesses:,} accesses are too many" if accesses > LONGEST else "the convention assumes no cache"
+            warnings.append(f"{level.name} does not include the sets of {cache.name}: {why}")
             found.append(level)
             continue
         one = CacheLevel(
@@ -99,14 +99,14 @@ def with_sets(
         loads, stores = run.load_bytes(0), run.store_bytes(0)
         duplex = larger_direction(level.duplex_bytes is not None, loads, stores)
         found.append(replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=duplex))
-        notes.append(f"{level.name}: behind {sets.count} sets of {sets.ways} ways of {cache.name}, simulated")
+        notes.append(f"{level.name}: simulated behind {cache.name} with {sets.count} sets of {sets.ways} ways")
     return WithSets(tuple(found), tuple(notes), tuple(warnings))
 
 
 def refuse_sets(*, warm: bool, machine: Machine) -> None:
     """Raises CommandError where a prediction with sets has no meaning."""
     if warm:
-        raise CommandError("with sets a launch begins with empty caches, and --warm asks for another one")
+        raise CommandError("--sets starts with empty caches, so it cannot be combined with --warm")
     if not any(sets_of(cache) for cache in machine.caches):
         message = f"{machine.name} does not define the associativity of its caches"
         raise CommandError(message, "use a machine that does, or `simulate --ways`")

@@ -46,7 +46,7 @@ def boundary_behind(kernel: Kernel, machine: Machine, place: int, traffic: Traff
         return Boundary(None, None, convention, because)
     notes: tuple[str, ...] = ()
     if cache.copies > 1:
-        notes = (f"{cache.name}: Q is that of one copy of the {cache.copies} serving the whole kernel",)
+        notes = (f"{cache.name}: Q assumes that one of the {cache.copies} copies serves the whole kernel",)
     moved = moved_behind(cache, machine.main_memory.line_bytes if place == len(machine.caches) - 1 else None)
     return Boundary(cache.size_bytes, cache.line_bytes, convention, because, notes, moved)
 

@@ -58,9 +58,9 @@ class Collective(Record):
     def way(self) -> str:
         """How it is done, in words."""
         return {
-            "ring": "round a ring",
-            "two way ring": "round a ring, half each way",
-            "direct": "each sending to each",
+            "ring": "around a ring",
+            "two way ring": "both ways around a ring",
+            "direct": "each device sending directly to each other",
         }[self.algorithm]
 
     @property
@@ -166,7 +166,7 @@ def network_of(
         raise CommandError(
             f"a {topology} sends both ways, and link {found.name} of {machine.name} leads from {found.start} to "
             f"{found.end} only",
-            f"a one-way ring needs no more: leave --topology {topology} out",
+            f"omit --topology {topology}: a one-way ring works with this link",
         )
     return Network(devices, found.bandwidth_bytes_per_s, topology, latency_s, found.name)
 

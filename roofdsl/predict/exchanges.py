@@ -29,7 +29,7 @@ def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction 
     found = collective_of(e, machine, step_s)
     latency = found.steps * found.latency_s
     link = LinkTime(found.link, found.link_bytes, found.bandwidth_bytes_per_s, 1, latency) * e.times
-    each = f"{show_time(step_s)} for each step" if step_s else "steps take no time of their own (--latency)"
+    each = f"{show_time(step_s)} for each step" if step_s else "steps without latency (--latency)"
     note = f"{found.link}: {found.devices} devices like {machine.name}, {found.way}; {each}"
     none = Fraction(0)
     return Prediction(
@@ -67,14 +67,14 @@ def network(e: Exchanged, machine: Machine) -> Network:
         help = did_you_mean(step.link.text, names, have)
         raise _wrong(e, f"machine {machine.name} has no link `{step.link.text}`", step.link.span, help)
     if step.link is None and len(names) > 1:
-        help = f"say which joins the devices: `over {names[0]}`"
+        help = f"say which one joins the devices: `over {names[0]}`"
         raise _wrong(e, f"machine {machine.name} has {len(names)} links: {', '.join(names)}", step.span, help)
     try:
         found = network_of(machine, e.devices, topology=topology, link=None if step.link is None else step.link.text)
     except CommandError as error:
         if step.topology is None or not names:  # without links no topology helps
             raise _wrong(e, error.message, step.span, error.help) from None
-        help = f"leave `by {step.topology.text}` out: a ring needs no more"
+        help = f"omit `by {step.topology.text}`: a ring works with this link"
         raise _wrong(e, error.message, step.topology.span, help) from None
     link = next(link for link in machine.links if link.name == found.link)
     memory = machine.main_memory.name

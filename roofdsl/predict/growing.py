@@ -69,7 +69,7 @@ def sent_by(lowered: LoweredProgram, numbers: Mapping[str, IntExpr], machine: Ma
         if devices.symbols():
             raise CommandError(
                 f"`{min(devices.symbols())}` is the number of devices of program {lowered.name}'s collectives",
-                "predict each number of them, and let another parameter grow",
+                "predict each number of devices separately, or vary another parameter",
             )
         size = mul(Const(e.type.bytes), *(d.substitute(numbers) for d in e.dims))
         one = collective_of(Exchanged(e.step, e.source, 1, devices.evaluate({}), 1), machine)
@@ -85,7 +85,7 @@ def closed_terms(
     if machine.caches:
         raise NotExact(f"Q behind the caches of {machine.name}")
     if machine.main_memory.duplex:
-        raise NotExact(f"{machine.main_memory.name} of {machine.name} moves in both directions at a time")
+        raise NotExact(f"{machine.main_memory.name} of {machine.name} loads and stores at the same time")
     if machine.pipes_separate or options.ceilings or options.data:
         raise NotExact("a term that is itself a maximum")
     memory = machine.main_memory

@@ -129,7 +129,7 @@ def predict(
     state = _state(prediction, machine, warm=options.warm)
     warnings = prediction.warnings + nearer.warnings + sets.warnings
     if options.in_flight_bytes is not None and not latency:
-        warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
+        warnings += (f"{machine.name} defines no latencies, so --in-flight has no effect",)
     state += sets.assumptions
     assumed = prediction.assumptions + nearer.assumptions + boundary.assumptions + orders.assumptions + state
     if footprint > machine.main_memory.size_bytes and options.data is None:
@@ -165,7 +165,7 @@ def _memory_level(machine: Machine, moved: TrafficAt, boundary: Boundary) -> Lev
 def _state(prediction: Prediction, machine: Machine, *, warm: bool) -> tuple[str, ...]:
     """What the prediction takes the machine to do, in words."""
     state: tuple[str, ...] = tuple(
-        f"{level.name}: loads and stores cross at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
+        f"{level.name}: loads and stores move at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
         for level in prediction.levels
         if level.duplex_bytes
     )
@@ -173,9 +173,9 @@ def _state(prediction: Prediction, machine: Machine, *, warm: bool) -> tuple[str
         shares = ", ".join(f"{show_time(time)} of {name}" for name, time in prediction.in_turn)
         state += (f"levels take turns: {shares}",)
     if warm:
-        state += ("warm: right after another launch of it",)
+        state += ("warm: predicted right after another launch of the same kernel",)
     if warm and machine.multiprocessor is not None:
-        state += ("accesses in the order of the loops, as if one after another: warm",)
+        state += ("accesses counted in loop order, as if sequential: warm",)
     return state
 
 
@@ -185,7 +185,7 @@ def _too_large(kernel: Kernel, machine: Machine, footprint: int) -> str:
     others = f"; `--data {larger}` streams it from there" if larger else ""
     return (
         f"{kernel.name} touches {show_size(footprint)}, more than {machine.name}'s {memory.name} holds "
-        f"({show_size(memory.size_bytes)}); the time is as if it did{others}"
+        f"({show_size(memory.size_bytes)}); the time assumes that it fits{others}"
     )
 
 
@@ -208,8 +208,8 @@ def _at_memory(
         try:
             return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at, orders
         except CommandError as error:
-            why = "by thread blocks they take too long" if isinstance(error, OutOfReach) else error.message
-            note = f"accesses in the order of the loops, as if one after another: {why}"
+            why = "counting by thread blocks takes too long" if isinstance(error, OutOfReach) else error.message
+            note = f"accesses counted in loop order, as if sequential: {why}"
             orders = Orders(orders.kernel, assumptions=(note,))
     where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
     return transfers_at(orders.kernel, values, where, boundary.convention), boundary, orders
@@ -288,7 +288,7 @@ def _ceilings(
         caps = [c for c in found if isinstance(c, ComputeCeiling) and work.by_type.get(c.type)]
         levels = [c for c in found if isinstance(c, BandwidthCeiling) and c.level in shown]
         if not caps and not levels:
-            warnings.append(f'ceiling "{name}" of {machine.name} touches neither a type of this kernel nor a level')
+            warnings.append(f'ceiling "{name}" of {machine.name} limits neither a type of this kernel nor a level')
         compute += caps
         bandwidth += levels
     return tuple(compute), tuple(bandwidth), tuple(warnings)

@@ -58,7 +58,7 @@ def nearer_levels(
         if place == 0:
             if not is_first_level(cache):
                 notes.append(
-                    f"{cache.name}: the machine states no L1, so what the registers ask of it has no bandwidth here"
+                    f"{cache.name}: the machine defines no L1, so traffic between it and the registers is not modeled"
                 )
                 continue
             try:
@@ -77,7 +77,7 @@ def nearer_levels(
             found = warm_transfers_at if warm else transfers_at
             moved = found(ordered, values, where, at.convention, NEARER_ACCESSES)
         except OutOfReach:
-            warnings.append(f"{cache.name} is left out: its exact traffic at these sizes takes too long to find")
+            warnings.append(f"{cache.name} is left out: its exact traffic at these sizes takes too long to compute")
             continue
         except CommandError as error:
             warnings.append(f"{cache.name} is left out: {error.message}")
@@ -98,8 +98,8 @@ def _from_registers(
     own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
     if accesses == "compiled":
         if own is not None:
-            raise CommandError("accesses as compiled are those of code in one thread, not of warps")
-        note = f"{machine.caches[0].name}: accesses as compiled, what inner loops do not move stays in a register"
+            raise CommandError("--accesses compiled applies to single-threaded code, not to warps")
+        note = f"{machine.caches[0].name}: accesses as compiled; values that inner loops reuse stay in registers"
         return (*compiled_bytes_at(kernel, values), None, (note,))
     if own is None or sector is None:
         return (*register_bytes_at(kernel, values), None, ())

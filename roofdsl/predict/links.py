@@ -36,7 +36,7 @@ def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable
     check_ends(machine, (*start, *end))
     shared = set(start) & set(end)
     if shared:
-        raise CommandError(f"{', '.join(sorted(shared))} is both where the stream starts and where it ends")
+        raise CommandError(f"{', '.join(sorted(shared))} is both a source and a destination of the stream")
     capacity = _network(machine, start, end)
     flow = dict.fromkeys(capacity, Fraction(0))
     total = _max_flow(flow, capacity)

@@ -59,19 +59,19 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
     wanted = block.threads if block is not None else DEFAULT_THREADS
     launch = launch_of(kernel, values, wanted)
     if launch is None:
-        note = "accesses in the order of the loops, as if one after another: no `parallel for` to spread over blocks"
+        note = "accesses counted in loop order, as if sequential: no `parallel for` to distribute over blocks"
         return Orders(kernel, assumptions=(note,))
     threads = min(launch.threads_of_block, wanted) if not launch.is_tiled else launch.threads_of_block
     own = Block(threads, block.registers if block else 0, block.shared_bytes if block else 0)
     try:
         found = occupancy(machine, own)
     except CommandError as error:
-        note = f"accesses in the order of the loops, as if one after another: {error.message}"
+        note = f"accesses counted in loop order, as if sequential: {error.message}"
         return Orders(kernel, assumptions=(note,))
     units = machine.units or max((c.copies for c in machine.caches), default=1)
     blocks = found.blocks
     note = (
         f"blocks of {threads:,} threads, {blocks} at a time on each of {units} multiprocessors; "
-        "a block's threads, and a wave's blocks, advance together"
+        "the threads of a block and the blocks of a wave advance together"
     )
     return Orders(kernel, launch, blocks, blocks * units, (note,))

@@ -20,7 +20,7 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.time import Prediction
 
-NOTE = "executed again and again: what the launches in between leave in a cache is still there"
+NOTE = "executed repeatedly: caches keep what the launches in between leave of the data"
 
 
 def steady_parts(

@@ -50,7 +50,7 @@ def collective_among(
     check_ends(machine, names)
     twice = next((n for n in names if list(names).count(n) > 1), None)
     if twice is not None or len(names) < 2:
-        what = f"{twice} is named twice" if twice else "a collective takes two devices or more"
+        what = f"{twice} is named twice" if twice else "a collective needs at least two devices"
         raise CommandError(what, "name each memory once, as in --among HBM0,HBM1,HBM2")
     network = _Network(machine)
     best: tuple[Fraction, Collective, tuple[str, ...]] | None = None

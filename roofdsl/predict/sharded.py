@@ -145,7 +145,7 @@ def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result:
     _check_parameter(kernel, parameter)
     if not is_contraction(kernel):
         raise CommandError(
-            f"{kernel.name} is not a contraction, and only contractions are shared",
+            f"{kernel.name} is not a contraction, and only contractions can be split",
             "a contraction sums products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`",
         )
     _check_loops(kernel, parameter)
@@ -172,16 +172,16 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
     """Whether `parameter` is the extent of loops and dimensions that go together, and nothing else."""
 
     def refuse(why: str) -> CommandError:
-        help = "a kernel with a parameter of its own for each loop can be shared along any of them"
-        return CommandError(f"{kernel.name} cannot be shared along {parameter}: {why}", help)
+        help = "a kernel with a separate parameter for each loop can be split along any of them"
+        return CommandError(f"{kernel.name} cannot be split along {parameter}: {why}", help)
 
     for array in kernel.arrays:
         if any(parameter in d.symbols() and d != Sym(parameter) for d in array.dims):
-            raise refuse(f"{array.name} has a dimension in which it is not alone")
+            raise refuse(f"{array.name} has a dimension that is an expression in it")
         if sum(d == Sym(parameter) for d in array.dims) > 1:
-            raise refuse(f"{array.name} has it as two of its dimensions")
+            raise refuse(f"{array.name} uses it for two of its dimensions")
     if any(parameter in assumed.symbols() for assumed in kernel.assumptions):
-        raise refuse("an assumption is about it")
+        raise refuse("an assumption restricts it")
     for placed in statements(kernel.body):
         over: set[str] = set()
         for loop in placed.loops:
@@ -189,22 +189,20 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
             if bounds == (Const(0), Sym(parameter), Const(1)):
                 over.add(loop.var)
             elif any(parameter in b.symbols() for b in bounds):
-                raise refuse(f"the loop over {loop.var} ends elsewhere than at {parameter}")
+                raise refuse(f"the loop over {loop.var} does not run from 0 to {parameter}")
             elif any(b.symbols() & over for b in bounds):
-                raise refuse(f"the loop over {loop.var} is not the same for all of its turns")
+                raise refuse(f"the loop over {loop.var} has bounds that change with its iterations")
         if len(over) > 1:
             raise refuse(f"the loops over {' and '.join(sorted(over))} both run over it")
         if any(condition.symbols() & {*over, parameter} for _, condition in placed.guards):
-            raise refuse("an `if` asks which of its turns it is")
+            raise refuse("an `if` depends on its iteration")
         if isinstance(placed.statement, Count):
             continue
         for element in (access.element for access in accesses(placed.statement)):
             for subscript, extent in zip(element.subscripts, element.array.dims, strict=True):
                 used = subscript.symbols() & over
                 if (extent == Sym(parameter)) != bool(used) or (used and subscript not in {Sym(v) for v in used}):
-                    raise refuse(
-                        f"{element.array.name} is not taken part by part, as its subscript `{subscript}` shows"
-                    )
+                    raise refuse(f"{element.array.name} cannot be split, because of its subscript `{subscript}`")
 
 
 def _summed(kernel: Kernel, parameter: str) -> set[str]:
@@ -215,7 +213,7 @@ def _summed(kernel: Kernel, parameter: str) -> set[str]:
     """
 
     def refuse(why: str) -> CommandError:
-        return CommandError(f"{kernel.name} cannot be shared along {parameter}: {why}")
+        return CommandError(f"{kernel.name} cannot be split along {parameter}: {why}")
 
     assigned = [(p, p.statement) for p in statements(kernel.body) if isinstance(p.statement, Assign)]
     over = {id(s): [loop for loop in p.loops if loop.stop == Sym(parameter)] for p, s in assigned}
@@ -229,15 +227,15 @@ def _summed(kernel: Kernel, parameter: str) -> set[str]:
         if own:
             continue
         if not _updates(statement):
-            raise refuse(f"each turn of its loop overwrites {array.name}")
+            raise refuse(f"each iteration of its loop overwrites {array.name}")
         if array.intent == "temp":
-            raise refuse(f"{array.name} is a sum over it that is used before it could be added up")
+            raise refuse(f"{array.name} is a sum over it that is used before all of it is added")
         found.add(array.name)
     for read in (p.statement for p in statements(kernel.body) if not isinstance(p.statement, Count)):
         target = read.target if isinstance(read, Assign) else None
         used = {e.array.name for e in operands(read.value) if e != target} & found
         if used:
-            raise refuse(f"{min(used)} is a sum over it that is used before it could be added up")
+            raise refuse(f"{min(used)} is a sum over it that is used before all of it is added")
     return found
 
 
@@ -248,7 +246,7 @@ def _updates(statement: Assign) -> bool:
 
 def _gathered(arrays: Sequence[Array], inputs: Sequence[str], parts: Sequence[str], name: str, parameter: str) -> Array:
     if name in parts:
-        raise CommandError(f"nothing of {name} is gathered: each device needs only its part along {parameter}")
+        raise CommandError(f"{name} needs no gather: each device needs only its part along {parameter}")
     if name not in inputs:
         help = did_you_mean(name, inputs, f"it may be {', '.join(inputs)}" if inputs else "none is needed whole")
         raise CommandError(f"`{name}` is not an input that every device needs whole", help)

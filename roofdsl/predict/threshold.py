@@ -137,7 +137,7 @@ def program_bounds(
 
 
 def _const(whose: str, over: str) -> CommandError:
-    what = f"`{over}` is a `const` parameter of {whose}, so that each value of it is another kernel"
+    what = f"`{over}` is a `const` parameter of {whose}, so each of its values is a different kernel"
     return CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
 
 

@@ -176,7 +176,7 @@ class Prediction(Record):
         mine = [a for a in self.levels if a.kind == "memory" or a.name in {b.name for b in other.levels}]
         theirs = [b for b in other.levels if b.kind == "memory" or b.name in {a.name for a in self.levels}]
         if [(a.name, a.bandwidth_bytes_per_s) for a in mine] != [(b.name, b.bandwidth_bytes_per_s) for b in theirs]:
-            raise ValueError(f"predictions for different machines do not add: {self.machine}, {other.machine}")
+            raise ValueError(f"predictions for different machines cannot be added: {self.machine}, {other.machine}")
         major = self if self.compute_s >= other.compute_s else other
         counters = dict(self.counters)
         for name, value in other.counters:

@@ -112,9 +112,9 @@ class Crossings:
                     continue
             if any(not isinstance(a, str) and a.of.names() & dims for d in distances for a in d.atoms()):
                 raise CannotCount(
-                    "reuse distances round loop variables down, as lines of several elements do"
+                    "reuse distances round loop variables down, as with lines of several elements"
                 ) from None
-            raise CannotCount("a reuse distance is bent in several loop variables") from None
+            raise CannotCount("a reuse distance is nonlinear in several loop variables") from None
 
     def _summed(self, domain: Any, distances: Longest, name: str) -> list[Term]:
         """The terms as sums over dimension `name`. Raises CannotCount."""
@@ -143,7 +143,7 @@ class Crossings:
         dims = frozenset(_dims(domain)) & distance.names()
         inside, outside = distance.split(dims)
         if any(not isinstance(a, str) for a in inside.atoms()):
-            raise CannotCount("a reuse distance with a floor of loop variables")
+            raise CannotCount("a reuse distance has a floor of loop variables")
         if _is_straight(inside):
             return self._straight(domain, inside, outside, alone=alone)
         for name in sorted(dims):
@@ -151,7 +151,7 @@ class Crossings:
                 return self._along(domain, distance, name, alone=alone)
             except CannotCount:
                 continue
-        raise CannotCount("a reuse distance is bent in several loop variables")
+        raise CannotCount("a reuse distance is nonlinear in several loop variables")
 
     def _level(self, domain: Any, distance: Quasi, *, alone: bool) -> Region:
         """`domain`, which exceeds the limit as a whole or not at all."""
@@ -327,7 +327,7 @@ def _monotone(domain: Any, bent: Quasi, name: str) -> Iterator[tuple[Any, int, Q
         else:
             text = sign_text(growth)
             if text is None:
-                raise CannotCount("it is not known where a reuse distance grows")
+                raise CannotCount("it is not known in which direction a reuse distance grows")
             falls = here.intersect(where(here, f"{text} < 0"))
             if name in growth.names():
                 parts = [(falls, -1), (here.subtract(falls), 1)]
@@ -351,7 +351,7 @@ def _window(here: Any, course: Course, rest: Quasi) -> int:
         growth = course.of.substitute({_AT: along + (k + 1) * course.sign}) - course.of.substitute({_AT: along})
         if nowhere_negative(here.intersect(inner), growth - rest):
             return k
-    raise CannotCount("a reuse distance is bent in several loop variables")
+    raise CannotCount("a reuse distance is nonlinear in several loop variables")
 
 
 def _extents(domain: Any, along: Quasi) -> Iterator[tuple[Any, Quasi, Quasi]]:

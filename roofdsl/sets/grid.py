@@ -41,7 +41,7 @@ def count_positive(domain: Any, excess: Quasi, limit: int) -> int:
         return count_positive_all(domain, excess, limit)
     ranges = [_range(domain, i) for i in bent]
     if prod(high - low + 1 for low, high in ranges) > limit:
-        raise CannotCount("a reuse distance of degree 2 or more over too many points")
+        raise CannotCount("a reuse distance has degree 2 or more over too many points")
     counted = _fibres(domain, bent, straight_part)
     return _sum_over_grid(counted, bent, ranges, bent_part)
 
@@ -51,7 +51,7 @@ def count_positive_all(domain: Any, excess: Quasi, limit: int) -> int:
     used = sorted(int(n[1:]) for n in excess.names())
     ranges = [_range(domain, i) for i in used]
     if prod(high - low + 1 for low, high in ranges) > limit:
-        raise CannotCount("a reuse distance of degree 2 or more over too many points")
+        raise CannotCount("a reuse distance has degree 2 or more over too many points")
     return _sum_over_grid(_fibres(domain, used, Quasi.constant(0)), used, ranges, excess)
 
 

@@ -105,7 +105,7 @@ def check_executed(stream: Stream, order: Growth, residues: Class = ()) -> None:
     for falling in (False, True):
         at = far_point(stream.sizes, order, residues, falling=falling).intersect(stream.context)
         if not at.is_empty() and any(d.executions.intersect_params(at).is_empty() for d in stream.domains):
-            raise CannotCount("which of its sizes is the larger decides whether a statement is executed")
+            raise CannotCount("whether a statement is executed depends on which of its sizes is larger")
 
 
 def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
@@ -124,10 +124,10 @@ def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
         together = isl.Set.empty(reuse.all.get_space())
         for domain, _ in pieces:
             if not domain.is_disjoint(together):
-                raise CannotCount("reuse distances whose pieces cannot be told apart")
+                raise CannotCount("the pieces of a reuse distance cannot be distinguished")
             together = together.union(domain)
         if not together.is_equal(reuse.previous.domain()):
-            raise CannotCount("reuse distances whose pieces cannot be told apart")
+            raise CannotCount("the pieces of a reuse distance cannot be distinguished")
         return replace(reuse, distances=pieces)
 
     return tuple(map(exact, reuses))
@@ -203,7 +203,7 @@ def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues:
         return Range(lead, lead, id(piece[0]), piece[0])
     low, high, parts = candidate_bounds(domain, value, at)
     if not low or not high:
-        raise CannotCount("a reuse distance without a bound in closed form")
+        raise CannotCount("a reuse distance has no closed-form bound")
     rest = {r.name: r.period for r in residues}
     differ = joined(periods([*low, *high]), periods_of_sets(parts))  # which parts there are decides on the bounds
     open_ = {n: p * rest.get(n, 1) for n, p in differ.items()}

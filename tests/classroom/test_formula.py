@@ -45,7 +45,7 @@ REFUSED = [
     ("", "empty"),
     ("2n", "`*`, 2*n"),
     ("n^2", "write `**`"),
-    ("W = 2*n", "right-hand side alone"),
+    ("W = 2*n", "only the right-hand side"),
     ("x + 1", "`x` is not known here; the names are n"),
     ("n +", "ends where"),
     ("(n", "not closed"),

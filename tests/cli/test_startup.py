@@ -25,7 +25,5 @@ def test_islpy_still_knows_its_version() -> None:
 
 
 def test_an_islpy_that_is_there_already_is_left_alone() -> None:
-    program = (
-        "import islpy; v = islpy.__dict__['__version__']; import roofdsl.sets; assert islpy.__version__ is v"
-    )
+    program = "import islpy; v = islpy.__dict__['__version__']; import roofdsl.sets; assert islpy.__version__ is v"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -105,4 +105,3 @@ def test_plateaus_of_a_stencil_in_lines_are_what_a_cache_sees(n: int) -> None:
             cache = int(p.from_bytes.evaluate({"n": n}) * Fraction(3, 2)) // 64 * 64
             assert p.all_bytes is not None
             assert p.all_bytes.evaluate({"n": n}) == curve.bytes(cache, convention)
-

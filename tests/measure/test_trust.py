@@ -47,8 +47,8 @@ def test_a_calm_machine_is_not_doubted(cores: int) -> None:
     [
         (("f64", "exp"), scaled(spread=NOISY), "f64 exp: samples of one core spread by 60%"),
         (("f64", "exp"), scaled(spread=NOISY), "f64 exp: samples of 2 cores spread by 60%"),
-        (("f64", "fma"), scaled(0.5, 0.5), "f32 fma is 4 times as fast as f64 fma, and 2 times is usual"),
-        (("f32", "add"), scaled(0.5, 0.5), "f32 add is 1 times as fast as f64 add, and 2 times is usual"),
+        (("f64", "fma"), scaled(0.5, 0.5), "f32 fma is 4 times as fast as f64 fma; about 2 is usual"),
+        (("f32", "add"), scaled(0.5, 0.5), "f32 add is 1 times as fast as f64 add; about 2 is usual"),
         (("f64", "fma"), scaled(0.5, 0.5), "f64 fma does 0.83 times the operations of mul, and 1 to 2 is usual"),
         (("f32", "fma"), scaled(1.5, 1.5), "f32 fma does 2.5 times the operations of mul, and 1 to 2 is usual"),
         (("f64", "log"), scaled(0.4, 1.0), "f64 log: 2 cores together are 0.8 times as fast as one"),
@@ -150,7 +150,7 @@ def test_a_file_that_would_mislead_is_refused() -> None:
         trusted(found)
     assert error.value.message == (
         "this machine is too busy to be characterized (other programs took 1.0 of 2 cores): the samples vary too much, "
-        "f64 fma by 60%; a number that spreads by more than 25% would mislead"
+        "f64 fma by 60%; numbers that spread by more than 25% would mislead"
     )
     memory = found.levels[-1]
     noisy = replace(memory, all_cores=replace(memory.all_cores, spread=0.31))
