@@ -1,4 +1,4 @@
-"""The sets of a machine's caches, which predictions leave out: where they matter, and the traffic with them."""
+"""The sets of a machine's caches, which predictions ignore: where they matter, and the traffic with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HASHED_BYTES = 128 << 10
 
 
 class WithSets(Record):
-    """Levels as they are with the sets of the caches before them, and in words what was done and what was not."""
+    """Levels whose bytes include the sets of the caches before them, with notes on what was done and what was not."""
 
     levels: tuple[LevelTime, ...]
     assumptions: tuple[str, ...] = ()
@@ -32,9 +32,9 @@ class WithSets(Record):
 
 
 def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> tuple[str, ...]:
-    """Which of the machine's caches move another number of lines than predicted, for their sets, and what helps.
+    """Warnings about caches whose sets change the number of moved lines, and what helps.
 
-    Of caches whose sets follow from addresses: those that state ways, each way smaller than HASHED_BYTES.
+    Only caches whose sets follow from addresses: those with stated ways, each way smaller than HASHED_BYTES.
     """
     found = []
     for cache in machine.caches:
@@ -49,7 +49,7 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
 
 
 def sets_of(cache: Cache) -> Sets | None:
-    """The cache in sets; None where the machine states no ways or no line."""
+    """The sets of the cache; None if the machine states no ways or no line."""
     from roofdsl.counts.conflicts import Sets
 
     if cache.ways is None or cache.line_bytes is None or cache.size_bytes % (cache.ways * cache.line_bytes):
@@ -60,9 +60,9 @@ def sets_of(cache: Cache) -> Sets | None:
 def with_sets(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, levels: tuple[LevelTime, ...], traffic: Traffic | None
 ) -> WithSets:
-    """`levels` with the bytes that a simulation of each cache with its sets gives, one launch with empty caches.
+    """`levels` with the bytes from a simulation of each cache with its sets, for one launch with empty caches.
 
-    A level whose simulation is too long, and caches without stated ways, stay as they were, which is said.
+    Levels whose simulation would take too long, and caches without stated ways, stay as they were; a warning says so.
     """
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.sized import sized
@@ -104,7 +104,7 @@ def with_sets(
 
 
 def refuse_sets(*, warm: bool, machine: Machine) -> None:
-    """Raises CommandError where a prediction with sets has no meaning."""
+    """Raises CommandError if a prediction with sets is meaningless."""
     if warm:
         raise CommandError("--sets starts with empty caches, so it cannot be combined with --warm")
     if not any(sets_of(cache) for cache in machine.caches):

@@ -1,6 +1,6 @@
-"""The collectives of a program on a machine: the costs of `predict.collectives`, as parts of its prediction.
+"""The collectives of a program on a machine: the costs from `predict.collectives`, as parts of its prediction.
 
-A collective is not a launch: it has no work and moves nothing over the memory's boundary, and its time is that of its
+A collective is not a launch. It has no work and moves nothing across the memory's boundary. Its time is that of its
 bytes over the link and of its steps.
 """
 
@@ -21,10 +21,10 @@ from roofdsl.predict.time import LinkTime, Prediction
 
 
 def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction = Fraction(0)) -> Prediction:
-    """All times this collective happens, as a prediction that adds to `like`, whose levels it has, without bytes.
+    """All executions of this collective, as a prediction that can be added to `like` and has its levels, without bytes.
 
-    step_s: the latency of each of its steps. Raises InputError for a link that the machine does not have, that does not
-    start at its memory, or that is not said where there are several, and where it has none.
+    step_s: the latency of each step. Raises InputError for a link that the machine does not have or that does not start
+    at its memory, if none of several links is chosen, and if there is no link.
     """
     found = collective_of(e, machine, step_s)
     latency = found.steps * found.latency_s
@@ -53,7 +53,7 @@ def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction 
 
 
 def collective_of(e: Exchanged, machine: Machine, step_s: Fraction = Fraction(0)) -> Collective:
-    """One of them. Raises InputError as `exchange` does."""
+    """One execution of it. Raises InputError as `exchange` does."""
     joined = replace(network(e, machine), latency_s=step_s)
     return collective(cast(Kind, e.step.kind.text.replace("_", "-")), e.size_bytes, joined)
 

@@ -29,18 +29,22 @@ Accesses = Literal["written", "compiled"]
 
 
 class Options(Record):
-    """What a prediction is asked for beyond kernel and machine.
+    """The options of a prediction, besides kernel and machine.
 
-    traffic: the convention, before what file and machine say (rule 11). unit: "tensor" or "tensor_sparse" (rule
-    14), before what the kernel asks for. ceilings: names of ceilings of the machine that the code cannot pass.
-    levels: "all", or "memory" for the memory alone. data: the further memory in which all data lie at first.
-    warm: the launch comes right after another like it, whose data are still in the caches as far as they fit.
-    block: the thread block, whose occupancy is found; in_flight_bytes: what each of its threads has on the way at a
-    time, which caps the bandwidth of levels whose latency the machine states. accesses: those of the first cache
-    "written", as the kernel has them (rule 10), or "compiled": what inner loops do not move is kept in a register.
-    sets: bytes by simulation of each cache with its sets, where the machine states its ways. conflicts: without that,
-    warn where sets matter, which takes some hundredths of a second.
-    step_s: the latency of each step of a program's collectives.
+    - traffic: the convention; overrides file and machine (rule 11).
+    - unit: "tensor" or "tensor_sparse" (rule 14); overrides the kernel's.
+    - ceilings: names of the machine's ceilings that limit the code.
+    - levels: "all", or "memory" for only the memory.
+    - data: the further memory in which all data lie at first.
+    - warm: the launch directly follows another one like it, whose data are still in the caches as far as they fit.
+    - block: the thread block for the occupancy.
+    - in_flight_bytes: the bytes that each thread has in flight, which cap the bandwidth of levels with a stated
+      latency.
+    - accesses: those to the first cache as "written" in the kernel (rule 10), or as "compiled": values that inner loops
+      do not change stay in a register.
+    - sets: count bytes by simulating each cache with its sets, if the machine states its ways.
+    - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
+    - step_s: the latency of each step of a program's collectives.
     """
 
     traffic: Traffic | None = None
@@ -68,10 +72,11 @@ def predict(
 ) -> Prediction:
     """One launch of `kernel` at `parameters` (defaults of the file filled in) on `machine`.
 
-    Bytes are taken across every boundary of the machine's hierarchy; Q is those of the memory: behind the machine's
-    last cache, compulsory where it has none.
-    Raises InputError for a kernel that leaves its arrays, breaks its intents or has an illegal directive,
-    CommandError for a missing parameter, a type or ceiling the machine lacks, and what the analyses raise.
+    Bytes are counted across every boundary of the machine's hierarchy. Q is the traffic of the memory: behind the
+    machine's last cache, or compulsory if it has none.
+
+    Raises InputError for a kernel that leaves its arrays, violates its intents or has an illegal directive,
+    CommandError for a missing parameter or a type or ceiling that the machine lacks, and what the analyses raise.
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.counters import counters_at, has_counters
@@ -232,10 +237,10 @@ def predict_counts(
 ) -> Prediction:
     """The prediction for given counts: `memory` is Q at its boundary, in bytes of all `launches`, or the level.
 
-    `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps those where it binds. Time is
-    max(T_comp, all T_level, T_launch), without overlap their sum (rule 15); levels of which the machine says that they
-    take turns add up (`predict.level_overlap`). Raises CommandError for a type that the machine lacks and for a ceiling
-    that it does not name.
+    `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps the levels that it limits. The time
+    is max(T_comp, all T_level, T_launch), and without overlap their sum (rule 15). Levels that take turns according to
+    the machine are added (`predict.level_overlap`). Raises CommandError for a type that the machine lacks and for a
+    ceiling that it does not name.
     """
     if isinstance(memory, int):
         memory = LevelTime(machine.main_memory.name, memory, machine.main_memory.bandwidth_bytes_per_s)
@@ -295,7 +300,7 @@ def _ceilings(
 
 
 def no_ceiling(machine: Machine, name: str) -> CommandError:
-    """What to say of a ceiling that the machine does not name."""
+    """The error for a ceiling that the machine does not name."""
     known = list(dict.fromkeys(c.name for c in machine.ceilings))
     close = closest(name, known, 0.5)
     if close is not None:

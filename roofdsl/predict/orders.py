@@ -1,4 +1,4 @@
-"""In which order accesses reach each cache: one after another, or by the thread blocks and waves of a GPU."""
+"""The order in which accesses reach each cache: sequentially, or by the thread blocks and waves of a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_THREADS = 256
 
 
 class Orders(Record):
-    """The orders of one launch of `kernel`. launch: its blocks, None where the loops run as they are written.
+    """The orders of one launch of `kernel`. launch: its blocks; None if the loops run as written.
 
     resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave.
     """
@@ -34,7 +34,7 @@ class Orders(Record):
     def behind(self, cache: Cache, at: Boundary) -> tuple[Kernel, Boundary]:
         """What to count for the boundary behind `cache`: a copy serves its own blocks, a shared cache the wave.
 
-        Blocks that are resident together share their copy in equal parts.
+        Blocks that are resident together share their copy equally.
         """
         if self.launch is None:
             return self.kernel, at
@@ -49,8 +49,8 @@ class Orders(Record):
 def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block: Block | None = None) -> Orders:
     """By blocks and waves on a machine with multiprocessors, for a kernel that begins with `parallel for`.
 
-    The threads of a block are those of the kernel's tiles, else of `block`, else DEFAULT_THREADS; how many blocks are
-    resident follows from the multiprocessor's limits.
+    The threads of a block are those of the kernel's tiles, otherwise of `block`, otherwise DEFAULT_THREADS. The number
+    of resident blocks follows from the multiprocessor's limits.
     """
     if machine.multiprocessor is None:
         return Orders(kernel)

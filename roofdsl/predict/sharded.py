@@ -1,9 +1,9 @@
-"""A contraction shared by p devices along one of its parameters: T_math of one device against T_comms of the links.
+"""A contraction split over p devices along one of its parameters: T_math of one device and T_comms of the links.
 
-Each device takes 1/p of the parameter's range: of the arrays with such a dimension it needs a part, of the others all.
-Where the parameter is summed over, each device has partial sums of the whole result, which are added by a collective;
-where it is a dimension of the result, each has a part of it. (Guide: T_lower = max(T_math, T_comms), T_upper =
-T_math + T_comms; the memory's time is one more term here.)
+Each device gets 1/p of the parameter's range. It needs a part of the arrays with such a dimension, and all of the
+others. If the parameter is summed over, each device has partial sums of the whole result, which a collective adds. If
+it is a dimension of the result, each device has a part of the result. (T_lower = max(T_math, T_comms) and T_upper =
+T_math + T_comms; here, the memory's time is one more term.)
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class Transfer(Record):
 
 
 class Sharding(Record):
-    """How a kernel is shared: along `parameter`, with these transfers.
+    """How a kernel is split: along `parameter`, with these transfers.
 
-    parts: arrays of which each device has a part; whole: those it needs all of; sums: results it has partial sums of.
+    parts: arrays of which each device has a part; whole: arrays that each device needs whole; sums: results of which it
+    has partial sums.
     """
 
     kernel: Kernel
@@ -53,9 +54,9 @@ class Sharding(Record):
 
 
 class ShardedPrediction(Record):
-    """p devices: `device` is the prediction of one of them without its links, `communication` what the links carry.
+    """p devices: `device` is the prediction of one of them without links, `communication` the collectives.
 
-    break_evens: from which size on compute takes as long as the memory, and as the links.
+    break_evens: the sizes from which compute takes as long as the memory, and as the links.
     """
 
     sharding: Sharding
@@ -66,7 +67,7 @@ class ShardedPrediction(Record):
 
     @property
     def parameters(self) -> dict[str, int]:
-        """The sizes of the whole product, which the devices share."""
+        """The sizes of the whole product."""
         own = dict(self.device.parameters)
         return own | {self.sharding.parameter: own[self.sharding.parameter] * self.network.devices}
 
@@ -82,7 +83,7 @@ class ShardedPrediction(Record):
 
     @property
     def communication_s(self) -> Fraction:
-        """T_comms: all collectives, one after the other."""
+        """T_comms: all collectives in sequence."""
         return sum((c.time_s for _, c in self.communication), Fraction(0))
 
     @property
@@ -137,10 +138,10 @@ class ShardedPrediction(Record):
 
 
 def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result: Result = "whole") -> Sharding:
-    """How `kernel`, a contraction, is shared along `parameter`.
+    """How to split the contraction `kernel` along `parameter`.
 
-    gather: arrays of which every device needs all but holds a part at first. result: whether each device is to have
-    all of it, or a part. Raises CommandError for a kernel that cannot be shared so, and for names that do not fit.
+    gather: arrays that each device needs whole but at first holds only a part of. result: whether each device gets all
+    of the result or a part. Raises CommandError for a kernel that cannot be split this way, and for unknown names.
     """
     _check_parameter(kernel, parameter)
     if not is_contraction(kernel):
@@ -262,9 +263,10 @@ def predict_sharded(
     *,
     over: str | None = None,
 ) -> ShardedPrediction:
-    """The prediction of one of `network.devices` machines, with its collectives; `over`: break-even sizes of it.
+    """The prediction for `network.devices` machines, with the collectives; `over`: its break-even sizes.
 
-    Raises CommandError for a missing parameter, one that the devices do not divide, and what `predict` raises.
+    Raises CommandError for a missing parameter, one that the number of devices does not divide, and what `predict`
+    raises.
     """
     from roofdsl.loops.numbers import numbers
 

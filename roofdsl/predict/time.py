@@ -1,4 +1,4 @@
-"""Expected time: the largest of compute, memory and launch time, and which it is (rules 15, 16 and 18)."""
+"""The expected time: the largest of compute, memory and launch time, and which one that is (rules 15, 16, 18)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,22 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
 
 
 def bounding(terms: Sequence[tuple[str, Fraction]]) -> tuple[str, ...]:
-    """The names of the largest term and of those within 10 % of it, largest first; none where all are 0."""
+    """The names of the largest term and of those within 10 % of it, largest first; empty if all are 0."""
     longest = max(t for _, t in terms)
     near = [(name, t) for name, t in terms if t and t >= SAME * longest]
     return tuple(name for name, _ in sorted(near, key=lambda item: -item[1]))
 
 
 class Prediction(Record):
-    """What the model expects of a kernel, or of several launches together (they add and multiply).
+    """What the model expects of one launch of a kernel, or of several (predictions can be added and multiplied).
 
     work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together.
     expected_s: the maximum of the terms of each launch, summed over launches; no_overlap_s: their sum.
-    machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
-    counters: totals of the kernel's own `count` names, whose rates are predicted too.
-    occupancy: of the thread block asked about; latency: what its requests in flight allow, by level.
-    parts: the operations by type and class, each with its rate, that make up compute_s. in_turn: levels that follow
-    one upon another instead of running side by side, farthest first, where the machine says so
-    (`predict.level_overlap`). links: of a program's collectives, by link.
+    machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds. counters: totals of the
+    kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread block; latency: what its
+    requests in flight allow, by level. parts: the operations by type and class, each with its rate, that make up
+    compute_s. in_turn: levels that take turns instead of running at the same time, farthest first, if the machine says
+    so (`predict.level_overlap`). links: of a program's collectives, by link.
     """
 
     kernel: str
@@ -72,12 +71,12 @@ class Prediction(Record):
 
     @property
     def operation(self) -> str:
-        """FLOP, or OP where an integer type dominates (rule 7)."""
+        """FLOP, or OP if an integer type dominates (rule 7)."""
         return operation(self.type) if self.type is not None else "FLOP"
 
     @property
     def rate_per_s(self) -> Fraction:
-        """W over the expected time, in operations per second; 0 where there are none."""
+        """W over the expected time, in operations per second; 0 without operations."""
         return self._over(self.work, self.expected_s)
 
     @property
@@ -87,17 +86,17 @@ class Prediction(Record):
 
     @property
     def bytes_per_s(self) -> Fraction:
-        """Bytes across the memory boundary over the expected time: what a kernel without work is judged by."""
+        """Bytes across the memory boundary over the expected time: the rate of a kernel without work."""
         return self._over(self.memory.bytes, self.expected_s)
 
     @property
     def intensity(self) -> Fraction | None:
-        """I = W / Q at the memory boundary; None where W = 0 (rule 16) or nothing moves."""
+        """I = W / Q at the memory boundary; None if W = 0 (rule 16) or if nothing moves."""
         return self.memory.intensity(self.work)
 
     @property
     def peak_per_s(self) -> Fraction | None:
-        """The effective peak W / T_comp (rule 13); None where W = 0."""
+        """The effective peak W / T_comp (rule 13); None if W = 0."""
         return self.work / self.compute_s if self.compute_s else None
 
     @property
@@ -110,7 +109,7 @@ class Prediction(Record):
 
     @property
     def peak_fraction(self) -> Fraction | None:
-        """beta: the effective peak over the machine's, (1 + alpha) / 2 where unfused is half of fused."""
+        """beta: the effective peak over the machine's; (1 + alpha) / 2 if unfused is half of fused."""
         return (
             None
             if self.peak_per_s is None or not self.machine_peak_per_s
@@ -119,12 +118,12 @@ class Prediction(Record):
 
     @property
     def ridge(self) -> Fraction | None:
-        """The intensity from which this kernel's effective peak, not memory, is the bound."""
+        """The intensity from which this kernel's effective peak is the bound instead of memory."""
         return None if self.peak_per_s is None else self.peak_per_s / self.memory.rate_bytes_per_s
 
     @property
     def machine_balance(self) -> Fraction | None:
-        """B_tau = P_peak / beta with the machine's own peak for the type, in operations per byte."""
+        """B_tau = P_peak / beta, with the machine's own peak for the type, in operations per byte."""
         peak = self.machine_peak_per_s
         return None if peak is None else peak / self.memory.bandwidth_bytes_per_s
 
@@ -136,7 +135,7 @@ class Prediction(Record):
 
     @property
     def terms(self) -> tuple[tuple[str, Fraction], ...]:
-        """The terms of rule 15 by name: compute, each level, launch; levels that follow one upon another; links."""
+        """The terms of rule 15 by name: compute, each level, launch, the levels that take turns, and links."""
         several = (self.one_upon_another,) if len(self.in_turn) > 1 else ()
         return (
             ("compute", self.compute_s),
@@ -153,8 +152,9 @@ class Prediction(Record):
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """The largest term, and those within 10 % of it, largest first. Of levels that follow one upon another each
-        that has 10 % of their time.
+        """The largest term, and those within 10 % of it, largest first.
+
+        Of levels that take turns, each that has 10 % of their time.
         """
         together, whole = self.one_upon_another
         shares = sorted((share for share in self.in_turn if share[1] >= (1 - SAME) * whole), key=lambda s: -s[1])
@@ -163,7 +163,7 @@ class Prediction(Record):
 
     @property
     def bound(self) -> str:
-        """The name of the bound; `HBM and compute` where two are within 10 %; `nothing` where nothing is done."""
+        """The name of the bound; `HBM and compute` if two are within 10 %; `nothing` if nothing is done."""
         return " and ".join(self.bounds) or "nothing"
 
     # ---- several launches ----

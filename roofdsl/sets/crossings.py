@@ -1,11 +1,11 @@
-"""How many accesses have a reuse distance greater than Z, with Z and all sizes symbols: terms and integer roots.
+"""The number of accesses with a reuse distance greater than Z, for symbolic Z and sizes: terms with integer roots.
 
-docs/rules.md, step 4. Where a distance is the same for all accesses of a piece, they are counted and the count
-stands under the condition Z < distance, whatever its degree in the sizes. Where it grows along one affine form of the
-loop variables, however it depends on sizes, it passes Z at an integer root, which is an ordinary parameter of the
-count. A smaller part that depends on other variables (16*n*i + 8*j with 8*j < 16*n) decides at the root itself only:
-there what is left of Z is another parameter. What is bent in two variables is summed over one of them (at its values
-Haystack, PLDI 2019, counts one by one). That a distance grows, and that its rest is small, is proven first.
+See docs/rules.md, step 4. If all accesses of a piece have the same distance, their count gets the condition Z <
+distance, whatever its degree in the sizes. If the distance grows along one affine form of the loop variables, it passes
+Z at an integer root, which becomes an ordinary parameter of the count. A smaller part that depends on other variables
+(16*n*i + 8*j with 8*j < 16*n) matters only at the root itself; there, the rest of Z becomes another parameter. A
+distance that is nonlinear in two variables is summed over one of them (Haystack, PLDI 2019, counts the values of that
+variable one by one). That the distance grows, and that the smaller part is small, is proven first.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ _AT = "_at"
 
 
 class Region(Record):
-    """A part of a domain, the disjoint isl.Sets of its points that exceed the limit, the isl parameters of roots and
-    rests that these are written with, what is known of them, as isl text, and under which condition all this is.
+    """A part of a domain: the disjoint isl.Sets of its points that exceed the limit.
+
+    Also the isl parameters of roots and rests in these sets, what is known about them (as isl text), and the condition
+    under which all this holds.
     """
 
     here: Any
@@ -53,8 +55,9 @@ class Region(Record):
 
 
 class Course(Record):
-    """How a distance runs through a part: `of` (in _AT) rises or falls with `along`, which is affine in the dimensions
-    and runs from `low` to `high`, in parameters.
+    """How a distance runs through a part: `of` (in _AT) rises or falls with `along`.
+
+    `along` is affine in the dimensions and runs from `low` to `high`, which are in the parameters.
     """
 
     along: Quasi
@@ -73,9 +76,10 @@ class Course(Record):
 
 
 class Crossings:
-    """Counts what exceeds `limit` (a quasi-polynomial without isl parameters) on `context`, an isl parameter set.
+    """Counts the accesses that exceed `limit` (a quasi-polynomial without isl parameters) on `context`.
 
-    The limit is at least `least`. Names that this makes begin with MADE, and are isl parameters as well.
+    context: isl parameter set. The limit is at least `least`. Names that this class creates begin with MADE, and are
+    isl parameters as well.
     """
 
     def __init__(self, context: Any, limit: Quasi, least: int) -> None:
@@ -85,13 +89,13 @@ class Crossings:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """What the names in terms mean, each after those that it uses."""
+        """The definitions of the names in terms, each after those that it uses."""
         return tuple(_named(d, name) for d, name in self._definitions.items())
 
     def terms(self, domain: Any, distances: Longest) -> list[Term]:
-        """The number of points of `domain` (isl.Set) of which the longest of `distances` exceeds the limit.
+        """The number of points of `domain` (isl.Set) at which the longest of `distances` exceeds the limit.
 
-        No distance at all is infinite. Raises CannotCount where the distances are bent in too many variables.
+        Without any distance, it is infinite. Raises CannotCount if the distances are nonlinear in too many variables.
         """
         domain = domain.intersect_params(self.context)
         if domain.is_empty():

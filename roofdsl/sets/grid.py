@@ -1,7 +1,7 @@
-"""Counting points under a polynomial condition at given sizes: the few dimensions that make it curved on a grid.
+"""Counting points under a polynomial condition at given sizes, with the few nonlinear dimensions on a grid.
 
-The dimensions with terms of degree 2 and more become parameters of one more symbolic count of the others; the
-resulting quasi-polynomial is evaluated by numpy over all their values.
+The dimensions with terms of degree 2 or more become parameters of a symbolic count of the other dimensions. numpy
+evaluates the resulting quasi-polynomial over all their values.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ CHUNK = 1 << 20
 
 
 def count_positive(domain: Any, excess: Quasi, limit: int) -> int:
-    """The number of points of `domain` (isl.Set without parameters) with excess > 0, excess in d0, d1, ...
+    """The number of points of `domain` (isl.Set without parameters) with excess > 0, for excess in d0, d1, ...
 
-    Raises CannotCount where more than `limit` grid points would be needed.
+    Raises CannotCount if more than `limit` grid points would be needed.
     """
     excess = excess * lcm(*(c.denominator for _, c in excess))  # so that both parts below are integers
     bent = _bent_dimensions(excess)
