@@ -41,10 +41,8 @@ _AT = "_at"
 
 
 class Region(Record):
-    """A part of a domain: the disjoint isl.Sets of its points that exceed the limit.
-
-    Also the isl parameters of roots and rests in these sets, what is known about them (as isl text), and the condition
-    under which all this holds.
+    """A part of a domain: the disjoint isl.Sets of its points beyond the limit, the isl parameters of roots and rests
+    in them, what is known of these (isl text), and the condition for all this.
     """
 
     here: Any
@@ -55,10 +53,7 @@ class Region(Record):
 
 
 class Course(Record):
-    """How a distance runs through a part: `of` (in _AT) rises or falls with `along`.
-
-    `along` is affine in the dimensions and runs from `low` to `high`, which are in the parameters.
-    """
+    """`of` (in _AT) rises or falls with `along`, affine in the dimensions, from `low` to `high`, in the parameters."""
 
     along: Quasi
     of: Quasi

@@ -102,7 +102,7 @@ REFUSED = [
     ("n = m = 2", "only the right-hand side"),
     ("2n GB", "`GB` is not known"),
     ("(" * 60 + "n" + ")" * 60, "nested more than 40"),
-    ("n" * 600, "at most 500"),
+    ("n" * 600, "limit is 500"),
     ("\ufdfa" * 200, "characters"),
     ("2\u202en", "U+202E"),
     ("1" * 60, "more digits"),

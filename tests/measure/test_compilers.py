@@ -60,7 +60,7 @@ def test_compilers_that_fail(script: str, message: str, tmp_path: Path, monkeypa
     [
         ("no-such-compiler -O2", "the compiler `no-such-compiler` of the variable CC was not found"),
         ("gcc 'x", "unclosed quote"),
-        ("/", "is not found"),
+        ("/", "was not found"),
         ("gcc\0x", "cannot be run"),
     ],
 )

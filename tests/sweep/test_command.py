@@ -111,7 +111,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
         (("sweep", "llama3_8b_decode", "--machine", "h200", "--set", "b=8"), "no parameter `b`"),
         (("sweep", "models/kernels/stream.roof", "--machine", "v100_deck", "--set", "n=8"), "several kernels"),
         (("sweep", "matmul_tiled", "--machine", "v100_deck", "--set", "n=7,b=3"), "no point of the sweep meets"),
-        ((*GEMV, "--set", "n=8", "--scheduler", "tcp://x:1", "--jobs", "2"), "take one"),
+        ((*GEMV, "--set", "n=8", "--scheduler", "tcp://x:1", "--jobs", "2"), "choose one"),
     ],
 )  # fmt: skip
 def test_refused(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
