@@ -95,7 +95,9 @@ def simulate(
     if sets is not None and (figure is not None or not histogram):
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets selects the caches for --histogram, but {what}")
-    chosen = choose_kernels(file, "only kernels are simulated (a program is the sum of its kernels, each starting cold)")
+    chosen = choose_kernels(
+        file, "only kernels are simulated (a program is the sum of its kernels, each starting cold)"
+    )
     machine = load_machine(machine_name) if machine_name is not None else None
     kernels = kernels_of(chosen, settings)
     if figure is not None:

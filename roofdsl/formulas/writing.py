@@ -220,12 +220,12 @@ def text(value: Quasi | Quotient) -> str:
 
 
 def neat_text(value: Quasi | Quotient) -> str:
-    """As `text`, with the factors that a textbook would leave: `10*steps*(n - 2)**2`."""
+    """As `text`, but factored as in a textbook: `10*steps*(n - 2)**2`."""
     return _quotient(_rounded_up(value), TOLD, _neat)
 
 
 def neat_latex(value: Quasi | Quotient) -> str:
-    """As `latex`, with the factors that a textbook would leave."""
+    """As `latex`, but factored as in a textbook."""
     return _quotient(_rounded_up(value), LATEX, _neat)
 
 

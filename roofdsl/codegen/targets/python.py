@@ -165,7 +165,6 @@ _INDEX = "from numpy import uint64 as index  # numba does not test unsigned indi
 """Such a test for `a[i - 3]` keeps a loop from vector instructions, or makes gathers of its loads."""
 
 
-
 def _range(start: Text, stop: Text, step: Text) -> str:
     parts = [start.text] if start.text != "0" or step.text != "1" else []
     return ", ".join([*parts, stop.text, *([step.text] if step.text != "1" else [])])
