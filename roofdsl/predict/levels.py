@@ -102,7 +102,7 @@ def _from_registers(
         return (*compiled_bytes_at(kernel, values), None, (note,))
     if own is None or sector is None:
         return (*register_bytes_at(kernel, values), None, ())
-    note = f"{machine.caches[0].name}: a warp, {own.warp} iterations side by side, moves each sector of {sector} B once"
+    note = f"{machine.caches[0].name}: a warp of {own.warp} iterations moves each touched sector of {sector} B once"
     return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))
 
 

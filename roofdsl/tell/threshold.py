@@ -28,7 +28,7 @@ def blocks(
         _, _, bound, work, moved = _row(whole)
         found += [figures([["bound", bound], *([["W", work], ["Q", moved]] if work else [])])]
     if whole.searched_to is not None:
-        found += [Gap(), line(f"searched up to {over} = {whole.searched_to:,} instead of derived: {whole.why}")]
+        found += [Gap(), line(f"found by search up to {over} = {whole.searched_to:,}, not derived ({whole.why})")]
     return found
 
 
