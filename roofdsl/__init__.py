@@ -1,4 +1,4 @@
-"""roofdsl: exact work, traffic and intensity of loop kernels, and the roofline they live under."""
+"""roofdsl: exact work, traffic and intensity of loop kernels, and predicted times on a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python interface: kernels and machines by name, file or text, and what the commands make of them, as objects.
+"""The Python interface: the commands as functions on kernels and machines by name, file or text; results are objects.
 
     from roofdsl.api import derive, predict, roofline
 
@@ -6,10 +6,10 @@
     p = predict("gemv", "v100_deck", n=4096)         # a Prediction
     roofline(p, path="gemv.svg")
 
-Sizes are keyword arguments by the names of the kernel's parameters; for a parameter that is called like an option, or
-sizes that are kept in a variable, `sizes={"cache": 3}`. Whatever is asked, the modules behind give more (docs/python.md
-says which). Errors are InputError for text that is wrong, with the place in it, and CommandError for what cannot be
-done; both print as the command line tells them.
+Sizes are keyword arguments, named after the kernel's parameters. If a parameter has the same name as an option, or if
+the sizes are in a variable, use `sizes={"cache": 3}`. The modules behind these functions offer more (docs/python.md).
+Errors are InputError for invalid text, with the place in it, and CommandError for something that cannot be done; both
+print as on the command line.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ Size = int | str
 
 
 def machine(source: MachineLike) -> Machine:
-    """A machine: as it is, or of a shipped one's name ("v100_deck"), a file ("mine.roof", "mine.roof:laptop") or the
-    text of one.
+    """A machine: as it is, or from a shipped name ("v100_deck"), a file ("mine.roof", "mine.roof:laptop") or source
+    text.
 
-    Raises InputError for a text with errors, CommandError for a machine that is not there.
+    Raises InputError for a text with errors, CommandError for an unknown machine.
     """
     if isinstance(source, Machine):
         return source
@@ -99,9 +99,9 @@ def derive(
     sizes: Sizes | None = None,
     **more: int,
 ) -> Derivation:
-    """W, Q, Q(Z) and I in closed form, with values where all sizes are given; what `roofdsl derive` prints.
+    """W, Q, Q(Z) and I in closed form, with values if all sizes are given (`roofdsl derive`).
 
-    cache "Z" derives Q(Z) with Z a symbol. steps: the argument.
+    cache "Z" derives Q(Z) with a symbolic Z. steps: also derive the argument.
     """
     import roofdsl.tell.display  # noqa: F401  it sets up how derivations are printed
     from roofdsl.counts.derive import derive as derived
@@ -128,7 +128,7 @@ def traffic_at(
     sizes: Sizes | None = None,
     **more: int,
 ) -> TrafficAt:
-    """Loads, stores and bytes through a cache at given sizes, exact, without any closed form; quicker than `derive`."""
+    """The exact loads, stores and bytes through a cache at given sizes, without closed forms; faster than `derive`."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import traffic_at as found
 
@@ -141,7 +141,7 @@ def traffic_at(
 def simulate(
     source: KernelLike, *, cache: Size | None = None, line: Size | None = None, sizes: Sizes | None = None, **more: int
 ) -> SimulatedTraffic:
-    """Every access through one fully associative LRU cache; without `cache`, one without bound."""
+    """Simulate every access through one fully associative LRU cache; without `cache`, an unbounded one."""
     from roofdsl.loops.numbers import numbers
     from roofdsl.loops.transform import apply
     from roofdsl.simulate.lru import simulate_lru
@@ -162,10 +162,9 @@ def predict(
     sizes: Sizes | None = None,
     **more: int,
 ) -> Prediction:
-    """The time of one launch on a machine, or of a program's launches together, and what bounds it
-    (`roofdsl predict`).
+    """The time of one launch on a machine, or of all launches of a program, and what bounds it (`roofdsl predict`).
 
-    traffic, unit, ceilings, warm: as in Options, and before those of `options`.
+    traffic, unit, ceilings, warm: as in Options; they override those of `options`.
     """
     from roofdsl.predict.kernel import predict as predicted
 
@@ -188,7 +187,7 @@ def launches(
     sizes: Sizes | None = None,
     **more: int,
 ) -> ProgramPrediction:
-    """As `predict` of a program, launch by launch: `.parts`, `.by_kernel`, and `.total`, which `predict` gives."""
+    """As `predict` for a program, launch by launch: `.parts`, `.by_kernel`, and `.total`, which `predict` returns."""
     how = _options(options, traffic, unit, ceilings, warm)
     return _launches(source, on, how, {**(sizes or {}), **more})
 
@@ -203,9 +202,9 @@ def _launches(source: ProgramLike, on: MachineLike, options: Options, sizes: Siz
 def measure(
     source: KernelLike | Program, variant: str = "loops", *, cold: bool = False, sizes: Sizes | None = None, **more: int
 ) -> Measurement:
-    """The kernel, or the launches of a program, generated, verified and timed on this processor (`roofdsl measure`).
+    """Generate, verify and time a kernel, or the launches of a program, on this processor (`roofdsl measure`).
 
-    variant: loops, parallel or library; in a program kernels that have no such code run as loops.
+    variant: loops, parallel or library; kernels of a program without this variant run as loops.
     """
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
@@ -219,7 +218,7 @@ def measure(
 
 
 def compare(source: KernelLike | Program, measured: Measurement, on: MachineLike) -> Comparison:
-    """A measurement beside its prediction, with the verdict (`roofdsl validate`)."""
+    """Compare a measurement with its prediction, with a verdict (`roofdsl validate`)."""
     from roofdsl.validate.run import compare_all
 
     if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
@@ -233,10 +232,10 @@ def roofline(
     path: str | Path | None = None,
     title: str | None = None,
 ) -> Any:
-    """The matplotlib Figure of a roofline: predictions, and comparisons with their measurements, under their machines.
+    """The matplotlib Figure of a roofline with predictions, or comparisons with measurements, and their machines.
 
-    on: the machines; by default those predicted for, which then have to be shipped ones. path: where to save it too,
-    as svg, png or pdf. Without points, the roofs alone.
+    on: the machines; by default those of the predictions, which must then be shipped ones. path: where to save the
+    figure, as svg, png or pdf. Without points, only the roofs are drawn.
     """
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.roofline import draw_roofline
@@ -277,7 +276,7 @@ def traffic_figure(
 ) -> Any:
     """The matplotlib Figure of Q(Z) at given sizes: every step, its plateaus, simulated points, a machine's caches.
 
-    path: where to save it too, as svg, png or pdf.
+    path: where to save the figure, as svg, png or pdf.
     """
     from roofdsl.loops.numbers import numbers
     from roofdsl.plot.board import save_figure
@@ -306,8 +305,8 @@ def explore(
 ) -> str:
     """The interactive page of kernels and machines as HTML, in one offline file (`roofdsl explore`).
 
-    A file without a kernel picked stands for all it defines; each takes the sizes that are its parameters. path: where
-    to save it too.
+    A file without a chosen kernel stands for all kernels it defines. Each kernel takes the sizes that are its
+    parameters. path: where to save the page.
     """
     from roofdsl.page.assemble import to_page
     from roofdsl.page.content import Asked, content_of

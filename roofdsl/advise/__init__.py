@@ -1,1 +1,1 @@
-"""What would help a kernel on a machine, and by how much: changed kernels, each checked and predicted."""
+"""Advice: transformations that make a kernel faster on a machine, each proven legal and predicted."""

@@ -1,1 +1,1 @@
-"""I/O lower bounds: the fewest loads any legal order of a kernel needs, and tiles that come near them."""
+"""I/O lower bounds: the fewest loads that any legal order of a kernel needs, and tiles that come close to them."""

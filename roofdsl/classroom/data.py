@@ -177,7 +177,7 @@ class _Reader:
     def known(self, table: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
         for name in table:
             if name not in names:
-                raise self.fail(f"{where} has a key `{name}`, which is not known", did_you_mean(name, names))
+                raise self.fail(f"{where} has an unknown key `{name}`", did_you_mean(name, names))
 
     def get(self, table: Mapping[str, Any], key: str, kind: type, where: str, default: Any = None) -> Any:
         if key not in table:
@@ -203,14 +203,14 @@ class _Reader:
         names = ("title", "unit", "level", "text", "vary", "symbols", "kernels", "quantities", "plot", "show", "steps")
         self.known(table, (*names, "part"), where)
         if not _IDENTIFIER.fullmatch(path.stem):
-            raise self.fail("its name is its id, in small letters, digits and hyphens")
+            raise self.fail("its name is its id, and consists of lower-case letters, digits and hyphens")
         unit = self.get(table, "unit", str, where)
         if unit not in COURSE:
             raise self.fail(f"there is no unit `{unit}`", f"the units are {', '.join(COURSE)}")
         parts = tuple(self.part(p, k) for k, p in enumerate(self.get(table, "part", list, where), 1))
         ids = [p.id for p in parts]
         if not parts or len(set(ids)) < len(ids):
-            raise self.fail("it needs parts, each with an id of its own")
+            raise self.fail("it needs parts with different ids")
         found = Exercise(
             path.stem,
             self.get(table, "title", str, where),
@@ -241,7 +241,7 @@ class _Reader:
         if unknown := next(
             (p for p in found.parts if p.prediction and p.prediction not in {q.id for q in found.parts}), None
         ):
-            raise self.fail(f"part `{unknown.id}` speaks of a part `{unknown.prediction}`, which does not exist")
+            raise self.fail(f"part `{unknown.id}` refers to a part `{unknown.prediction}`, which does not exist")
 
     def kernel(self, path: Path, text: str) -> str:
         """The text of a kernel; `file NAME.roof` is one beside the exercise."""

@@ -58,7 +58,7 @@ def answer(query: Query) -> Node:
     """What the engine says. Raises CommandError for a query that makes no sense, InputError for a wrong kernel."""
     asked = _ASKS.get(query.ask)
     if asked is None:
-        raise CommandError(f"the engine is asked for `{query.ask}`", f"it can be asked for {', '.join(_ASKS)}")
+        raise CommandError(f"there is no quantity `{query.ask}`", f"`ask` is one of {', '.join(_ASKS)}")
     return asked(query)
 
 
@@ -199,7 +199,7 @@ def _plateau(query: Query) -> Node:
 
     rows = _regimes(query.source, query.line, _convention(query), query.settings)
     if not 1 <= query.number <= len(rows):
-        raise CommandError(f"plateau {query.number} is asked for, and Q(Z) has {len(rows)}")
+        raise CommandError(f"there is no plateau {query.number}: Q(Z) has {len(rows)}")
     row = rows[query.number - 1]
     if query.ask == "plateau_from":
         return _at_sizes(row.from_bytes, None, query)
@@ -219,7 +219,7 @@ def _at_sizes(top: Quasi, bottom: Quasi | None, query: Query) -> Node:
         return formula_of(top) if bottom is None else ratio(top, bottom)
     missing = (top.names() | (frozenset() if bottom is None else bottom.names())) - query.at.keys()
     if missing:
-        raise CommandError(f"{', '.join(sorted(missing))} has no value in `set`, which gives others")
+        raise CommandError(f"{', '.join(sorted(missing))} has no value in `set`, although others have")
     below = Fraction(1) if bottom is None else bottom.evaluate(query.at)
     if not below:
         raise CommandError("a ratio of an exercise divides by zero")

@@ -65,7 +65,7 @@ def evaluate(node: Node, env: Mapping[str, Value]) -> Value:
             return _checked(_arithmetic(op, evaluate(left, env), evaluate(right, env)))
         case Call(function, arguments):
             return _checked(_call(function, [evaluate(a, env) for a in arguments]))
-    raise FormulaError("a condition stands where a number is expected")
+    raise FormulaError("there is a condition where a number is expected")
 
 
 def holds(node: Node, env: Mapping[str, Value]) -> bool:
@@ -82,7 +82,7 @@ def holds(node: Node, env: Mapping[str, Value]) -> bool:
             return all(holds(p, env) for p in parts)
         case Logic(_, parts):
             return any(holds(p, env) for p in parts)
-    raise FormulaError("a number stands where a condition is expected")
+    raise FormulaError("there is a number where a condition is expected")
 
 
 def folded(node: Node) -> Node:
@@ -133,7 +133,7 @@ def dimension(node: Node) -> Dimension:
                 return own
             power = evaluate(exponent, {})
             if not isinstance(power, Fraction) or power.denominator != 1 or abs(power) > 4:
-                raise FormulaError("a quantity with a unit is raised to small whole powers only")
+                raise FormulaError("a quantity with a unit can only be raised to small whole powers")
             return own * int(power)
         case Binary(op, left, right):
             return _joint("added" if op == "+" else "subtracted", (left, right))
@@ -181,7 +181,7 @@ def _arithmetic(op: str, a: Value, b: Value) -> Value:
     if not (isinstance(a, Fraction) and isinstance(b, Fraction)):
         a, b = real(a), real(b)
     if op in ("/", "//") and not b:
-        raise FormulaError("something is divided by zero")
+        raise FormulaError("the formula divides by zero")
     match op:
         case "+" | "-":
             total = a + b if op == "+" else a - b
@@ -208,13 +208,13 @@ def _power(base: Value, exponent: Value) -> Value:
                 raise FormulaError("a power in the formula is far too large")
         return base ** int(exponent)
     if base < 0:
-        raise FormulaError("a root of a negative number is asked for")
+        raise FormulaError("the root of a negative number is not defined")
     return _mp().power(real(base), real(exponent))
 
 
 def _root(value: Value) -> Value:
     if value < 0:
-        raise FormulaError("the square root of a negative number is asked for")
+        raise FormulaError("the square root of a negative number is not defined")
     if isinstance(value, Fraction):
         top, bottom = isqrt(value.numerator), isqrt(value.denominator)
         if top * top == value.numerator and bottom * bottom == value.denominator:
@@ -236,7 +236,7 @@ def _call(function: str, values: list[Value]) -> Value:
             return _root(first)
         case "log2":
             if first <= 0:
-                raise FormulaError("the logarithm of a number that is not positive is asked for")
+                raise FormulaError("the logarithm is defined only for positive numbers")
             if isinstance(first, Fraction) and (power := _exact_log2(first)) is not None:
                 return power
             return _mp().log(real(first), 2)

@@ -220,14 +220,14 @@ class Parser:
     def whole(self) -> Node:
         """All of the text. Raises FormulaError."""
         if not self.tokens:
-            raise FormulaError("there is no answer here: it is empty")
+            raise FormulaError("the answer is empty")
         found = self.either() if self.conditions else self.sum()
         kind, text = self.peek()
         if kind:
             if kind in ("name", "number") or text == "(":
-                raise FormulaError(f"something is missing before `{_short(text)}`: a product is written with `*`, 2*n")
+                raise FormulaError(f"something is missing before `{_short(text)}`: write products with `*`, as in 2*n")
             if text == ",":
-                raise FormulaError("a decimal point is written `.`, and thousands may be set apart by `_`")
+                raise FormulaError("write a decimal point as `.`; thousands may be separated by `_`")
             raise FormulaError(f"`{_short(text)}` is not expected there")
         return found
 
@@ -306,7 +306,7 @@ class Parser:
             return inner
         if not kind:
             raise FormulaError("the formula ends where a number or a name is expected")
-        raise FormulaError(f"`{text}` stands where a number or a name is expected")
+        raise FormulaError(f"`{text}` is where a number or a name should be")
 
     def number(self, text: str) -> Node:
         value = number_of(text)
@@ -336,7 +336,7 @@ class Parser:
         if self.peek()[1] == "(":
             raise FormulaError(f"there is no function `{_short(text)}`; there are {', '.join(FUNCTIONS)}")
         if self.units and unit_named(text):
-            raise FormulaError(f"the unit `{text}` stands without a number")
+            raise FormulaError(f"the unit `{text}` has no number")
         known = f"the names are {', '.join(sorted(self.names))}" if self.names else "only numbers are"
         raise FormulaError(f"`{_short(text)}` is not known here; {known}")
 
@@ -357,7 +357,7 @@ class Parser:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     if len(text) > MAX_LENGTH:
-        raise FormulaError(f"the formula has {len(text):,} characters, and at most {MAX_LENGTH} are read")
+        raise FormulaError(f"the formula has {len(text):,} characters; the limit is {MAX_LENGTH}")
     for typed, meant in _TYPED.items():
         text = text.replace(typed, meant)
     found = []
@@ -374,9 +374,9 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 def _unread(character: str) -> FormulaError:
     if character == "^":
-        return FormulaError("`^` is not a power here: write `**`, as in n**2")
+        return FormulaError("write powers as `**`, not `^`: n**2")
     if character == "=":
-        return FormulaError("an answer is the right-hand side alone, without `=`")
+        return FormulaError("give only the right-hand side, without `=`")
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
     return FormulaError(f"`{shown}` is not part of a formula")
 

@@ -59,7 +59,7 @@ def student_of(metadata: Path) -> str:
         (user, *_) = document["users"]
         return str(user["email"]).strip().lower()
     except (Unreadable, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CommandError(f"`{metadata}` does not say who handed in ({error})", "give --student") from None
+        raise CommandError(f"`{metadata}` does not name the student ({error})", "give --student") from None
 
 
 def grade_one(

@@ -64,7 +64,7 @@ def run_all(
     A task that raises gives an Outcome too. Raises CommandError where the system cannot fork.
     """
     if not hasattr(os, "fork"):
-        raise CommandError("submissions are graded in forked processes, which this system does not have")
+        raise CommandError("grading needs forked processes, which this system does not have")
     found: dict[int, Outcome] = {}
     waiting = list(range(len(tasks)))[::-1]
     running: dict[int, _Child] = {}
@@ -192,7 +192,7 @@ def _finish(child: _Child, limits: Limits) -> Outcome:
         _kill(child.pid)  # what it forked itself; the child's number is not free before it is waited for
     _, status = os.waitpid(child.pid, 0)
     if len(child.data) > limits.output_bytes:
-        return Outcome(None, "it wrote far more than a result can be")
+        return Outcome(None, "it wrote far more than a result needs")
     if not child.ended:
         return Outcome(None, f"it took longer than {limits.wall_s:g} s")
     code = os.waitstatus_to_exitcode(status)

@@ -110,9 +110,9 @@ def _judged(settled: Settled, part: SettledPart, answer: Any, known: Mapping[str
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         return Verdict(False, NO_ANSWER)
     if isinstance(answer, Unreadable):
-        return Verdict(False, f"The file that this answer names is not there to read: {answer}.")
+        return Verdict(False, f"The file that this answer names cannot be read: {answer}.")
     if isinstance(answer, bool) or not isinstance(answer, str | int | float):
-        return Verdict(False, "An answer is a text in quotes, or a number.")
+        return Verdict(False, "An answer must be a string in quotes or a number.")
     text = _digits(answer) if isinstance(answer, int) else str(answer)
     match part.part.kind:
         case "expression":
@@ -167,10 +167,10 @@ def _compared(part: SettledPart, found: Node) -> Verdict:
             return Verdict(False, mistake.why)
     match relation(found, right, part.symbols):
         case "proportional":
-            return Verdict(False, "Not quite: it grows as it should, but a constant factor is off.")
+            return Verdict(False, "Not quite: it grows correctly, but a constant factor is wrong.")
         case "leading":
-            return Verdict(False, "Not quite: it is right for large sizes, and terms of lower order are missing.")
-    return Verdict(False, "Not right. The hints lead to it step by step.")
+            return Verdict(False, "Not quite: it is right for large sizes, but terms of lower order are missing.")
+    return Verdict(False, "Not right. The hints lead to the answer step by step.")
 
 
 # ---- numbers ----
@@ -198,7 +198,9 @@ def _measured_against(part: SettledPart, given: Fraction, right: Fraction, toler
             nearest = (distance, mistake.why)
     if nearest is not None:
         return Verdict(False, nearest[1])
-    return Verdict(False, _usual_slip(given, right, tolerance) or "Not right. The hints lead to it step by step.")
+    return Verdict(
+        False, _usual_slip(given, right, tolerance) or "Not right. The hints lead to the answer step by step."
+    )
 
 
 def quantities(part: SettledPart, text: str) -> list[tuple[Fraction, str]] | Verdict:
@@ -214,7 +216,7 @@ def quantities(part: SettledPart, text: str) -> list[tuple[Fraction, str]] | Ver
     if plain.endswith("%"):
         plain = plain[:-1]
         if unit:
-            message = f"This is a share in percent, and {asked.words()} is asked for."
+            message = f"This is a percentage, but the answer is {asked.words()}."
             return Verdict(False, message, reading=reading)
         factor = Fraction(1) if "percent" in part.ask or "%" in part.ask else Fraction(1, 100)
     found, others = [], []
@@ -229,8 +231,8 @@ def quantities(part: SettledPart, text: str) -> list[tuple[Fraction, str]] | Ver
             if kind in (PLAIN, asked):
                 found.append((_fraction(evaluate(node, {})) * (factor if kind == PLAIN else 1), told))
             else:
-                wanted = f"{asked.words()} is asked for" + (f", in {unit}." if unit else ".")
-                others.append(Verdict(False, f"This is {kind.words()} ({kind.unit()}), and {wanted}", reading=told))
+                wanted = f"the answer is {asked.words()}" + (f", in {unit}." if unit else ".")
+                others.append(Verdict(False, f"This is {kind.words()} ({kind.unit()}), but {wanted}", reading=told))
     except FormulaError as error:
         return Verdict(False, f"This cannot be read as a number: {error}.", reading=reading)
     return found or others[0]
@@ -263,14 +265,14 @@ def _usual_slip(given: Fraction, right: Fraction, tolerance: Fraction) -> str:
     for power in (3, 6, 9, 12):
         for factor in (Fraction(10) ** power, Fraction(10) ** -power):
             if _near(ratio, factor, near):
-                return f"The digits are right, and the prefix is not: it is off by a factor of 10**{power}."
+                return f"The digits are right, but the prefix is not: it is off by a factor of 10**{power}."
     for factor in (Fraction(8), Fraction(1, 8)):
         if _near(ratio, factor, near):
-            return "It is off by a factor of 8: a byte has 8 bits, and an f64 has 8 bytes. Which of them came twice?"
+            return "It is off by a factor of 8: a byte has 8 bits, and an f64 has 8 bytes. Which one was counted twice?"
     for power in (1, 2, 3, 4):
         for factor in (Fraction(1024, 1000) ** power, Fraction(1000, 1024) ** power):
             if _near(ratio, factor, min(near, Fraction(1, 200))):
-                return "It is off by a binary prefix: 1 GiB is 2**30 B, and 1 GB is 10**9 B."
+                return "A binary prefix is the problem: 1 GiB is 2**30 B, but 1 GB is 10**9 B."
     if _near(ratio, Fraction(-1), near):
         return "The sign is wrong."
     return ""
@@ -288,7 +290,7 @@ def _choice(part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
     if right is None:
         assert chosen.when is not None
         if "measured_time" not in known:
-            return Verdict(False, "This is judged by your measurement: hand that in too.")
+            return Verdict(False, "This is compared with your measurement: submit that too.")
         right = holds(chosen.when, {n: evaluate(known[n], {}) for n in MEASURED if n in known})
     return Verdict(right, f"{'Right' if right else 'No'}. {chosen.why}")
 

@@ -64,7 +64,7 @@ def same_results(kernel: Kernel, reference: Kernel, at: Mapping[str, int], seed:
         try:
             got = run(kernel, own, given, limit_s=SECONDS)
         except TakesTooLong:
-            raise Differs("It takes too long to run: its loops do far more than the kernel to be improved.") from None
+            raise Differs("It takes too long to run: its loops do far more than the original kernel.") from None
         except IndexError as error:
             raise Differs(f"{str(error)[:1].upper()}{str(error)[1:]}.") from None
         for a in reference.arrays:
@@ -120,19 +120,19 @@ def _same_array(array: Array, want: Outcome, got: Outcome, before: NDArray[Any] 
     else:
         changed = touched & ~written
     if changed.any():
-        raise Differs(f"It changes {name}{_place(changed)}, which the kernel to be improved leaves alone.")
+        raise Differs(f"It changes {name}{_place(changed)}, which the original kernel leaves unchanged.")
     room, told = allowed(want, name, type_name)
     if before is None and (missed := written & ~touched).any():
-        raise Differs(f"It does not compute the same: {name}{_place(missed)} is never written.")
+        raise Differs(f"It does not compute the same result: {name}{_place(missed)} is never written.")
     with np.errstate(all="ignore"):
         near = (np.abs(found - right) <= room) | _equal(found, right)
         coarse = ~(np.asarray(got.errors[name]) <= _MOST_LOST * room)
     wrong = ~near & written & told
     if wrong.any():
-        raise Differs(f"It does not compute the same: {name}{_place(wrong)} differs on random data.")
+        raise Differs(f"It does not compute the same result: {name}{_place(wrong)} differs on random data.")
     lost = coarse & written & told
     if lost.any():
-        raise Differs(f"It loses accuracy: {name}{_place(lost)} is rounded far more than in the kernel to be improved.")
+        raise Differs(f"It loses accuracy: {name}{_place(lost)} is rounded far more than in the original kernel.")
 
 
 def _equal(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
@@ -182,6 +182,6 @@ def expected(
             if not (told & found.written[a.name]).any():
                 raise CommandError(
                     f"kernel {reference.name}: rounding may change {a.name} so much that nothing can be compared",
-                    "let the exercise's reference do less, or in a type of more digits",
+                    "let the exercise's reference do less, or use a type with more digits",
                 )
     return inputs, found

@@ -69,11 +69,11 @@ def _read(text: str, at: Mapping[str, int]) -> Kernel:
     from roofdsl.loops.lower import lower
 
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        raise _Wrong("The file is larger than a kernel can be.")
+        raise _Wrong("The file is too large for a kernel.")
     try:
         checked = check(Source("your kernel", text), _refused)
         if len(checked.own_kernels) != 1:
-            raise _Wrong(f"Hand in one kernel; there are {len(checked.own_kernels)} in it.")
+            raise _Wrong(f"Submit a single kernel; the file has {len(checked.own_kernels)}.")
         resolved = checked.kernels[checked.own_kernels[0]]
         unknown = [p.name.text for p in resolved.tree.parameters if p.name.text not in at and p.default is None]
         if unknown:
@@ -88,7 +88,7 @@ def _read(text: str, at: Mapping[str, int]) -> Kernel:
 
 
 def _refused(path: str) -> str:
-    raise CommandError("a kernel that is handed in stands for itself: it may not `use` another file")
+    raise CommandError("a submitted kernel may not `use` another file")
 
 
 def _require_assumed(kernel: Kernel, at: Mapping[str, int]) -> None:
@@ -107,14 +107,14 @@ def _same_interface(kernel: Kernel, reference: Kernel, at: Mapping[str, int]) ->
         if want.intent == "temp":
             continue
         if have is None:
-            raise _Wrong(f"The array `{want.name}` is missing; the kernel has the arrays of the one to be improved.")
+            raise _Wrong(f"The array `{want.name}` is missing; keep all arrays of the original kernel.")
         if (have.type.name, have.intent, have.column_major) != (want.type.name, want.intent, want.column_major):
-            raise _Wrong(f"`{want.name}` is declared `{want.intent} {want.type.name}` in the kernel to be improved.")
+            raise _Wrong(f"`{want.name}` is declared `{want.intent} {want.type.name}` in the original kernel.")
         if [d.evaluate(at) for d in have.dims] != [d.evaluate(at) for d in want.dims]:
-            raise _Wrong(f"`{want.name}` has another shape than in the kernel to be improved.")
+            raise _Wrong(f"`{want.name}` has a different shape in the original kernel.")
     more = [a for a in own.values() if a.intent != "temp"]
     if more:
-        raise _Wrong(f"The array `{more[0].name}` is new; arrays of your own are declared `temp`.")
+        raise _Wrong(f"The array `{more[0].name}` is new; declare your own arrays `temp`.")
     size = 0
     for a in own.values():
         elements = 1
@@ -122,7 +122,7 @@ def _same_interface(kernel: Kernel, reference: Kernel, at: Mapping[str, int]) ->
             elements *= max(0, d.evaluate(at))
         size += elements * a.type.bytes
     if size > MOST_TEMPORARY_BYTES:
-        raise _Wrong("The temporary arrays take more memory than there is for them.")
+        raise _Wrong("The temporary arrays take too much memory.")
 
 
 def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str, int]) -> dict[str, Node]:
@@ -139,7 +139,7 @@ def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str
         require_legal(kernel)
         accesses = access_count(sized(kernel, sizes))
         if accesses > MOST_ACCESSES:
-            raise _Wrong(f"It makes {accesses:,} accesses, and the one to be improved makes far fewer.")
+            raise _Wrong(f"It makes {accesses:,} accesses; the original kernel makes far fewer.")
         work = work_at(kernel, sizes)
         cache = settled.bytes(asked.cache) if asked.cache else None
         line = settled.bytes(asked.line) if asked.line else None
@@ -175,8 +175,8 @@ def _require_similar_work(settled: Settled, part: SettledPart, counts: Mapping[s
     work, wanted = (evaluate(node, {}) for node in (counts["W"], right))
     if abs(work - wanted) > WORK_SLACK * wanted:
         raise _Wrong(
-            f"It does {int(work):,} operations, and the kernel to be improved does {int(wanted):,}: the same result"
-            " with about as many is asked for."
+            f"It does {int(work):,} operations, but the original kernel does {int(wanted):,}: compute the same"
+            " result with about as many."
         )
 
 

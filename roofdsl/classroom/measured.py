@@ -42,16 +42,16 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
         first = error.diagnostics[0]
         return Verdict(False, f"{first.message[:1].upper()}{first.message[1:]}. {first.help}".rstrip())
     if len(found) != 1:
-        return Verdict(False, f"Hand in one measurement; the file has {len(found)}.")
+        return Verdict(False, f"Submit a single measurement; the file has {len(found)}.")
     measurement = found[0]
     if problem := _implausible(measurement):
         return Verdict(False, problem)
     try:
         kernel = kernel_of(settled.kernels[part.part.reference], dict(measurement.parameters))
     except (InputError, CommandError):
-        return Verdict(False, "The sizes that the file names are not those of the exercise's kernel.")
+        return Verdict(False, "The sizes in the file are not those of the exercise's kernel.")
     if measurement.kernel != kernel.name or measurement.is_stale(kernel):
-        return Verdict(False, f"This measures a different kernel from `{kernel.name}` as the exercise has it.")
+        return Verdict(False, f"This measures a kernel that differs from the exercise's `{kernel.name}`.")
     if not _counts_agree(measurement, kernel):
         return Verdict(False, "The operations or bytes in the file are not those of the kernel at its sizes.")
     time_s = Fraction(measurement.median_s)
@@ -66,7 +66,7 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
         if not settled.fulfilled(requirement.when, values):
             return Verdict(False, settled.fill(requirement.why))
     if "prediction" not in known:
-        return Verdict(False, "The prediction comes first: answer that part too.")
+        return Verdict(False, "Answer the prediction first.")
     return Verdict(True, _told(settled, part, values), values)
 
 
@@ -74,7 +74,7 @@ def _implausible(measurement: Measurement) -> str:
     """What in a file no measurement can be, so that nothing is reckoned with it; empty where there is nothing."""
     sizes = [value for _, value in measurement.parameters]
     if any(not 1 <= value <= LARGEST_COUNT for value in sizes):
-        return "The file names sizes that no computer has room for."
+        return "The sizes in the file are too large for any computer."
     if not SHORTEST_S <= measurement.median_s <= LONGEST_S:
         return (
             f"The file says that one execution takes {measurement.median_s:.3g} s, which no computer can have measured."

@@ -39,7 +39,7 @@ def everyone(folder: Path) -> list[Entry]:
         if len(same) == 1:
             found.append(Entry(student, student, path))
         else:
-            note = f"{len(same)} submissions are of this student ({', '.join(same)}); each has grades of its own"
+            note = f"{len(same)} submissions are from this student ({', '.join(same)}); each is graded separately"
             found.append(Entry(student, path.name, path, note))
     return found
 

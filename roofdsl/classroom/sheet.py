@@ -119,7 +119,7 @@ def right_answer(p: SettledPart) -> str:
     if right:
         return f"{right[0].letter}. {right[0].why}"
     if p.options:
-        return "it follows from your measurement."
+        return "it depends on your measurement."
     return "a model follows." if p.part.kind == "kernel" else "your own."
 
 

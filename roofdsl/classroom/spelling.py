@@ -88,7 +88,7 @@ def tokens(text: str) -> list[tuple[str, str]]:
 def plain_text(text: str) -> str:
     """The text in plain characters. Raises FormulaError for one that is too long."""
     if len(text) > MAX_LENGTH:
-        raise FormulaError(f"the formula has {len(text):,} characters, and at most {MAX_LENGTH} are read")
+        raise FormulaError(f"the formula has {len(text):,} characters; the limit is {MAX_LENGTH}")
     text = text.strip().strip("$").replace("\\%", "%")
     for _ in range(8):  # fractions in fractions
         before = text
@@ -136,6 +136,6 @@ def _joined(number: str) -> str:
 
 def _unread(character: str) -> FormulaError:
     if character in "=≈~":
-        return FormulaError("an answer is the right-hand side alone, without `=`")
+        return FormulaError("give only the right-hand side, without `=`")
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
     return FormulaError(f"`{shown}` is not part of a formula")

@@ -53,7 +53,7 @@ def missing(submission: Submission, exercise: Exercise) -> dict[str, Missing]:
     known = _known([exercise])
     for table in submission.answers:
         if table not in known and did_you_mean(table, known) == f"did you mean `{exercise.id}`?":
-            text = f"there is no table [{exercise.id}] and a table [{_quoted(table)}]; did you mean [{exercise.id}]?"
+            text = f"there is no table [{exercise.id}] but a table [{_quoted(table)}]; did you mean [{exercise.id}]?"
             return {p: Missing(text) for p in parts}
     outside = [key for key in submission.outside if key in parts]
     if outside and not submission.answers:
@@ -71,12 +71,11 @@ def strangers(submission: Submission, exercises: Sequence[Exercise]) -> tuple[st
             meant = did_you_mean(table, known)
             notes.append(f"there is no exercise `{_quoted(table)}`" + (f"; {meant}" if meant else ""))
     notes += [
-        f"`{_quoted(key)}` stands outside a table; write the exercise in brackets above it"
-        for key in submission.outside
+        f"`{_quoted(key)}` is outside a table; write the exercise in brackets above it" for key in submission.outside
     ]
     for exercise in exercises:
         given = submission.answers.get(exercise.id, {})
         unanswered = [p.id for p in exercise.parts if p.id not in given]
         notes += [_key_note(key, exercise, unanswered) for key in _unknown_keys(submission, exercise)]
     more = len(notes) - MOST_NOTES
-    return tuple(notes[:MOST_NOTES]) + ((f"and {more} more of the kind",) if more > 0 else ())
+    return tuple(notes[:MOST_NOTES]) + ((f"and {more} more like this",) if more > 0 else ())

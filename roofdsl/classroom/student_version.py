@@ -158,7 +158,7 @@ class Settled:
         given = self._deep({k: v for k, v in table.items() if k != "at"})
         kernel = given.get("kernel", "")
         if kernel and kernel not in self.exercise.kernels:
-            raise self.fail(f"quantity {name} asks for the kernel `{kernel}`, which does not exist")
+            raise self.fail(f"quantity {name} uses the kernel `{kernel}`, which does not exist")
         query = Query(
             given.get("ask", ""),
             self.kernels[kernel] if kernel else "",
@@ -259,7 +259,7 @@ class Settled:
                 return group(value) if unit == "," else str(value)
             node = self.formula(inside)
         except (KeyError, TypeError):
-            raise self.fail(f"there is nothing called `{inside}` to fill in") from None
+            raise self.fail(f"there is no value called `{inside}`") from None
         return shown(self.constant(node), unit)
 
     # ---- parts ----
@@ -309,7 +309,7 @@ class Settled:
             right = None if unknown else self._holds(when)
             found.append(SettledOption(letter, self.fill(option.text), self.fill(option.why), right, when))
         if found and all(o.right is not None for o in found) and sum(bool(o.right) for o in found) != 1:
-            raise self.fail(f"part {part.id} has {sum(bool(o.right) for o in found)} right options, and needs one")
+            raise self.fail(f"part {part.id} has {sum(bool(o.right) for o in found)} right options, but needs one")
         return tuple(found)
 
     def fulfilled(self, when: str, known: Mapping[str, Node]) -> bool:

@@ -59,7 +59,7 @@ class Submission(Record):
         """The text of a file beside the answers. Raises Unreadable."""
         name = name.removeprefix("./")
         if self.folder is None or "/" in name or "\\" in name or name.startswith("."):
-            raise Unreadable(f"`{name[:80]}` is not a file beside the answers")
+            raise Unreadable(f"`{name[:80]}` is not a file next to the answers")
         return read_text(self.folder / name)
 
 
@@ -76,10 +76,10 @@ def read_text(path: Path, limit: int = MAX_ANSWERS_BYTES) -> str:
         if not stat.S_ISREG(status.st_mode):
             raise Unreadable(f"`{name}` is not a regular file")
         if status.st_size > limit:
-            raise Unreadable(f"`{name}` has {status.st_size:,} bytes, and at most {limit:,} are read")
+            raise Unreadable(f"`{name}` has {status.st_size:,} bytes; the limit is {limit:,}")
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise Unreadable(f"`{name}` grows while it is read")
+        raise Unreadable(f"`{name}` changes while it is read")
     is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")  # as editors on Windows may write
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
@@ -92,7 +92,7 @@ def read(path: Path) -> Submission:
     try:
         mode = os.lstat(path).st_mode
     except (OSError, ValueError):
-        raise Unreadable("there is nothing that can be read") from None
+        raise Unreadable("there is nothing to read") from None
     if stat.S_ISLNK(mode):
         raise Unreadable("it is a link, and links are not followed")
     if stat.S_ISDIR(mode):
@@ -100,7 +100,7 @@ def read(path: Path) -> Submission:
     if not stat.S_ISREG(mode):
         raise Unreadable("it is neither a regular file nor a folder")
     if path.suffix not in (".toml", ".json"):
-        raise Unreadable("hand in a folder, or answers in TOML or JSON; archives and documents are not opened")
+        raise Unreadable("submit a folder, or answers in TOML or JSON; archives and documents are not opened")
     document = _document(path)
     alone = {n: v for n, v in document.items() if not isinstance(v, dict)}  # of the exercise that names the file
     return Submission({**_by_exercise(document), **({path.stem: alone} if alone else {})}, path.parent)
@@ -132,7 +132,7 @@ def _folder(path: Path) -> Submission:
                 alone = {n: v for n, v in document.items() if not isinstance(v, dict)}
                 _take(answers, {**({stem: alone} if alone else {}), **_by_exercise(document)})
     if not answers and not outside:
-        raise Unreadable("no answers are in it: there is no answers.toml or answers.json, and no EXERCISE.toml")
+        raise Unreadable("it contains no answers: no answers.toml, answers.json or EXERCISE.toml")
     return Submission(answers, path, tuple(outside))
 
 
@@ -161,8 +161,8 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         found = _toml(text) if path.suffix.lower() == ".toml" else json.loads(text)
     except (ValueError, RecursionError) as error:
-        where = "it nests too deep" if isinstance(error, RecursionError) else str(error)
-        raise Unreadable(f"`{path.name[:80]}` is no {path.suffix[1:].upper()}: {where[:200]}") from None
+        where = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Unreadable(f"`{path.name[:80]}` is not valid {path.suffix[1:].upper()}: {where[:200]}") from None
     if not isinstance(found, dict):
         raise Unreadable(f"`{path.name[:80]}` is not a table of answers")
     return found

@@ -72,8 +72,8 @@ def formulas(text: str, names: Collection[str], kind: Dimension | None) -> list[
     right = [node for node in found if _kind(node) == kind] or [n for n in found if _kind(n) == PLAIN]
     if not right:
         given = next(filter(None, map(_kind, found)), None)
-        what = f"this is {given.words()} ({given.unit()})" if given else "its units do not fit each other"
-        raise FormulaError(f"{what}, and {kind.words()} is asked for")
+        what = f"this is {given.words()} ({given.unit()})" if given else "its units do not match"
+        raise FormulaError(f"{what}, but the answer is {kind.words()}")
     return right
 
 
@@ -217,7 +217,7 @@ class _Typed(Parser):
                     return Binary("**", base, exponent)
                 case Call(_, (value, Number(base))) if name == "log" and base == 2:
                     return Call("log2", (value,))
-        raise FormulaError("a logarithm is written log2(...)" if name == "log" else "a power is written n**2")
+        raise FormulaError("write logarithms as log2(...)" if name == "log" else "write powers as n**2")
 
 
 def _has_unit(node: Node) -> bool:

@@ -155,7 +155,7 @@ def _changed(advised: Advised, number: int) -> str:
     text = advised.advice[number - 1].text
     if not text:
         what = advised.advice[number - 1].what
-        raise CommandError(f"change {number} ({what}) leaves the text of {advised.kernel} as it is")
+        raise CommandError(f"change {number} ({what}) does not change the text of {advised.kernel}")
     return text
 
 
@@ -184,6 +184,6 @@ def _floors(advised: Advised, machine: Machine, kernel: Kernel | None) -> list[F
     least = least_memory_s(kernel, values, machine) if kernel is not None else None
     if least:
         found.append(
-            Floor(f"fewest loads of any order from {machine.main_memory.name}, types as they are", float(least))
+            Floor(f"fewest loads of any order from {machine.main_memory.name}, with the present types", float(least))
         )
     return found

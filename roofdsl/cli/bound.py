@@ -40,7 +40,7 @@ def bound(
     if write and as_json:
         raise click.UsageError("--apply and --json are two outputs; choose one")
     if nested and machine_name is None:
-        raise click.UsageError("--nested is for the caches of a machine: give --machine M")
+        raise click.UsageError("--nested needs the caches of a machine: give --machine M")
     caches = _caches(cache, machine_name)
     if write and not caches:
         raise click.UsageError("--apply needs the size of fast memory: --cache SIZE or --machine M")
@@ -95,7 +95,7 @@ def _applied(kernel: Kernel, values: dict[str, int], caches: tuple[tuple[str, in
         plan = tiling(found)
         if len(widths) != 1:
             raise CommandError(
-                f"kernel {kernel.name} has elements of different sizes", "tiles are found only for elements of one size"
+                f"kernel {kernel.name} has elements of different sizes", "tiles are known only for elements of one size"
             )
         elements = [size // min(widths) for _, size in caches]
         if nested:

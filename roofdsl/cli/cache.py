@@ -46,7 +46,7 @@ def info(as_json: bool) -> None:
         return
     size = f"{show_size(found.bytes)} of at most {show_size(entries.MOST_BYTES)}"
     rows = [("folder", str(root)), ("entries", group(found.entries)), ("size", size)]
-    off = [line("switched off: nothing is read or stored", 0)] if is_off() else []
+    off = [line("disabled: nothing is read or stored", 0)] if is_off() else []
     show_blocks([*off, figures(rows, depth=0)])
 
 

@@ -55,7 +55,7 @@ def demo(*, output: str, backend: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CommandError(f"`{folder}` cannot be made: {error.strerror or error}") from None
+        raise CommandError(f"`{folder}` cannot be created: {error.strerror or error}") from None
     paths = [folder / name for name in ("machine.roof", "results.json", "overlay.svg")]
     for path in paths:
         check_writable(path)
@@ -83,7 +83,7 @@ def demo(*, output: str, backend: str) -> None:
     for message in dict.fromkeys(w for m in measured for w in m.warnings):
         warn(message)
     if doubt:
-        warn(f"the machine's own rates are in doubt: {doubt}")
+        warn(f"the machine's rates are doubtful: {doubt}")
     if any(c.verdict == "inconclusive" for c in compared):
         warn("some comparisons are inconclusive: run the demo again when no other programs are running")
 

@@ -67,7 +67,7 @@ def derive(
     chosen = choose(file, whole=True)
     size, any_cache = (None, True) if cache == "Z" else (cache, False)
     if not chosen.kernels and (steps or any_cache):
-        raise no_programs(chosen, f"{'--cache Z' if any_cache else '--steps'} is for kernels")
+        raise no_programs(chosen, f"{'--cache Z' if any_cache else '--steps'} is only for kernels")
     of_kernels, of_programs = settings_of(chosen, settings)
     found = []
     for kernel, _ in kernels_of(chosen, of_kernels):

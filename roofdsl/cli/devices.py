@@ -61,10 +61,10 @@ def collective_command(
     """Compute the time of a collective of the given KIND on an array that is distributed over devices."""
     machine = load_machine(machine_name)
     if (devices is None) == (among is None):
-        raise click.UsageError("say who takes part: --devices 8, or --among HBM0,HBM1,HBM2")
+        raise click.UsageError("name the devices: --devices 8, or --among HBM0,HBM1,HBM2")
     if among is not None:
         if topology is not None or link is not None:
-            raise click.UsageError("--topology and --link go with --devices; --among takes the links as they are")
+            raise click.UsageError("--topology and --link need --devices; --among uses the machine's links as they are")
         names = [n.strip() for n in among.split(",") if n.strip()]
         routed = collective_among(machine, kind, size, names, latency)
         found = routed.collective
@@ -146,7 +146,7 @@ def shard_command(
     machine = load_machine(machine_name)
     kernels = kernels_of(choose(file), settings)
     if len(kernels) != 1:
-        raise CommandError(f"`{file}` has {len(kernels)} kernels, and one is shared at a time", "pick it: FILE:KERNEL")
+        raise CommandError(f"`{file}` has {len(kernels)} kernels, but one is split at a time", "pick it: FILE:KERNEL")
     kernel, values = kernels[0]
     sharding = shard(kernel, split, gather=gather, result=result)
     found = []

@@ -59,7 +59,7 @@ def emit(
     pairs = kernels_of(chosen, settings)
     if output is not None and len(pairs) > 1:
         names = ", ".join(kernel.name for kernel, _ in pairs)
-        raise CommandError("one kernel goes to a file", f"pick one of {names}: {file}:{pairs[0][0].name}")
+        raise CommandError("-o writes a single kernel", f"pick one of {names}: {file}:{pairs[0][0].name}")
     found = []
     for kernel, given in pairs:
         sizes = {p.name: p.default for p in kernel.parameters if p.default is not None} | given

@@ -182,7 +182,7 @@ def check(
     else:
         click.echo(told(result))
         if any(p.kind == "kernel" and p.id in own for p in chosen.parts):
-            click.echo(f"compared on random data; --seed {drawn} draws the same again")
+            click.echo(f"compared on random data; --seed {drawn} uses the same data again")
     return 0 if result.correct else 1
 
 
@@ -252,7 +252,9 @@ def grade(
         write_whole(gradescope, _document(found, exercises, judging))
         return
     if not submissions.is_dir():
-        raise CommandError(f"`{submissions}` is not a folder", "each student's answers are a folder or a file in it")
+        raise CommandError(
+            f"`{submissions}` is not a folder", "it must contain a folder or a file of answers for each student"
+        )
     _grade_class(submissions, output, exercises, jobs, limits=limits, judging=judging)
 
 
@@ -307,7 +309,7 @@ def _grade_class(
     for name, text in told:
         click.echo(f"  {name}: {text}")
     if any(p.kind == "kernel" for e in exercises for p in e.parts):
-        click.echo(f"kernels were compared on random data; --seed {judging.seed} draws the same again")
+        click.echo(f"kernels were compared on random data; --seed {judging.seed} uses the same data again")
     click.echo(f"written to {where}: grades.csv, summary.csv, and a results.json for each student")
 
 
@@ -352,7 +354,7 @@ def codes(*, students: tuple[str, ...], roster: TextIO | None, key_file: Path | 
         raise CommandError("the roster is not UTF-8 text", "save it as UTF-8, a student on each line") from None
     everyone = [*students, *filter(None, lines)]
     if not everyone:
-        raise CommandError("there are no students to make codes for", "name them, or give --roster FILE")
+        raise CommandError("no students are given", "name them, or give --roster FILE")
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["student", "code"])
     writer.writerows([student, code_of(key, student)] for student in everyone)

@@ -161,7 +161,7 @@ def _tell(error: Exception) -> int:
         return 2
     if isinstance(error, budget.Spent):
         own = budget.current()
-        click.echo(f"error: {stopped(own)}" if own else "error: the budget is spent", err=True)
+        click.echo(f"error: {stopped(own)}" if own else "error: the budget is used up", err=True)
         return 2
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     click.echo(f"error: {what}", err=True)

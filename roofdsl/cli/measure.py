@@ -87,7 +87,8 @@ def measure(
     for name in variants:
         if name not in known:
             raise click.BadParameter(
-                f"there is no `{name}` on the {backend.upper()}; it has {', '.join(known)}", param_hint="--variant"
+                f"there is no variant `{name}` on the {backend.upper()}; there are {', '.join(known)}",
+                param_hint="--variant",
             )
     if output is not None:
         check_writable(Path(output))

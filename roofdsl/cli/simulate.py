@@ -95,7 +95,9 @@ def simulate(
     if sets is not None and (figure is not None or not histogram):
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets selects the caches for --histogram, but {what}")
-    chosen = choose_kernels(file, "kernels are simulated (each launch starts cold, so that a program's is their sum)")
+    chosen = choose_kernels(
+        file, "only kernels are simulated (a program is the sum of its kernels, each starting cold)"
+    )
     machine = load_machine(machine_name) if machine_name is not None else None
     kernels = kernels_of(chosen, settings)
     if figure is not None:
@@ -246,8 +248,8 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
     if seconds > LONG_S and not long_run:
         shown = show_time(seconds) if seconds < 86400 else f"{seconds / 86400:,.0f} days"
         raise CommandError(
-            f"kernel {at.name} makes {total:,} accesses at these sizes, and simulating them takes {shown} or so",
-            "use smaller sizes, or --long to start it anyway; `derive --cache` may find the traffic at once",
+            f"kernel {at.name} makes {total:,} accesses at these sizes, and simulating them takes about {shown}",
+            "use smaller sizes, or start it anyway with --long; `derive --cache` may find the traffic quickly",
         )
     return total
 
@@ -261,4 +263,4 @@ def _element(kernel: Kernel) -> int | None:
 
 
 def _no_line(what: str) -> int:
-    raise CommandError(f"{what} has no line, and the kernel has elements of several sizes", "give a --line")
+    raise CommandError(f"{what} has no line size, and the kernel has elements of several sizes", "give a --line")

@@ -206,8 +206,8 @@ def _kept_in(journal: Journal | None) -> Iterator[None]:
             warn(kept)
         raise
     except ConnectionLost as error:
-        here = "without --scheduler it counts on this machine"
-        kept = _kept(journal) or "they are lost; with `--journal FILE` the same command goes on from what was done"
+        here = "without --scheduler, it counts on this machine"
+        kept = _kept(journal) or "they are lost; with `--journal FILE`, the same command would continue from there"
         raise CommandError(error.message, f"{kept}; {here}") from None
     finally:
         if journal is not None:
@@ -218,7 +218,7 @@ def _kept(journal: Journal | None) -> str:
     """Where the points are that were counted, if there are any."""
     done = 0 if journal is None else len(journal.rows) + journal.written
     return (
-        f"{done:,} points counted are in {journal.path}; the same command goes on from there"
+        f"{done:,} counted points are in {journal.path}; the same command continues from there"
         if journal and done
         else ""
     )
@@ -239,14 +239,14 @@ def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -
     from roofdsl.sweep.points import on_cluster, on_cores
 
     if jobs is not None and scheduler is not None:
-        raise click.UsageError("--jobs are processes of this machine, and --scheduler has its own workers; take one")
+        raise click.UsageError("--jobs sets processes on this machine, and --scheduler has its own workers; choose one")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     runner = on_cluster(scheduler) if scheduler is not None else on_cores(jobs or cores)
     if journal_name is None:
         return runner, None
     journal = Journal(Path(journal_name))
     if journal.damaged:
-        warn(f"{journal.damaged:,} damaged lines of {journal.path} are left out; their points are done again")
+        warn(f"{journal.damaged:,} damaged lines of {journal.path} are ignored; their points are counted again")
     return journaled(runner, journal), journal
 
 
@@ -256,7 +256,7 @@ def _tell_troubles(found: Sweep, journal: Journal | None) -> int:
     A journal is kept only where trying again may help.
     """
     if found.left_out:
-        warn(f"{found.left_out:,} points break what the kernel assumes, and are left out")
+        warn(f"{found.left_out:,} points violate an assumption of the kernel and are left out")
     for message in found.warnings:
         warn(message)
     failures = found.failures

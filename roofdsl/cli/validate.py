@@ -149,7 +149,7 @@ def validate(
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
     documents = [points_named(path) for path in results if holds_points(path)]
     if point_names and not documents:
-        raise click.UsageError("--point says which stored point a kernel is: pass the points with --results")
+        raise click.UsageError("--point names the stored point of a kernel: pass the points with --results")
     names = dict(_point_of(text) for text in point_names)
     stored = [m for path in results if not holds_points(path) for m in load(Path(path))]
     limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written")
@@ -221,8 +221,8 @@ def _each_once(found: Iterable[Comparison]) -> list[Comparison]:
 def _no_point(kernels: Sequence[Subject], documents: Sequence[Points]) -> CommandError:
     kernel = kernels[0].name
     return CommandError(
-        f"the results hold no point of {', '.join(k.name for k in kernels)}",
-        f'{points_held(documents)}; --point "{kernel}=LABEL" says which of them is {kernel}',
+        f"the results contain no point of {', '.join(k.name for k in kernels)}",
+        f'{points_held(documents)}; --point "{kernel}=LABEL" names the one for {kernel}',
     )
 
 

@@ -1,1 +1,1 @@
-"""From a checked kernel to source text (Python for numba, C, CUDA), and the numpy reference that it is verified by."""
+"""Code generation from a checked kernel (Python for numba, C, CUDA), and the numpy reference that verifies it."""

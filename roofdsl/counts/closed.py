@@ -1,6 +1,6 @@
-"""Closed forms of one kernel: W, compulsory traffic, Q(Z) at a cache, and the plateaus of Q(Z).
+"""Closed forms of one kernel: W, compulsory traffic, Q(Z) at a cache size, and the plateaus of Q(Z).
 
-Works on integer sets only; `roofdsl.formulas.expressions` turns the results into sympy.
+This module uses only integer sets. `roofdsl.formulas.expressions` turns the results into sympy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ CAPACITY = "Z_lines"
 
 
 class ClosedForms(KernelSets):
-    """The closed forms of a kernel. Properties and methods raise NoClosedForm, beyond the operation limit too."""
+    """The closed forms of a kernel.
+
+    Properties and methods raise NoClosedForm, also when they exceed the operation limit.
+    """
 
     # ---- W ----
 
@@ -67,7 +70,7 @@ class ClosedForms(KernelSets):
         return self.weighted(s.total for s in self.operations)
 
     def counters(self) -> dict[str, Cases]:
-        """The totals of the kernel's `count` statements, in order of the text."""
+        """The totals of the kernel's `count` statements, in textual order."""
         if not has_counters(self.kernel.body):
             return {}
 
@@ -88,11 +91,11 @@ class ClosedForms(KernelSets):
 
     @property
     def rows_aligned(self) -> tuple[Row, ...]:
-        """The rows that are taken to start on line boundaries."""
+        """The rows that are assumed to start on line boundaries."""
         return self.line_stream.rows_aligned
 
     def compulsory(self, convention: Traffic) -> Bytes:
-        """The traffic of a cache without bound."""
+        """The traffic of an unbounded cache."""
         stream = self.line_stream
 
         def total() -> Bytes:
@@ -101,7 +104,7 @@ class ClosedForms(KernelSets):
         return self.guard(total, COMPULSORY)
 
     def by_array(self) -> dict[str, Cases]:
-        """Bytes of distinct lines (elements where no line size is given) of each array."""
+        """The bytes of the distinct lines of each array (of its distinct elements if no line size is given)."""
         stream = self.line_stream
         lines = self.residencies
 
@@ -115,7 +118,7 @@ class ClosedForms(KernelSets):
         return self.guard(forms, "the closed forms of the arrays' bytes")
 
     def at_cache(self, cache_bytes: int, convention: Traffic, operations: int | None = None) -> Bytes:
-        """The traffic of a cache of `cache_bytes`, within `operations`, by default all there are.
+        """The traffic of a cache of `cache_bytes`, within `operations` (default: the whole limit).
 
         Raises CommandError for a cache smaller than a line.
         """
@@ -124,8 +127,9 @@ class ClosedForms(KernelSets):
         return self._through(Quasi.constant(cache_bytes), {}, convention, large, operations=operations)
 
     def at_any_cache(self, convention: Traffic) -> Bytes:
-        """Q(Z): the traffic in the kernel's parameters and `Z`, the bytes of the cache, a multiple of the smallest
-        line and no smaller than the largest, as `assumes` says.
+        """Q(Z) as cases: the traffic in the kernel's parameters and Z, the cache size in bytes.
+
+        Z is a multiple of the smallest line and at least as large as the largest line, as `assumes` says.
         """
         largest = self._largest_line()
         # Z is counted in the largest unit that every line is a multiple of: distances are multiples of it too, so that
@@ -140,8 +144,9 @@ class ClosedForms(KernelSets):
     def at_every_cache(
         self, convention: Traffic, cache_bytes: int | None = None, operations: int | None = None
     ) -> TermBytes:
-        """Q(Z) for any number of bytes `Z`, or for `cache_bytes`, as a sum of terms, each where its condition holds:
-        for kernels of which `at_any_cache`, or `at_cache`, finds no cases that hold together.
+        """Q(Z) as a sum of conditional terms, for any number of bytes Z or for `cache_bytes`.
+
+        For kernels for which `at_any_cache` or `at_cache` finds no cases.
         """
         from roofdsl.counts.every_cache import at_every_cache
 
@@ -192,13 +197,17 @@ class ClosedForms(KernelSets):
         return self.guard(total, AT_CACHE, operations)
 
     def regimes(self, convention: Traffic, given: Mapping[str, int] | None = None) -> tuple[Regime, ...]:
-        """The plateaus of Q(Z), from the smallest cache to one without bound; where they differ by the remainders of
-        sizes, those of the sizes `given`, or one group after the other.
+        """The plateaus of Q(Z), from the smallest cache to an unbounded one.
+
+        If they differ by the remainders of the sizes: those of the sizes `given`, or one group after the other.
         """
         return self.guard(lambda: self.plateaus(convention).regimes(given or {}), PLATEAUS)
 
     def plateaus(self, convention: Traffic) -> Plateaus:
-        """What finds the plateaus. Raises NoClosedForm, and its methods CannotCount and what counting raises."""
+        """The object that finds the plateaus.
+
+        Raises NoClosedForm. Its methods raise CannotCount, and what counting raises.
+        """
         if convention not in self._plateaus:
             self._plateaus[convention] = Plateaus(self, convention)
         return self._plateaus[convention]

@@ -1,4 +1,4 @@
-"""Values computed once, and failures found only once."""
+"""Values that are computed once, and failures that are found only once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ AT_CACHE, PLATEAUS = "the closed form of Q(Z)", "the plateaus of Q(Z)"
 
 
 class NoClosedForm(Exception):
-    """A quantity has no closed form that this program finds; the message says why."""
+    """roofdsl finds no closed form of a quantity; the message says why."""
 
 
 def form_within(compute: Callable[[], T], what: str, operations: int) -> T:
-    """What `compute` gives within so many integer-set operations and the command's budget.
+    """The result of `compute`, within `operations` integer-set operations and the command's budget.
 
     Raises NoClosedForm, which names `what`.
     """
@@ -32,16 +32,16 @@ def form_within(compute: Callable[[], T], what: str, operations: int) -> T:
     except OverBudget as error:
         raise NoClosedForm(error.message) from error
     except TooHard as error:
-        instead = "values at given sizes are found all the same (--set, or `simulate --histogram`)"
+        instead = "values at given sizes are still available (--set, or `simulate --histogram`)"
         raise NoClosedForm(f"{error.message}; {instead}") from error
     except (CannotCount, LibraryFailure, NotAffine, NotCertified) as error:
         raise NoClosedForm(str(error).split("\n")[0]) from error
 
 
 class settled(Generic[T]):
-    """A property that is computed once; where that raised NoClosedForm, it is raised again without another try.
+    """A property that is computed once. If that raised NoClosedForm, it is raised again without another attempt.
 
-    What is too hard takes the whole limit of operations to show itself, and several quantities rest on it.
+    A quantity that is too hard uses up its whole operation limit before it fails, and several quantities depend on it.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

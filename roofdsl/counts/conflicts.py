@@ -1,11 +1,14 @@
-"""Where the sets of a cache matter: what a fully associative cache would keep, and its sets do not, or the other way.
+"""Set conflicts: where a set-associative cache differs from a fully associative one.
 
-A loop comes back, an iteration later, to lines that it touched before. Of least recent use all of them are still there
-if the lines of one whole iteration (a window) are no more than the cache holds; with sets each is there if the lines of
-the window that fall into its own set are no more than the set has ways. The lines of a window in the middle of every
-loop are listed at the concrete sizes and counted by set, which says for each reused line whether the two differ. That
-is exact for the window; that all windows of a loop are like the middle one, and that a line's reuse lies a whole window
-back, are not: these are findings to warn by, and `simulate --ways` has the traffic.
+A loop reuses lines that its previous iteration touched. Call the lines of one whole iteration a window. A fully
+associative LRU cache still holds all of them if the window fits into the cache. A set-associative cache holds a line if
+the lines of the window in the same set are no more than the ways. For every loop, the lines of a window in the middle
+of its range are listed at the given sizes and counted by set. This shows for each reused line whether the two caches
+differ.
+
+That is exact for this window. It is an assumption that all windows of a loop are like the middle one, and that a line's
+reuse lies one whole window back. The findings are therefore used only for warnings; `simulate --ways` computes the
+traffic.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ SMALL = 2048
 
 
 class Sets(Record):
-    """A cache of `size_bytes` in lines of `line_bytes`, `ways` of them in a set."""
+    """A cache of `size_bytes` with lines of `line_bytes` and `ways` lines per set."""
 
     size_bytes: int
     line_bytes: int
@@ -51,10 +54,11 @@ class Sets(Record):
 
 
 class Window(Record):
-    """What a loop comes back to. lines: of one iteration; reused: of these, in the next one again.
+    """The lines that a loop reuses. lines: those of one iteration; reused: those that the next iteration uses again.
 
-    lost: reused ones that only a fully associative cache keeps; kept: that only the sets keep. times: how often it is
-    come back to. array: most of what is lost is of it, in `sets_used` sets, lines `stride_bytes` apart.
+    lost: reused lines that only a fully associative cache keeps; kept: reused lines that only the sets keep. times: how
+    often the loop returns to them. array: the array of most lost lines, which are in `sets_used` sets, `stride_bytes`
+    apart.
     """
 
     loop: str
@@ -76,7 +80,7 @@ class Window(Record):
 def conflicts(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[Window, ...]:
     """The windows of all loops of `kernel` in which the sets make a difference, the largest difference first.
 
-    Arrays lie as `simulate` has them. Raises CommandError for a missing parameter or a broken assumption.
+    Arrays are placed as in `simulate`. Raises CommandError for a missing parameter or a violated assumption.
     """
     at = sized(kernel, params)
     found = [w for w in _Windows(at, sets).of(at.kernel.body, dict(at.values), 1) if w.differs]
@@ -264,13 +268,13 @@ def _strides(dims: Sequence[int], *, column_major: bool) -> tuple[int, ...]:
 
 
 def row_bytes(array: Array, values: Mapping[str, int]) -> int:
-    """Bytes from one row of the array to the next; of a vector, all of it."""
+    """The bytes from one row of the array to the next; for a vector, all its bytes."""
     dims = [d.evaluate(values) for d in (array.dims if array.column_major else reversed(array.dims))]
     return dims[0] * array.type.bytes
 
 
 def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[str, ...]:
-    """What the sets make of a kernel where that is worth a warning, in words; the worst of its loops, each way."""
+    """Warnings about the sets of a cache, in words, if they matter: the worst loop in each direction."""
     from roofdsl.counts.traffic_at import access_count
 
     windows = conflicts(kernel, params, sets)
@@ -283,27 +287,28 @@ def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tup
         found.append(_lost_words(kernel, params, lost, sets))
     if kept is not None and kept.kept * kept.times >= max((lost.lost * lost.times if lost else 0), 1) / 10:
         found.append(
-            f"loop {kept.loop} comes back to {kept.lines:,} lines, and {sets.lines:,} fit: of these its sets keep some "
-            f"where the model keeps none, and less is moved than predicted"
+            f"loop {kept.loop} reuses {kept.lines:,} lines, more than the {sets.lines:,} that fit; the sets keep some "
+            f"of them and the model keeps none, so fewer bytes move than predicted"
         )
     return tuple(found)
 
 
 def _lost_words(kernel: Kernel, params: Mapping[str, int], window: Window, sets: Sets) -> str:
     array = next(a for a in kernel.arrays if a.name == window.array)
-    apart = f"{window.stride_bytes:,} B apart" if window.stride_bytes else "one above the other"
+    apart = f"{window.stride_bytes:,} B apart" if window.stride_bytes else "in the same sets"
     what = (
-        f"loop {window.loop} comes back to {window.lines:,} lines, which fit, but {window.sets_used} of {sets.count} "
-        f"sets of {sets.ways} ways hold too many of them, those of {window.array} {apart}: more is moved than predicted"
+        f"loop {window.loop} reuses {window.lines:,} lines, which would fit, but {window.sets_used} of {sets.count} "
+        f"sets get more than {sets.ways} of them, because lines of {window.array} are {apart}, so more bytes move than "
+        f"predicted"
     )
     values = numbers(kernel, params)
     row = row_bytes(array, values)
     if len(array.dims) > 1 and window.stride_bytes == row and row % sets.line_bytes == 0:
         one = sets.line_bytes // array.type.bytes
-        return f"{what}; rows of {array.name} that are {one} elements longer spread them over all sets"
+        return f"{what}; rows of {array.name} that are {one} elements longer use all sets"
     return what
 
 
 def is_flagged(windows: Sequence[Window], accesses: int) -> bool:
-    """Whether the sets change so many misses that a prediction is not to be trusted to the tenth of a percent."""
+    """Whether the sets change at least a thousandth of the accesses, so that a prediction needs a warning."""
     return sum(w.differs for w in windows) > FLAGGED * accesses

@@ -1,7 +1,7 @@
-"""Totals of `count` statements: every amount as loops that run so often, whose executions are then counted.
+"""Totals of `count` statements: each amount becomes loops that run so often, whose executions are counted.
 
-`count pairs i` becomes `for c in range(i): count pairs 1`, a product of two factors two such loops. A factor that
-may be negative adds the executions of range(x) and subtracts those of range(-x).
+`count pairs i` becomes `for c in range(i): count pairs 1`, and a product of two factors becomes two such loops. For a
+factor that may be negative, the executions of range(-x) are subtracted from those of range(x).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from roofdsl.loops.sized import sized
 
 
 def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
-    """The total of every counter of `kernel` at `params`, in order of the text.
+    """The total of every counter of `kernel` at `params`, in textual order.
 
     Raises CommandError for missing or illegal sizes, and for an amount that is not a polynomial of affine values.
     """
@@ -45,7 +45,7 @@ def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
 
 
 def has_counters(body: Iterable[Node]) -> bool:
-    """Whether a `count` stands anywhere in `body`."""
+    """Whether `body` contains a `count` statement."""
     return any(
         isinstance(node, Count)
         or (isinstance(node, For) and has_counters(node.body))
@@ -55,13 +55,13 @@ def has_counters(body: Iterable[Node]) -> bool:
 
 
 def counter_names(body: Iterable[Node]) -> list[str]:
-    """The names of the counters, in order of the text."""
+    """The names of the counters, in textual order."""
     counts = (p.statement for p in statements(tuple(body)))
     return list(dict.fromkeys(s.name for s in counts if isinstance(s, Count)))
 
 
 def expanded(kernel: Kernel) -> Kernel:
-    """`kernel` with nothing but its counters, each adding a number at a time; directives are applied before."""
+    """`kernel` with only its counters, each adding one number at a time; directives must be applied before."""
     positive = {p.name for p in kernel.parameters}
     return replace(kernel, body=tuple(_block(kernel.body, positive, (f"count {k}" for k in count()))))
 

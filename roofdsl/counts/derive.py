@@ -1,4 +1,4 @@
-"""`derive`: everything the analyses say of one kernel, as one result with expressions and values."""
+"""`derive`: all results of the analyses of one kernel, as one object with expressions and values."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ def derive(
     steps: bool = False,
     any_cache: bool = False,
 ) -> Derivation:
-    """Derive W, Q, Q(Z) and I of `kernel`, symbolically, with values where `values` give all parameters.
+    """Derive W, Q, Q(Z) and I of `kernel` symbolically, with values if `values` has all parameters.
 
-    traffic: the convention, by default the kernel's own, else load_store. cache_bytes: Z (None: compulsory). steps:
-    the argument too, as facts. any_cache: Q(Z) with Z a symbol too.
-    Raises InputError where the kernel is illegal for some sizes, CommandError for impossible sizes, cache or line.
-    What took long is kept on disk (`roofdsl.store`).
+    traffic: the convention, by default the kernel's own, otherwise load_store. cache_bytes: Z (None: compulsory).
+    steps: also derive the argument, as facts. any_cache: also derive Q(Z) with a symbolic Z.
+
+    Raises InputError if the kernel is illegal at some sizes, and CommandError for impossible sizes, caches or lines.
+    Results that took long are kept on disk (`roofdsl.store`).
     """
     convention: Traffic = traffic or kernel.traffic or "load_store"
     given = dict(values or {})
@@ -165,7 +166,7 @@ class _Forms:
                 return
             self.closed = ClosedForms(kernel, given, line_bytes)
             shown = ", ".join(f"{n} = {v}" for n, v in given.items())
-            self.notes = (f"no closed form in all parameters ({error}): at {shown}",)
+            self.notes = (f"no closed form in all parameters ({error}), only at {shown}",)
 
     def of_array(self, name: str) -> Cases:
         return self.closed.by_array()[name]

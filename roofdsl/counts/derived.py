@@ -1,4 +1,4 @@
-"""What a derivation says: quantities with closed forms and values, which notebooks show as formulas."""
+"""The result of a derivation: quantities with closed forms and values, which notebooks show as formulas."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from roofdsl.sets.facts import Fact
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
 
-AS_TERMS = "a sum of terms, each where its condition holds"
+AS_TERMS = "a sum of conditional terms"
 """The note of a quantity whose closed form is not a partition into cases."""
 
 
 class Quantity(Shown):
-    """A derived quantity: its closed form (None where none is found, `note` says why) and its value (exact; None
-    where not all parameters have numbers).
+    """A derived quantity: its closed form and its exact value.
 
-    terms: the closed form where it is a sum of terms, each where its condition holds; `form` is None then.
+    form: None if no closed form is found; `note` then says why. value: None unless all parameters have numbers. terms:
+    the closed form if it is a sum of conditional terms; `form` is then None.
     """
 
     form: Cases | None
@@ -36,24 +36,27 @@ class Quantity(Shown):
 
     @property
     def assumes(self) -> tuple[Fact, ...]:
-        """What the form takes for granted beyond the kernel's own assumptions."""
+        """The assumptions of the form beyond the kernel's own."""
         found = self.form or self.terms
         return found.assumes if found is not None else ()
 
     @property
     def expr(self) -> str | None:
-        """The closed form as text that sympy reads; None where there is none, or it is a sum of terms."""
+        """The closed form as text that sympy reads; None if there is none, or if it is a sum of terms."""
         return None if self.form is None else form_text(self.form)
 
     def sympy(self) -> Any:
-        """The closed form as a sympy expression; None where there is none."""
+        """The closed form as a sympy expression; None if there is none."""
         from roofdsl.formulas.expressions import expression
 
         return None if self.form is None else expression(self.form)
 
 
 class Ratio(Shown):
-    """numerator / denominator, both derived; a value is None where either's is, or the denominator is 0."""
+    """numerator / denominator, both derived.
+
+    The value is None if the value of either is None, or if the denominator is 0.
+    """
 
     numerator: Quantity
     denominator: Quantity
@@ -68,7 +71,7 @@ class Ratio(Shown):
     @property
     def note(self) -> str:
         if self.denominator.terms is not None and not self.numerator.note:
-            return "it divides by a sum of terms, each where its condition holds"
+            return "its denominator is a sum of conditional terms"
         return self.numerator.note or self.denominator.note
 
     @property
@@ -76,19 +79,19 @@ class Ratio(Shown):
         return tuple(dict.fromkeys((*self.numerator.assumes, *self.denominator.assumes)))
 
     def cases(self) -> list[RatioCase]:
-        """The ratio case by case, in the order in which they are to be tried; empty where there is no form."""
+        """The ratio case by case, in the order in which to try them; empty if there is no form."""
         if self.numerator.form is None or self.denominator.form is None:
             return []
         return ratio_cases(self.numerator.form, self.denominator.form, of_work=self.of_work)
 
     @property
     def expr(self) -> str | None:
-        """The ratio in lowest terms as text that sympy reads; None where a form is missing or nothing is divided."""
+        """The ratio in lowest terms, as text that sympy reads; None if a form is missing or nothing is divided."""
         rows = self.cases()
         return ratio_text(rows, otherwise="nan") if rows else None
 
     def sympy(self) -> Any:
-        """The ratio as a sympy expression in lowest terms; None where a form is missing or nothing is divided."""
+        """The ratio as a sympy expression in lowest terms; None if a form is missing or nothing is divided."""
         from roofdsl.formulas.expressions import ratio
 
         rows = self.cases()
@@ -98,7 +101,7 @@ class Ratio(Shown):
 class Work(Record):
     """W and its parts (docs/rules.md, rules 1 to 7): quantities in operations.
 
-    by_function: the operations of the class "special", function by function.
+    by_function: the operations of the class "special", by function.
     """
 
     total: Quantity
@@ -117,7 +120,7 @@ class Work(Record):
 
 
 class Traffics(Record):
-    """Traffic through one cache in bytes; loads and stores are None in the convention `once`."""
+    """The traffic through one cache in bytes; loads and stores are None in the convention `once`."""
 
     loads: Quantity | None
     stores: Quantity | None
@@ -125,11 +128,12 @@ class Traffics(Record):
 
 
 class Plateau(Record):
-    """One plateau of Q(Z): its first cache size, traffic and intensity, leading terms unless exact.
+    """One plateau of Q(Z): its first cache size, traffic and intensity; leading terms unless `exact`.
 
-    all_bytes: the traffic on the plateau with all lower orders. until_bytes: where it ends, if that is before the next
-    one begins; from there on Q(Z) falls bit by bit, as reuse distances that grow along a loop come to fit. where: the
-    sizes for which the row holds, by their remainders; None: for all. end_bytes: where `all_bytes` ends.
+    all_bytes: the traffic on the plateau with all lower-order terms. until_bytes: where the plateau ends, if that is
+    before the next one begins; from there on, Q(Z) falls gradually, because reuse distances that grow along a loop
+    begin to fit. where: the sizes for which the row holds, by their remainders (None: all sizes). end_bytes: where
+    `all_bytes` ends.
     """
 
     from_bytes: Quantity
@@ -155,9 +159,10 @@ class LoopStep(Record):
 
 
 class StatementStep(Record):
-    """One statement: where it runs, how often, and what one execution costs.
+    """One statement: where it runs, how often, and the cost of one execution.
 
-    operations: (class, number) of one execution, those in pairs included. fused_pairs, comparisons, casts: of one.
+    operations: (class, number) for one execution, including those in pairs. fused_pairs, comparisons, casts: per
+    execution.
     """
 
     text: str
@@ -178,10 +183,10 @@ Access = Literal["read", "written", "read, then written", "written, then read", 
 
 
 class ArrayStep(Record):
-    """One array: its references, how many distinct elements (lines) they touch, and what of that has to move.
+    """One array: its references, the number of distinct elements (or lines) they touch, and the resulting traffic.
 
-    unit_bytes: of an element, or of a line where `in_lines`. loaded, stored: bytes, None under `once`.
-    first: of each element, what happens to it; "mixed" where elements differ.
+    unit_bytes: the size of an element, or of a line if `in_lines`. loaded, stored: bytes, None under `once`. first:
+    what happens first to each element; "mixed" if elements differ.
     """
 
     name: str
@@ -197,11 +202,11 @@ class ArrayStep(Record):
 
 
 class ReuseStep(Record):
-    """Reuse of an array: the previous access lies in an earlier iteration of `loop`, or in the same one (`within`).
+    """Reuse of an array: the previous access was in an earlier iteration of `loop`, or in the same one (`within`).
 
-    references: those that find their datum so. loop: None where no loop surrounds both accesses.
-    low, high: the least and the greatest distance in bytes, leading terms; a cache of that size holds the datum.
-    times: how many accesses there are, leading terms. step: which step of Q(Z) it belongs to.
+    references: those that find their element this way. loop: None if no loop surrounds both accesses. low, high: the
+    shortest and the longest distance in bytes, leading terms; a cache of that size holds the element. times: the number
+    of such accesses, leading terms. step: the step of Q(Z) that the reuse belongs to.
     """
 
     array: str
@@ -215,7 +220,7 @@ class ReuseStep(Record):
 
 
 class PlateauStep(Record):
-    """One plateau of Q(Z): what begins to be held there, and what each array moves (leading terms)."""
+    """One plateau of Q(Z): what the cache begins to hold there, and what each array moves (leading terms)."""
 
     plateau: Plateau
     held: tuple[ReuseStep, ...]
@@ -240,10 +245,10 @@ class Steps(Record):
 
 
 class Derivation(Shown):
-    """What `derive` knows of a kernel. `values` are the parameters that were given numbers.
+    """The results of `derive` for one kernel. values: the parameters that were given numbers.
 
-    any_cache: Q(Z) with the size of the cache, in bytes, as the symbol Z; None where it was not asked for.
-    plateaus_at: the parameters that stand as numbers in the plateaus.
+    any_cache: Q(Z) with the cache size in bytes as the symbol Z; None if it was not requested. plateaus_at: the
+    parameters that are numbers in the plateaus.
     """
 
     kernel: Kernel
@@ -266,12 +271,12 @@ class Derivation(Shown):
 
     @property
     def intensity(self) -> Ratio:
-        """I = W / Q at the cache (compulsory where none is given)."""
+        """I = W / Q at the cache size (compulsory Q if no size is given)."""
         return Ratio(self.work.total, self.at_cache.bytes, of_work=True)
 
 
 def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
-    """a + factor * b, where both forms are single polynomials."""
+    """a + factor * b, if both forms are single polynomials."""
     value = a.value + factor * b.value if a.value is not None and b.value is not None else None
     if a.form is None or b.form is None:
         return Quantity(None, value, a.note or b.note)
@@ -288,9 +293,9 @@ def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
 
 
 def quantity(form: Callable[[], Cases], given: Mapping[str, int], value: Fraction | int | None = None) -> Quantity:
-    """What `form` gives, with its value where `given` has all parameters; a note where there is no closed form.
+    """The result of `form`, with its value if `given` has all parameters, or a note if there is no closed form.
 
-    A KeyError (an array that is never touched) stands for nothing at all.
+    A KeyError (an array that is never touched) means 0.
     """
     exact = None if value is None else Fraction(value)
     try:

@@ -1,4 +1,4 @@
-"""Q(Z) for every Z as a sum of terms, each where its condition holds, where one partition of all sizes is too much."""
+"""Q(Z) for every Z as a sum of conditional terms, for kernels with too many cases for a partition of all sizes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def at_every_cache(
     convention: Traffic,
     assumes: tuple[Fact, ...],
 ) -> TermBytes:
-    """The traffic of a cache of `limit` bytes: a symbol, or a number. Raises CannotCount, TooHard."""
+    """The traffic of a cache of `limit` bytes (a symbol or a number). Raises CannotCount and TooHard."""
     if any(p.name.startswith(MADE) for p in stream.kernel.parameters):
-        raise CannotCount(f"names of parameters that begin with {MADE} are taken")
+        raise CannotCount(f"parameter names that begin with {MADE} are reserved")
     crossings = Crossings(stream.context, limit, max((r.bytes for r in reuses), default=1))
     scalar_loads, scalar_stores = scalar_bytes(stream.kernel)
     loads, stores = _Sum(scalar_loads), _Sum(scalar_stores)
@@ -81,7 +81,7 @@ class _Names:
         self.put: dict[str, Quasi] = {}
 
     def terms(self, sums: tuple[_Sum, ...], definitions: tuple[Definition, ...]) -> Terms:
-        """The sums added, in the kernel's parameters, from what holds for the smallest cache to what holds longest."""
+        """The sums added up, in the kernel's parameters, ordered by the cache size up to which their terms hold."""
         values: dict[_Key, Quasi] = {}
         for one in sums:
             for key, value in one.values.items():

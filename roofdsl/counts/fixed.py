@@ -1,8 +1,8 @@
-"""Closed forms in which some parameters have numbers, derived with symbols in their place.
+"""Closed forms in which some parameters are numbers, derived with symbols first.
 
-With a symbolic tile size the loops over tiles stay affine (docs/rules.md, step 6), so reuse is derived with
-symbols, and the numbers are put into its distances before misses are counted: 16*b*n, a product of two unknown sizes,
-becomes 256*n, and a cache of a given size then has a closed form in n.
+With a symbolic tile size, the loops over tiles stay affine (docs/rules.md, step 6). So reuse is derived with symbols,
+and the numbers are inserted into its distances before misses are counted. For example, 16*b*n is a product of two
+unknown sizes; at b = 16 it becomes 256*n, and a cache of a given size then has a closed form in n.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from roofdsl.sets.stream import Stream
 
 
 class FixedForms(ClosedForms):
-    """Q(Z) of a kernel with numbers for some of the parameters that `base` has symbols for.
+    """Q(Z) of a kernel with numbers for some parameters that are symbols in `base`.
 
-    Its compulsory traffic, W and counters are those of `base`, in symbols. Raises NoClosedForm from the first
-    quantity asked for where the numbers are smaller than the sizes from which the forms of `base` hold.
+    Compulsory traffic, W and counters are those of `base`, in symbols. The first quantity raises NoClosedForm if the
+    numbers are smaller than the sizes from which the forms of `base` hold.
     """
 
     def __init__(self, base: ClosedForms, fixed: Mapping[str, int]) -> None:
@@ -67,7 +67,7 @@ class FixedForms(ClosedForms):
         return _FixedSizes(sizes.numbers, sizes.symbols, sizes.divided, sizes.tiled, sizes.least_tile, put)
 
     def plateaus(self, convention: Traffic) -> Plateaus:
-        """The plateaus of Q(Z) with symbols for all: they are leading terms for sizes far apart."""
+        """The plateaus of Q(Z) with symbols for all parameters; they are leading terms for sizes far apart."""
         return self._base.plateaus(convention)
 
     @cached_property

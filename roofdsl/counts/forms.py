@@ -1,4 +1,4 @@
-"""Closed forms prepared for printing: the case that holds for large sizes first, conditions as people write them."""
+"""Closed forms prepared for printing: the case for large sizes comes first, and conditions read naturally."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Names = Mapping[Floor, Shorthand]
 
 
 class Branch(Record):
-    """`expr` where `where` holds; no alternatives: everywhere."""
+    """`expr` if `where` holds; without alternatives, it holds everywhere."""
 
     expr: Quotient
     where: Alternatives
 
 
 class Form(Record):
-    """A closed form: the case to show (at the sizes given, else for large ones), and the others.
+    """A closed form: the case to show (the one at the given sizes, otherwise for large ones), and the others.
 
-    0 (undefined for a ratio) where none holds.
+    The value is 0 (undefined for a ratio) if no case holds.
     """
 
     main: Branch
@@ -43,7 +43,7 @@ class Form(Record):
 
 
 def of_cases(form: Cases, order: Growth, names: Names | None = None, at: Mapping[str, int] | None = None) -> Form:
-    """A closed form, with the floors that have a name written by it; first the case that holds at the sizes `at`."""
+    """A closed form, with named floors written by their names; the case for the sizes `at` comes first."""
     main = _held(form, at) or large_case(form, order)
     others = tuple(
         Branch(Quotient(shortened(c.value, names or {})), c.alternatives) for c in form.cases if c is not main

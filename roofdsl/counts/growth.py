@@ -1,4 +1,4 @@
-"""How a kernel's parameters compare in size: tile sizes far below extents, and which case holds for large ones."""
+"""How a kernel's parameters compare in size: tile sizes are far below extents. Which case holds for large sizes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FAR_TILE = 720720
 
 
 def growth_of(kernel: Kernel) -> Growth:
-    """How the parameters grow: tile sizes far below the others."""
+    """How the parameters grow: tile sizes are far below the others."""
     return Growth(tile_names(kernel))
 
 
 def tile_names(kernel: Kernel) -> frozenset[str]:
-    """The tile sizes: what loops step by, tiles are cut to, and extents are multiples of."""
+    """The tile sizes: parameters that are loop steps, tile extents, or divisors of extents."""
     found = {s.name for d in kernel.directives if isinstance(d, Tile) for s in d.sizes if isinstance(s, Sym)}
     for placed in statements(apply(kernel).body):
         found |= {loop.step.name for loop in placed.loops if isinstance(loop.step, Sym)}
@@ -40,8 +40,9 @@ def _moduli(of: Condition) -> Iterator[Mod]:
 
 
 def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:
-    """The case that holds for most large sizes of a residue class, whichever of them is the largest; a case of 0 where
-    none does.
+    """The case that holds for most large sizes of a residue class, whichever of them is the largest.
+
+    A case of 0 if none does.
     """
     found: dict[int, int] = {}
     for far in _far_points(_names(form), order, rests):
@@ -54,15 +55,16 @@ def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:
 
 
 def value_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
-    """The polynomial that a form is for large sizes with the remainders of the sizes `at` (as far as given) that meet
-    `where`; None where remainders that these leave open decide.
+    """The polynomial of a form for large sizes with the remainders of the sizes `at` that meet `where`.
+
+    None if remainders that these leave open decide it.
     """
     found = _values(form, order, at, where)
     return found.pop() if len(found) == 1 else None
 
 
 def leading_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
-    """The leading terms of `value_of`, which may be the same where that is not."""
+    """The leading terms of `value_of`; these may agree even if `value_of` depends on open remainders."""
     found = {order.leading(value) for value in _values(form, order, at, where)}
     return found.pop() if len(found) == 1 else None
 
@@ -79,8 +81,9 @@ MOST_CLASSES = 4096
 
 
 def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = None) -> list[Class]:
-    """The residue classes in which `form` is made of polynomials, of sizes with the remainders of `at` (as far as
-    given) that meet `where`. Where they are very many, only that of multiples of all periods.
+    """The residue classes in which each case of `form` is a polynomial, for sizes that agree with `at` and `where`.
+
+    If there are very many, only the class of the multiples of all periods.
     """
     values = [v for c in form.cases for v in (c.value, *(v for a in c.alternatives for v, _ in a))]
     period = joined(periods(values), {} if where is None else _periods_of_condition(where))
@@ -92,7 +95,7 @@ def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = Non
 
 
 def far_sizes(form: Cases, order: Growth, rests: Class) -> dict[str, int]:
-    """Large sizes of a residue class, as near each other as it lets them be."""
+    """Large sizes of a residue class, as close to each other as the class allows."""
     return next(_far_points(_names(form), order, rests))
 
 
@@ -125,7 +128,7 @@ def _periods_of_condition(where: Condition) -> dict[str, int]:
 
 
 def smallest(case: Case, name: str, order: Growth) -> Fraction:
-    """The least value of `name` at which the case holds, with all other parameters large; 0 where none is stated."""
+    """The least value of `name` for which the case holds, if all other parameters are large; 0 if none is stated."""
     far = {n: FAR_TILE if n in order.tiles else FAR for a in case.alternatives for v, _ in a for n in v.names()}
     found = []
     for alternative in case.alternatives:

@@ -1,4 +1,4 @@
-"""The integer sets of one kernel that its closed forms are counted from, each made once and when it is asked for."""
+"""The integer sets of one kernel from which its closed forms are counted; each is computed once, on demand."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ LEAST = 4
 
 
 class KernelSets:
-    """The sets of `kernel` (directives not yet applied) with some parameters given as numbers.
+    """The sets of `kernel` (with its directives not yet applied), with some parameters given as numbers.
 
-    `operations` limits the integer-set operations of each quantity. Raises what `numbers` and `check_cache` raise;
-    properties raise NoClosedForm, beyond the operation limit too.
+    `operations` limits the integer-set operations of each quantity. Raises what `numbers` and `check_cache` raise.
+    Properties raise NoClosedForm, also when they exceed the operation limit.
     """
 
     def __init__(
@@ -57,19 +57,19 @@ class KernelSets:
 
     @settled
     def line_stream(self) -> Stream:
-        """All accesses, each to a line where a line size is given."""
+        """All accesses, each to a line if a line size is given."""
         if self.line_bytes is None:
             return self.stream
         return self.guard(lambda: build(self.kernel, self.given, self.line_bytes), "the instances")
 
     @settled
     def residencies(self) -> tuple[Residencies, ...]:
-        """What a cache without bound loads and stores of each array."""
+        """The loads and stores of each array with an unbounded cache."""
         return self.guard(lambda: compulsory(self.line_stream), COMPULSORY)
 
     @cached_property
     def least(self) -> int:
-        """The symbolic sizes from which Q(Z) is stated."""
+        """The sizes from which Q(Z) is stated."""
         loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
         nodes = (node for loop in loops for bound in (loop.start, loop.stop) for node in bound.walk())
         largest = max((abs(node.value) for node in nodes if isinstance(node, Const)), default=0)
@@ -77,7 +77,7 @@ class KernelSets:
 
     @settled
     def large_stream(self) -> Stream:
-        """`line_stream` for symbolic sizes of `least` and more."""
+        """`line_stream` for symbolic sizes from `least` on."""
         return self.guard(lambda: build(self.kernel, self.given, self.line_bytes, self.least), "the instances")
 
     @settled
@@ -87,17 +87,17 @@ class KernelSets:
 
     @settled
     def pieces(self) -> tuple[ArrayReuse, ...]:
-        """The reuse whose pieces make up the plateaus."""
+        """The reuse whose pieces form the plateaus."""
         return self.guard(lambda: exact_domains(self.reuses), PLATEAUS)
 
     @cached_property
     def order(self) -> Growth:
-        """Which parameters are tile sizes, taken to be far below the others."""
+        """Which parameters are tile sizes, assumed to be far below the others."""
         loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
         return growth(self.large_stream.sizes, [loop.step.name for loop in loops if isinstance(loop.step, Sym)])
 
     def facts(self, stream: Stream, least: int) -> tuple[Fact, ...]:
-        """What forms take for granted that hold for sizes of `least` and more."""
+        """The assumptions of forms that hold for sizes from `least` on."""
         sizes, out = stream.sizes, list[Fact]()
         if least > 1:
             tiled = {n for n, _ in sizes.tiled}
@@ -109,5 +109,5 @@ class KernelSets:
         return tuple(out)
 
     def guard(self, compute: Callable[[], T], what: str, operations: int | None = None) -> T:
-        """What `compute` gives within the limit. Raises NoClosedForm, which names `what`."""
+        """The result of `compute` within the limit. Raises NoClosedForm, which names `what`."""
         return form_within(compute, f"{what} of kernel {self.kernel.name}", min(self._limit, operations or self._limit))

@@ -53,7 +53,7 @@ Statement = Assign | Let | Count
 
 
 class StatementOperations(Record):
-    """The cost of one execution of `statement`; the fields mean what they mean in results.WorkAt."""
+    """The cost of one execution of `statement`; the fields have the meaning of those of results.WorkAt."""
 
     statement: Statement
     operations: Mapping[tuple[str, str], int]
@@ -75,7 +75,7 @@ def operation_counts(kernel: Kernel) -> tuple[StatementOperations, ...]:
 
 
 def tally(body: Sequence[Node], renamed: Mapping[str, str] | None = None) -> tuple[StatementOperations, ...]:
-    """The cost of every statement of a block; `renamed` gives the type name to count a type's operations under."""
+    """The cost of every statement of a block; `renamed` maps type names to those they are counted under."""
     uses = _LetUses()
     uses.block(body, {})
     counter = _Counter(uses.counts, dict(renamed or {}))
@@ -84,9 +84,9 @@ def tally(body: Sequence[Node], renamed: Mapping[str, str] | None = None) -> tup
 
 
 def work_at(operations: Sequence[StatementOperations], executions: Sequence[int]) -> WorkAt:
-    """The total where statement k runs `executions[k]` times. What never ran is left out.
+    """The total if statement k runs `executions[k]` times; statements that never run are omitted.
 
-    Raises ValueError where the lengths differ.
+    Raises ValueError if the lengths differ.
     """
     totals: dict[tuple[str, str], int] = {}
     functions: dict[tuple[str, str], int] = {}

@@ -1,8 +1,8 @@
-"""The plateaus of Q(Z) as closed forms: for all sizes, or residue class by residue class where these differ.
+"""The plateaus of Q(Z) as closed forms: for all sizes, or by residue class if these differ.
 
-Which accesses touch one element, and so how far apart they are, may depend on remainders of the sizes: under
-`A[n - 1 - j]` for every second j, elements are read twice where n is odd and once where it is even. Each class has its
-own steps of Q(Z). Classes whose plateaus are the same are told together.
+Which accesses touch one element, and so how far apart they are, may depend on the remainders of the sizes. If `A[n - 1
+- j]` is read for every second j, elements are read twice if n is odd and once if n is even. Each class then has its own
+steps of Q(Z). Classes with the same plateaus are reported together.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Piece = tuple[Any, Quasi]
 
 
 class Plateaus:
-    """The plateaus of one kernel in one convention. Methods raise CannotCount, and what counting raises."""
+    """The plateaus of one kernel under one convention. Methods raise CannotCount, and what counting raises."""
 
     def __init__(self, sets: KernelSets, convention: Traffic) -> None:
         self.sets, self.convention = sets, convention
@@ -79,8 +79,9 @@ class Plateaus:
     # ---- what is told ----
 
     def regimes(self, given: Mapping[str, int]) -> tuple[Regime, ...]:
-        """From the smallest cache to one without bound, one group of classes after the other; where sizes are `given`,
-        of the group that they belong to.
+        """The plateaus from the smallest cache to an unbounded one, one group of classes after the other.
+
+        If sizes are `given`: those of the group that they belong to.
         """
         rows, every = self._by_class(given)
         groups: dict[object, list[Class]] = {}
@@ -96,7 +97,7 @@ class Plateaus:
         return tuple(found)
 
     def example(self, given: Mapping[str, int]) -> Class:
-        """A class of the first of `regimes`: what explains these."""
+        """A class of the first group of `regimes`; the explanation uses this class."""
         rows, _ = self._by_class(given)
         at = self.stream.sizes.known(given)
         return next(c for c in rows if _agrees(c, at))
@@ -160,7 +161,7 @@ class Plateaus:
             chosen = {} if every else {n: at.get(n, 0) for n in period}
             rows = {c: self._rows(c) for c in classes(period, chosen) if self._possible(c)}
             if not rows:
-                raise CannotCount("its assumptions leave no large sizes")
+                raise CannotCount("its assumptions do not allow large sizes")
             counted = [p for h in {r.hits for each in rows.values() for r in each} for p in self._total(h)]
             more = joined(periods_of_sets(d for d, _ in counted), _only(parameters, periods(v for _, v in counted)))
             if not self._reopened() and joined(period, more) == period:
@@ -228,7 +229,7 @@ class Plateaus:
             low = None
         ends = [end for row in rows for end in (row.start, row.until, row.lower_until) if end is not None]
         if any(not end.is_constant() and key(end)[1] <= 0 for end in ends):
-            raise CannotCount("which of its sizes is the larger decides where a plateau begins")
+            raise CannotCount("where a plateau begins depends on which of its sizes is larger")
         return [self._ended(row) for row in rows]
 
     def _row(self, start: Quasi, hits: Hits, step: Step | None, residues: Class) -> Row:

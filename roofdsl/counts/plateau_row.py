@@ -1,4 +1,4 @@
-"""A plateau while plateaus are found: of one residue class, to leading order."""
+"""A plateau during the search: of one residue class, to leading order."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Hits = frozenset[int] | None
 
 
 class Row(Record):
-    """A plateau of one class, to leading order. until: where it ends, if before the next one begins.
+    """A plateau of one class, to leading order. until: where it ends, if that is before the next one begins.
 
-    lower_until: where the terms of lower order that `hits` gives end, if before the plateau does; blurred: they change
-    all along it.
+    lower_until: where the lower-order terms of `hits` stop holding, if that is before the plateau ends. blurred: they
+    change all along the plateau.
     """
 
     start: Quasi
@@ -27,12 +27,12 @@ class Row(Record):
 
     @property
     def told(self) -> object:
-        """What plateaus that are told together have in common."""
+        """What plateaus have in common that are reported together."""
         return self.start, self.leading, self.until, self.hits is None
 
 
 def union(hits: Iterable[Hits]) -> Hits:
-    """All pieces of any; None where one of them is all there are."""
+    """All pieces of any of the rows; None if one of them has all pieces."""
     found = frozenset[int]()
     for each in hits:
         if each is None:

@@ -29,9 +29,9 @@ MOST_CASES = 24
 
 
 class ProgramPart(Record):
-    """All launches of one kernel with the same arguments; the quantities are their sums, bytes at the cache.
+    """All launches of one kernel with the same arguments. The quantities are sums over these launches.
 
-    label: the kernel with its arguments, as the program writes them.
+    label: the kernel with its arguments, as in the program's text.
     """
 
     label: str
@@ -47,7 +47,7 @@ class ProgramPart(Record):
 
 
 class ExchangePart(Record):
-    """A collective of the program: `bytes` is the whole array, all times that it is exchanged; no part of W and Q."""
+    """A collective of the program. `bytes` is the whole array, for all its executions; it is not part of W and Q."""
 
     label: str
     times: Quantity
@@ -56,10 +56,10 @@ class ExchangePart(Record):
 
 
 class ProgramDerivation(Record):
-    """What `derive` knows of a program: sums over its launches, in the program's parameters.
+    """The results of `derive` for a program: sums over its launches, in the program's parameters.
 
-    values: the parameters that were given numbers, settled: those that stand as numbers in the forms (something is
-    divided by them). convention: None where its kernels state different ones.
+    values: the parameters that were given numbers. settled: those that are numbers in the forms, because something is
+    divided by them. convention: None if its kernels state different ones.
     """
 
     name: str
@@ -92,10 +92,10 @@ def derive_program(
     cache_bytes: int | None = None,
     line_bytes: int | None = None,
 ) -> ProgramDerivation:
-    """Derive W, Q and I of program `name`, symbolically, with values where `values` give all its parameters.
+    """Derive W, Q and I of program `name` symbolically, with values if `values` has all its parameters.
 
-    Every launch begins with empty caches, so that Q is a sum over launches at any cache. The arguments are as for
-    `derive`. Raises CommandError for an unknown parameter, sizes that a kernel's assumption forbids or that make an
+    Every launch begins with empty caches, so Q is a sum over launches at any cache size. The arguments are those of
+    `derive`. Raises CommandError for an unknown parameter, for sizes that violate a kernel's assumption or make an
     argument less than 1, and what `derive` raises for one of the kernels.
     """
     given = dict(values or {})
@@ -252,14 +252,16 @@ def _in(d: Derivation, meaning: Mapping[str, Quasi | None]) -> Derivation:
 
 def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
     if q.terms is not None:
-        return Quantity(None, q.value, "a kernel's form is a sum of terms, which are not added up over launches")
+        return Quantity(
+            None, q.value, "a kernel's form is a sum of conditional terms, which cannot be added over launches"
+        )
     if q.form is None:
         return q
     names = {n for c in q.form.cases for n in c.value.names()}
     names |= {n for c in q.form.cases for a in c.alternatives for v, _ in a for n in v.names()}
     lost = sorted(n for n in names if meaning.get(n, Quasi.symbol(n)) is None)
     if lost:
-        return Quantity(None, q.value, f"what it is given for `{lost[0]}` divides by a parameter, which needs a number")
+        return Quantity(None, q.value, f"its argument for `{lost[0]}` divides by a parameter, which needs a number")
     known = {n: v for n, v in meaning.items() if v is not None}
     assumes = [_in_program(fact, known) for fact in q.form.assumes]
     cases = []
@@ -329,7 +331,7 @@ def _added(parts: Sequence[Quantity]) -> Quantity:
         each = [Case(c.alternatives, c.value * times) for c in form.cases] + [Case((), Quasi.constant(0))]
         cases = [Case(_both(a.alternatives, b.alternatives), a.value + b.value) for a in cases for b in each]
         if len(cases) > MOST_CASES:
-            return Quantity(None, value, f"the forms of its launches come to more than {MOST_CASES} cases")
+            return Quantity(None, value, f"the forms of its launches have more than {MOST_CASES} cases together")
     if not cases[-1].value:
         cases.pop()  # where none holds, it is 0 anyway
     return Quantity(Cases(tuple(cases), assumes), value)

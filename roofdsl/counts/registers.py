@@ -1,8 +1,9 @@
-"""Bytes between registers and nearest cache of code as compilers make it: what stays in one place stays in a register.
+"""Bytes between the registers and the nearest cache in compiled code, which keeps reused elements in registers.
 
-The model counts every access as written (rule 10). Compiled code makes fewer: an element that inner loops do not move
-is loaded before them and stored after (invariant code motion, scalar replacement), and an element that one iteration
-names several times is loaded once. How often that is, is a count of iterations like any other, and exact.
+The model counts every access as written (rule 10). Compiled code makes fewer accesses. An element that does not depend
+on the inner loops is loaded before them and stored after them (invariant code motion, scalar replacement), and an
+element that one iteration names several times is loaded once. The number of these loads and stores is a count of
+iterations like any other, and exact.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class _Use(Record):
 
 
 class Kept(Record):
-    """What holds one register: the places in the text that name one element, and how often it is loaded and stored.
+    """The value kept in one register: the references that name one element, and how often it is loaded and stored.
 
-    It is kept through all but the `depth` outer loops around it, `times` times in all; `loaded`, `stored` say whether
-    its value is loaded before and stored after.
+    It is kept inside all but the `depth` outer loops around it, `times` times in all. `loaded` and `stored` say whether
+    its value is loaded before and stored after these loops.
     """
 
     places: tuple[PlacedStatement, ...]
@@ -46,13 +47,14 @@ class Kept(Record):
 
 
 def compiled_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, int]:
-    """(loaded, stored) bytes between registers and nearest cache, where registers keep what loops do not move.
+    """(loaded, stored) bytes between the registers and the nearest cache, as compiled.
 
-    An element is loaded once before, and stored once after, the innermost loops that its subscripts do not name, as
-    far out as no other access touches it there while one of the two writes. It counts once for each iteration of the
-    loops around these in which it is touched at all. Statements of one body that name the same element share it.
-    Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or illegal sizes, and
-    TooHard.
+    An element is loaded once before, and stored once after, the innermost loops that its subscripts do not depend on.
+    The load and the store move out of as many loops as possible, until another access touches the element and one of
+    the two writes. The element counts once for each iteration of the remaining loops in which it is touched. Statements
+    of one body that name the same element share it. Scalars are loaded and stored once per execution (rule 8).
+
+    Raises CommandError for missing or illegal sizes, and TooHard.
     """
     at = sized(kernel, params)
     loaded, stored = scalar_bytes(at.kernel)
@@ -80,7 +82,7 @@ def kept_at(at: Sized) -> tuple[Kept, ...]:
 
 
 def alone(kernel: Kernel, placed: PlacedStatement) -> Kernel:
-    """The kernel with this statement only: every loop around it is then one dimension of its instances."""
+    """The kernel with only this statement; every loop around it is then one dimension of its instances."""
     body: tuple[Node, ...] = (placed.statement,)
     for depth in range(len(placed.loops), -1, -1):
         for at, condition in placed.guards:

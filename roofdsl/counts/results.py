@@ -1,4 +1,4 @@
-"""Numbers an analysis hands on: exact operation counts at given sizes."""
+"""The numbers that an analysis returns: exact operation counts at given sizes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WorkAt(Record):
 
     @property
     def by_type(self) -> dict[str, int]:
-        """W of each type, in operations."""
+        """W by type, in operations."""
         types: dict[str, int] = {}
         for (name, _), n in self.operations.items():
             types[name] = types.get(name, 0) + n

@@ -1,4 +1,4 @@
-"""Which reuse has which distance, which loop brings it, and which plateau of Q(Z) begins to hold it."""
+"""Which reuse has which distance, which loop carries it, and from which plateau of Q(Z) on the cache holds it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def element_text(r: Reference) -> str:
 
 
 class ReuseFacts:
-    """The reuse of a kernel for large sizes. Raises NoClosedForm where its distances have no bounds."""
+    """The reuse of a kernel for large sizes. Raises NoClosedForm if its distances have no bounds."""
 
     def __init__(self, closed: ClosedForms, convention: Traffic, values: Mapping[str, int]) -> None:
         """Of the residue class of the first plateaus that there are in this convention for sizes such as `values`."""
@@ -42,7 +42,7 @@ class ReuseFacts:
         return self.closed.guard(compute, "the steps")
 
     def reuses(self) -> tuple[ReuseStep, ...]:
-        """Every reuse for large sizes, by step of Q(Z), array and the loop that brings it."""
+        """Every reuse for large sizes, by step of Q(Z), array, and the loop that carries it."""
         return self._guarded(self._reuses)  # type: ignore[no-any-return]
 
     def matters(self, reuse: ReuseStep, moved: Iterable[Quantity]) -> bool:

@@ -1,6 +1,6 @@
-"""Traffic at given sizes through a cache that transfers sectors, and the shortcut of a cache that holds all.
+"""Traffic at given sizes through a cache that transfers sectors, with a shortcut for a cache that holds all data.
 
-A line is held as a whole and filled sector by sector: a missing sector costs a sector. Without sectors this is
+A line is held as a whole and filled sector by sector, so a missing sector costs one sector. Without sectors this is
 `traffic_at`.
 """
 
@@ -36,8 +36,8 @@ from roofdsl.store.memo import recall
 class Transfers(Record):
     """What a cache holds and moves, in bytes.
 
-    cache_bytes None: without bound; line_bytes None: each array's line is its element; sector_bytes None: lines are
-    moved as a whole.
+    cache_bytes None: unbounded; line_bytes None: each array's line is its element; sector_bytes None: lines move as a
+    whole.
     """
 
     cache_bytes: int | None
@@ -51,9 +51,10 @@ class Transfers(Record):
 
 
 def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, int]:
-    """(loaded, stored) bytes between registers and nearest cache: every access at its element's size (rule 10).
+    """(loaded, stored) bytes between the registers and the nearest cache: each access moves its element.
 
-    Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or illegal sizes.
+    This is rule 10. Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or
+    illegal sizes.
     """
     from roofdsl.sets.count import number
     from roofdsl.sets.library import cardinality, limited
@@ -79,11 +80,11 @@ def transfers_at(
     convention: Traffic,
     longest: int = LONGEST_SIMULATION,
 ) -> TrafficAt:
-    """Loads, stores and bytes across the boundary behind the cache `where`, exact.
+    """The exact loads, stores and bytes across the boundary behind the cache `where`.
 
-    A cache that holds every line touched has the compulsory traffic, which needs no reuse distances. Beyond `longest`
-    accesses nothing is simulated. Raises CommandError as `traffic_at`, for a sector that is not part of the line, and
-    where no way to the number is short enough.
+    A cache that holds every touched line has the compulsory traffic, which needs no reuse distances. Executions of more
+    than `longest` accesses are not simulated. Raises CommandError as `traffic_at` does, for a sector that is not part
+    of the line, and if no method is fast enough.
     """
     asked = dict(params), where, convention, longest
     return recall("transfers_at", kernel, asked, lambda: _transfers_at(kernel, *asked))
@@ -115,10 +116,10 @@ def warm_transfers_at(
     convention: Traffic,
     longest: int = LONGEST_SIMULATION,
 ) -> TrafficAt:
-    """As `transfers_at`, for a launch right after one like it, which finds in the caches what that left there.
+    """As `transfers_at`, for a launch right after another one, which left its data in the caches.
 
-    What two launches in a row move, less what one moves; `accesses` are those of one. Fast memory without bound is
-    that of one launch, and its traffic compulsory. Raises as `transfers_at`.
+    This is the traffic of two launches in a row minus that of one; `accesses` are those of one launch. An unbounded
+    fast memory counts a single launch, with compulsory traffic. Raises as `transfers_at`.
     """
     one = transfers_at(kernel, params, where, convention, longest)
     if where.cache_bytes is None:
@@ -197,7 +198,7 @@ def _simulated(at: Sized, where: Transfers, convention: Traffic, walked: int | N
         lines = lines_by_simulation(at, where.cache_bytes, where.line_bytes, walked)
         return convention_totals(at.kernel, lines, convention)
     if walked is not None:
-        raise NoAnswer("a simulation of sectors goes through every access")
+        raise NoAnswer("sectors need a simulation of every access")
     level = CacheLevel(
         "cache",
         where.cache_bytes,

@@ -1,4 +1,4 @@
-"""What every analysis of traffic checks first: the cache and its line."""
+"""The first check of every traffic analysis: the cache and its line."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The argument behind a derivation, as facts: what a teacher would write on the blackboard, step by step.
 
-Executions and operations of each statement; the distinct elements of each array, and what of them is loaded and
-stored; which reuse has which distance; and what each plateau of Q(Z) holds and moves. All of it is asked of the
-analyses that the results come from; nothing here is a second way to a number.
+The facts are the executions and operations of each statement; the distinct elements of each array, and which of them
+are loaded and stored; the distance of each reuse; and what each plateau of Q(Z) holds and moves. All of them come from
+the analyses that produce the results; this module computes no number in a second way.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def steps_of(
     *,
     tell_reuse: bool = True,
 ) -> Steps:
-    """The facts behind the closed forms of `closed`, with values at `values` where those give all parameters."""
+    """The facts behind the closed forms of `closed`, with values at `values` if those have all parameters."""
     loaded, stored = scalar_bytes(closed.kernel)
     reuses: tuple[ReuseStep, ...] = ()
     rows: tuple[PlateauStep, ...] = ()
@@ -96,12 +96,12 @@ def _statements(closed: ClosedForms, values: Mapping[str, int]) -> tuple[Stateme
 
 
 def statement_texts(kernel: Kernel) -> tuple[str, ...]:
-    """What the file says at each statement, as steps quote it."""
+    """The source text of each statement, as the steps quote it."""
     return tuple(source_text(kernel.source, placed.statement.span) for placed in statements(kernel.body))
 
 
 def source_text(source: Source, span: Span) -> str:
-    """What stands at a span, on one line."""
+    """The source text of a span, on one line."""
     lines = [source.line(n) for n in range(span.line, span.end_line + 1)]
     lines[-1] = lines[-1][: span.end_column - 1]
     lines[0] = lines[0][span.column - 1 :]

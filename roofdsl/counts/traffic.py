@@ -1,4 +1,4 @@
-"""Traffic through one cache as closed forms: of compulsory traffic, of Q(Z) by cases or as a sum, of a plateau."""
+"""Traffic through one cache as closed forms: compulsory traffic, Q(Z) by cases or as a sum, and plateaus."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class TermBytes(Record):
 class Regime(Record):
     """One plateau of Q(Z): from a cache of `from_bytes` on, the traffic is `bytes` (leading terms unless exact).
 
-    all_bytes: the traffic with every access of the plateau counted exactly, lower orders included; None where these
-    change all along the plateau. until_bytes: where it ends, if that is before the next plateau begins: in between Q(Z)
-    falls bit by bit. where: the sizes for which all this holds, by their remainders; None: for all.
-    end_bytes: where `all_bytes` ends, `until_bytes` or earlier; None on the last plateau.
+    all_bytes: the traffic with every access of the plateau counted exactly, including lower-order terms; None if these
+    change all along the plateau. until_bytes: where the plateau ends, if that is before the next one begins; in
+    between, Q(Z) falls gradually. where: the sizes for which all this holds, by their remainders (None: all sizes).
+    end_bytes: where `all_bytes` ends, at or before `until_bytes`; None on the last plateau.
     """
 
     from_bytes: Quasi

@@ -1,7 +1,7 @@
-"""Exact numbers at given sizes: W, footprint, and the traffic of a cache, without sympy.
+"""Exact numbers at given sizes: W, the footprint, and the traffic of a cache, without sympy.
 
 Integer sets and a compiled simulation of the same definition take turns, each with a larger limit than before, until
-one of them has the number. Both are exact; `TrafficAt.method` says which one it was.
+one of them has the number. Both are exact; `TrafficAt.method` says which one succeeded.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class TrafficAt(Record):
 
 
 class ArrayLines(Record):
-    """Lines of one array: residencies begun, those begun by a read, and those that end in a store."""
+    """The lines of one array: residencies begun, those begun by a read, and those that end in a store."""
 
     name: str
     line_bytes: int
@@ -87,7 +87,7 @@ def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
 
 
 def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
-    """Bytes of distinct elements touched, scalars that are stored included. Raises CommandError."""
+    """Bytes of the distinct elements touched, including stored scalars. Raises CommandError."""
     return traffic_at(kernel, params, None, None, "once").bytes
 
 
@@ -112,8 +112,8 @@ def traffic_at(
 ) -> TrafficAt:
     """Loads, stores and bytes through a cache at `params` (docs/rules.md, rules 8 to 11).
 
-    cache_bytes None: a cache without bound (compulsory); line_bytes None: each array's line is its element.
-    Raises CommandError for missing or illegal sizes, and where no way to the exact number is short enough.
+    cache_bytes None: an unbounded cache (compulsory); line_bytes None: each array's line is its element. Raises
+    CommandError for missing or illegal sizes, and if no method finds the exact number fast enough.
     """
     asked = dict(params), cache_bytes, line_bytes, convention
     return recall("traffic_at", kernel, asked, lambda: _traffic_at(kernel, *asked))
@@ -130,7 +130,7 @@ def _traffic_at(
 
 
 def convention_totals(kernel: Kernel, lines: tuple[ArrayLines, ...], convention: Traffic) -> Totals:
-    """The bytes of these lines and of the kernel's scalars."""
+    """The bytes of these lines and of the kernel's scalars, under a convention."""
     loaded, stored = scalar_bytes(kernel)
     if convention == "once":
         return None, None, sum(a.begun * a.line_bytes for a in lines) + stored
@@ -158,8 +158,10 @@ _hard_for_sets: set[tuple[Hashable, ...]] = set()
 
 
 class Ways(Generic[T]):
-    """The two ways to a number: by integer sets with a limit of operations, and by simulation with a limit of accesses
-    that are gone through one by one, None for no limit. Both raise NoAnswer or TooHard where they do not lead to it.
+    """The two methods: integer sets with a limit of operations, and simulation with a limit of accesses.
+
+    The second limit is for accesses that are simulated one by one; None means no limit. Both raise NoAnswer or TooHard
+    if they do not find the number.
     """
 
     def __init__(self, by_sets: Callable[[int], T], by_simulation: Callable[[int | None], T], *asked: Hashable) -> None:
@@ -167,10 +169,10 @@ class Ways(Generic[T]):
         self._by_sets, self._by_simulation, self._asked = by_sets, by_simulation, asked
 
     def answer(self, kernel: str, executed: int, longest: int, *, prefer_simulation: bool) -> tuple[T, str]:
-        """The number, and the name of the way that led to it. executed: accesses of the execution; longest: those
-        beyond which an execution that does not repeat itself is not simulated.
+        """The number, and the name of the method that found it.
 
-        Raises OutOfReach.
+        executed: the accesses of the execution; longest: the most accesses of an execution that is simulated although
+        it does not repeat itself. Raises OutOfReach.
         """
         from roofdsl.sets.library import TooHard
 
@@ -207,15 +209,15 @@ class Ways(Generic[T]):
 
 
 class NoAnswer(Exception):
-    """One way to a number does not lead to it; another may."""
+    """One method does not find the number; another may."""
 
 
 class OutOfReach(CommandError):
-    """No way to the exact traffic of a kernel at its sizes is short enough."""
+    """No method finds the exact traffic of a kernel at its sizes fast enough."""
 
     def __init__(self, kernel: str, reason: str, accesses: int, most: int) -> None:
         super().__init__(
-            f"the exact traffic of kernel {kernel} at these sizes is out of reach: {reason}",
+            f"the exact traffic of kernel {kernel} at these sizes takes too long to compute: {reason}",
             f"{accesses:,} accesses are too many to simulate (limit {most:,}); use smaller sizes"
             if accesses > most
             else "use smaller sizes",
@@ -261,10 +263,10 @@ def lines_by_sets(
 def lines_by_simulation(
     at: Sized, cache_bytes: int | None, line_bytes: int | None, walked: int | None = None
 ) -> tuple[ArrayLines, ...]:
-    """Line counts by simulation. walked: accesses that are gone through one by one, at most; those known to repeat
-    earlier ones are not. Without it, LONGEST_SIMULATION accesses may be made in all.
+    """Line counts by simulation. walked: the most accesses to simulate one by one.
 
-    Raises NoAnswer, TooHard.
+    Accesses that are known to repeat earlier ones do not count. Without `walked`, at most LONGEST_SIMULATION accesses
+    may be made in all. Raises NoAnswer, TooHard.
     """
     from roofdsl.sets.library import limited
     from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, TooManyAccesses, TooManyLines, simulate_lru

@@ -1,4 +1,4 @@
-"""Integer expressions and conditions of kernels at many points at once, in numpy, and exact."""
+"""Integer expressions and conditions of kernels at many points at once, in numpy and exact."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def holds(condition: Condition, columns: Mapping[str, Any]) -> Any:
 
 
 def value_of(expression: IntExpr, columns: Mapping[str, Any]) -> Any:
-    """An integer expression at many points, in Python integers where int64 might not hold them."""
+    """An integer expression at many points, in Python integers if int64 might not hold them."""
     return fold(expression, _rows(columns))
 
 

@@ -1,8 +1,8 @@
-"""Bytes between the registers and a first cache that serves warps: the sectors that a warp's threads touch together.
+"""Bytes between the registers and a first cache that serves warps: sectors that a warp's threads touch together.
 
-The threads of a warp execute one access at a time, together, and every sector that any of them touches is moved once.
-A warp is N consecutive iterations of the innermost `parallel for` around the access, or, where there is none, of the
-loop around it along which most of its statement's elements are neighbours; the last warp of a loop may be smaller.
+The threads of a warp execute one access at a time, together, and every sector that any of them touches is moved once. A
+warp is N consecutive iterations of the innermost `parallel for` around the access. If there is none, it is N iterations
+of the loop along which most elements of the statement are adjacent. The last warp of a loop may be smaller.
 """
 
 from __future__ import annotations

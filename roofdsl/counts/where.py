@@ -11,8 +11,9 @@ from roofdsl.sets.sizes import Sizes
 
 
 def condition_of(members: Sequence[Class], possible: Sequence[Class] | None, sizes: Sizes) -> Condition:
-    """The condition that holds for the sizes of `members`, classes of the same parameters, and of no other class of
-    those that are `possible` (None: any class is). What `possible` leaves out may be on either side.
+    """The condition that holds for the sizes of `members` (classes of the same parameters) and no other class.
+
+    possible: the classes that can occur (None: any). Classes outside `possible` may or may not satisfy the condition.
     """
     if possible is None:
         (only,) = members

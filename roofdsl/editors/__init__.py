@@ -1,1 +1,1 @@
-"""What editors need of the language: its words, a Pygments lexer, a TextMate grammar, an extension for VS Code."""
+"""Support for editors: the words of the language, a Pygments lexer, a TextMate grammar, a VS Code extension."""

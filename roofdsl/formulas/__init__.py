@@ -1,0 +1,1 @@
+"""Closed forms for people: simplified, and written as text, LaTeX and sympy expressions."""

@@ -11,7 +11,7 @@ from roofdsl.sets.quasi import Atom, Quasi
 
 
 def cancelled(top: Quasi, bottom: Quasi) -> tuple[Quasi, Quasi]:
-    """Numerator and denominator of top / bottom in lowest terms, floors taken as symbols; both are polynomials."""
+    """Numerator and denominator of top / bottom in lowest terms, with floors as symbols; both are polynomials."""
     atoms = sorted(top.atoms() | bottom.atoms(), key=str)
     symbols = [sympy.Symbol(f"x{k}") for k in range(len(atoms))]
     which: dict[Atom, int] = {atom: k for k, atom in enumerate(atoms)}

@@ -55,7 +55,7 @@ def _relation(value: Quasi, zero: bool) -> Any:
 
 
 def expression(form: Cases) -> Any:
-    """A closed form as a sympy expression, a Piecewise where several cases hold."""
+    """A closed form as a sympy expression; a Piecewise if there are several cases."""
     single = form.single
     if single is not None:
         return polynomial(single)
@@ -64,7 +64,7 @@ def expression(form: Cases) -> Any:
 
 
 def ratio(rows: list[RatioCase]) -> Any:
-    """The cases of a ratio (`quotients.ratio_cases`) as one sympy expression, nan where none holds."""
+    """The cases of a ratio (`quotients.ratio_cases`) as one sympy expression, nan if none holds."""
     if len(rows) == 1 and not rows[0].where:
         return fraction(rows[0].value)
     branches = [(fraction(row.value), condition(row.where) if row.where else True) for row in rows]

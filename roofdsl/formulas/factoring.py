@@ -1,7 +1,8 @@
 """Polynomials as products: 2*k**2*(h - k + 1)*(w - k + 1) instead of nine terms.
 
-Plain Python with a limit on the work, so that a report needs no sympy and its time does not depend on what it prints:
-what is not found within the limit stays a sum. Floors count as symbols, so every form is equal for all sizes.
+This is plain Python with a limit on its work, so a report needs no sympy and its time does not depend on the formulas.
+If no factors are found within the limit, the polynomial stays a sum. Floors count as symbols, so every form is equal
+for all sizes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MOST_WORK = 3_000
 
 
 class Product(Record):
-    """constant * monomial * the factors to their powers; the factors have as few negative terms as can be."""
+    """constant * monomial * the factors to their powers; the factors have as few negative terms as possible."""
 
     constant: Fraction
     monomial: Monomial
@@ -46,12 +47,15 @@ class _TooMuch(Exception):
 
 
 def product_of(value: Quasi) -> Product:
-    """`value` as a product; a single factor beside constant and monomial where no more were found. 0 has no factors."""
+    """`value` as a product of constant, monomial and factors; a single factor if no more are found.
+
+    0 has no factors.
+    """
     return _product(value, _Ring(value))
 
 
 def products_of(value: Quasi) -> list[Product]:
-    """Products whose sum is `value`, the greatest groups of terms first; one alone where `value` is a product."""
+    """Products whose sum is `value`, the largest groups of terms first; a single one if `value` is a product."""
     ring = _Ring(value)
     whole = _product(value, ring)
     if _is_product(whole) or not 4 <= len(value.terms) <= MOST_TERMS // 2:
@@ -64,9 +68,9 @@ def products_of(value: Quasi) -> list[Product]:
 
 
 def without_common_factor(top: Quasi, bottom: Quasi) -> tuple[Quasi, Quasi] | None:
-    """Both divided by their greatest common divisor, but for numbers; None where that is too much work here.
+    """Both polynomials divided by their greatest common divisor (except numbers).
 
-    No power may be negative, and no monomial common.
+    None if that takes too much work. No power may be negative, and there may be no common monomial.
     """
     if len(top.terms) > MOST_TERMS or len(bottom.terms) > MOST_TERMS:
         return None

@@ -1,4 +1,4 @@
-"""What closed forms take for granted, in words and as formulas: `for n >= 4, rows aligned`."""
+"""The assumptions of closed forms, in words and as formulas: `for n >= 4, rows aligned`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def fact_text(fact: Fact) -> str:
 
 
 def fact_latex(fact: Fact) -> str | None:
-    """A fact for math mode; None for one that is told in words there too."""
+    """A fact for math mode; None for one that is written in words there, too."""
     if isinstance(fact, Compared):
         return f"{neat_latex(fact.left)} {LATEX_RELATIONS[fact.relation]} {neat_latex(fact.right)}"
     return None
 
 
 def facts_text(facts: Iterable[Fact]) -> str:
-    """Facts one after the other, each said once."""
+    """Facts in sequence, each only once."""
     return ", ".join(dict.fromkeys(map(fact_text, facts)))

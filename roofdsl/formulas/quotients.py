@@ -1,7 +1,7 @@
 """Closed forms as quotients in lowest terms, and ratios of them case by case.
 
-Plain Python, so that a report needs no sympy; `roofdsl.formulas.expressions` makes sympy expressions of the same,
-`roofdsl.formulas.writing` text and LaTeX.
+This is plain Python, so a report needs no sympy. `roofdsl.formulas.expressions` turns the results into sympy
+expressions, and `roofdsl.formulas.writing` into text and LaTeX.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ONE = Quasi.constant(1)
 
 
 class Quotient(Record):
-    """top / bottom, in lowest terms as `quotient` makes it; bottom is 1 for a polynomial."""
+    """top / bottom, in lowest terms as returned by `quotient`; bottom is 1 for a polynomial."""
 
     top: Quasi
     bottom: Quasi = ONE
@@ -39,7 +39,7 @@ class Quotient(Record):
         return None
 
     def replaced(self, replace: Callable[[Quasi], Quasi]) -> Quotient:
-        """The quotient with both parts rewritten, in lowest terms again."""
+        """The quotient with both parts rewritten, again in lowest terms."""
         return quotient(replace(self.top), replace(self.bottom)) or self
 
 
@@ -47,7 +47,7 @@ class Quotient(Record):
 
 
 def quotient(top: Quasi, bottom: Quasi) -> Quotient | None:
-    """top / bottom in lowest terms, a polynomial where bottom divides into every term; None where bottom is 0."""
+    """top / bottom in lowest terms; a polynomial if bottom divides every term. None if bottom is 0."""
     if not bottom:
         return None
     if not top:
@@ -140,7 +140,7 @@ def degree(monomial: Monomial) -> int:
 
 
 def ordered(value: Quasi) -> list[tuple[Monomial, Fraction]]:
-    """The terms from the greatest degree down, within a degree by the names' powers."""
+    """The terms by descending degree; within a degree, by the powers of the names."""
     names = sorted({str(a) for m, _ in value for a, _ in m})
 
     def key(term: tuple[Monomial, Fraction]) -> tuple[int, list[int]]:
@@ -154,7 +154,7 @@ def ordered(value: Quasi) -> list[tuple[Monomial, Fraction]]:
 
 
 class RatioCase(Record):
-    """top / bottom, of full forms (`quotient` gives lowest terms), where a condition holds."""
+    """top / bottom of complete forms, if a condition holds (`quotient` gives lowest terms)."""
 
     top: Quasi
     bottom: Quasi
@@ -169,9 +169,9 @@ class RatioCase(Record):
 
 
 def ratio_cases(top: Cases, bottom: Cases, *, of_work: bool = False) -> list[RatioCase]:
-    """The cases of top / bottom in which bottom is not 0, in the order in which they are to be tried.
+    """The cases of top / bottom in which bottom is not 0, in the order in which to try them.
 
-    of_work: top is W, and where that is 0 there is no ratio either (docs/rules.md, rule 16).
+    of_work: top is W, so there is no ratio if it is 0, either (docs/rules.md, rule 16).
     """
     if of_work and not top.cases:
         return []
@@ -196,7 +196,7 @@ def _both(a: Alternatives, b: Alternatives) -> Alternatives:
 
 
 class Shorthand(Record):
-    """A name for a floor of the kernel's own, plus a whole number of other terms, so that products stay products."""
+    """A name for one of the kernel's floors plus an integer combination of other terms; it keeps products intact."""
 
     name: str
     meaning: str  # as the kernel writes it
@@ -205,7 +205,7 @@ class Shorthand(Record):
 
 
 def shortened(value: Quasi, names: Mapping[Floor, Shorthand]) -> Quasi:
-    """`value` with every floor that has a name written by that name."""
+    """`value` with every named floor written by its name."""
     if not names or not any(isinstance(a, Floor) and a in names for a in value.atoms()):
         return value
 

@@ -15,7 +15,7 @@ from roofdsl.sets.quasi import Atom, Floor, Monomial, Quasi
 
 
 class Style(Record):
-    """How the pieces of an expression are put down."""
+    """How the pieces of an expression are written."""
 
     atom: Callable[[Atom], str]
     power: Callable[[str, int], str]
@@ -189,7 +189,7 @@ TEXT = Style(
 
 
 def whole(atom: Floor) -> Quotient:
-    """What a floor rounds, as one fraction: (h + r)/2 for h/2 + r/2."""
+    """The argument of a floor as one fraction: (h + r)/2 for h/2 + r/2."""
     denominator = lcm(*(c.denominator for _, c in atom.of))
     return Quotient(atom.of * denominator, Quasi.constant(denominator))
 
@@ -215,22 +215,22 @@ TOLD = Style(_told, TEXT.power, TEXT.product, TEXT.fraction)
 
 
 def text(value: Quasi | Quotient) -> str:
-    """`8*n**2 + 16*n`, `n/(4*n + 8)`: readable, and read by sympy."""
+    """`8*n**2 + 16*n`, `n/(4*n + 8)`: readable text that sympy can also read."""
     return _quotient(value, TEXT) if isinstance(value, Quotient) else _written(value, TEXT)
 
 
 def neat_text(value: Quasi | Quotient) -> str:
-    """As `text`, with the factors that a textbook would leave: `10*steps*(n - 2)**2`."""
+    """As `text`, but factored as in a textbook: `10*steps*(n - 2)**2`."""
     return _quotient(_rounded_up(value), TOLD, _neat)
 
 
 def neat_latex(value: Quasi | Quotient) -> str:
-    """As `latex`, with the factors that a textbook would leave."""
+    """As `latex`, but factored as in a textbook."""
     return _quotient(_rounded_up(value), LATEX, _neat)
 
 
 def latex_name(name: str) -> str:
-    """A parameter or array: one letter as it is, a longer name upright, as words are set."""
+    """A parameter or array: a single letter as it is, a longer name upright."""
     return name if len(name) == 1 else f"\\mathrm{{{name.replace('_', chr(92) + '_')}}}"
 
 
@@ -282,7 +282,7 @@ def sides(value: Quasi) -> tuple[Quasi, Quasi]:
 
 
 def residue(value: Quasi) -> tuple[Quasi, int, int] | None:
-    """(x, m, r) where `value` = 0 says that x leaves r when it is divided by m: 8*floor((n + 7)/8) = n + 7."""
+    """(x, m, r) if `value` = 0 means that x leaves remainder r when divided by m: 8*floor((n + 7)/8) = n + 7."""
     floors = [(a, c) for m, c in value for a, e in m if isinstance(a, Floor) and len(m) == 1 and e == 1]
     if len(floors) != 1:
         return None
@@ -325,7 +325,7 @@ def form_text(form: Cases) -> str:
 
 
 def ratio_text(rows: list[RatioCase], *, otherwise: str) -> str:
-    """A whole ratio as text that sympy reads; `otherwise` is its value where no row holds."""
+    """A whole ratio as text that sympy reads; `otherwise` is its value if no row holds."""
     if len(rows) == 1 and not rows[0].where:
         return text(rows[0].value)
     return piecewise([(text(row.value), row.where) for row in rows], otherwise)

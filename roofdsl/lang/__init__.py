@@ -1,0 +1,1 @@
+"""The `.roof` language: grammar, syntax tree, checker, diagnostics and formatter."""

@@ -122,7 +122,7 @@ def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> 
         ]
         place_of.append(place)
     if not found:
-        help = "`roofdsl collective` times collectives alone" if lowered.exchanges else ""
+        help = "use `roofdsl collective` for a collective alone" if lowered.exchanges else ""
         raise CommandError(f"program {name} launches nothing", help)
 
     def numbered(steps: Sequence[Step]) -> tuple[int | RepeatedAt, ...]:

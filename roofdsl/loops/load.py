@@ -27,7 +27,7 @@ def decode(data: bytes, name: str) -> Source:
     """Bytes (of standard input, say) as a source. Raises InputError where they are no UTF-8 text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         source = Source(name, data.decode("utf-16", "replace"))
-        message = "this is a text in UTF-16, as some programs of Windows write it"
+        message = "this text is in UTF-16, as some Windows programs write it"
         raise InputError(source, [Diagnostic("file-encoding", message, Span(1, 1, 1, 2), "save the file as UTF-8")])
     try:
         text = data.decode("utf-8-sig")

@@ -71,7 +71,7 @@ class _Lowering:
                 message = f"the kernel `{self.tree.name.text}` needs a number for its `const` parameter `{name}`"
                 raise CommandError(message, f"give it with --set {name}=2")
             if not 0 < value <= MAX_INTEGER:
-                raise CommandError(f"the parameter `{name}` is a positive integer, and {value} is given")
+                raise CommandError(f"the parameter `{name}` is a positive integer, but {value} is given")
             constants[name] = value
         return constants
 
@@ -120,7 +120,9 @@ class _Lowering:
                 elif not condition.holds({}):
                     given = ", ".join(f"{n} = {v}" for n, v in self.constants.items())
                     where = f"{self.checked.source.name}:{written.span.line}"
-                    raise CommandError(f"{where}: the kernel assumes what does not hold with {given or 'any value'}")
+                    raise CommandError(
+                        f"{where}: an assumption of the kernel does not hold with {given or 'any value'}"
+                    )
         return tuple(assumptions)
 
     def _directive(self, item: tree.Tile | tree.Order) -> Tile | Order:

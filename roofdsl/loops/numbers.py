@@ -55,7 +55,7 @@ def numbers(kernel: Kernel, params: Mapping[str, int], *, complete: bool = True)
     for condition in kernel.assumptions:
         if condition.symbols() <= values.keys() and not condition.holds(values):
             given = ", ".join(f"{n} = {values[n]}" for n in names if n in condition.symbols())
-            raise CommandError(f"{whose} assumes {condition}, and {given} breaks it")
+            raise CommandError(f"{whose} assumes {condition}, but {given} is given")
     return values
 
 

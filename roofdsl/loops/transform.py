@@ -115,7 +115,7 @@ def _ordering(kernel: Kernel, order: Order) -> Change:
             needed = (loop.start.symbols() | loop.stop.symbols() | loop.step.symbols()) & loops.keys()
             missing = [v for v in order.loops[place:] if v in needed]
             if missing:
-                message = f"the loop `{var}` cannot stand outside `{missing[0]}`: its bounds depend on it"
+                message = f"the loop `{var}` cannot be moved outside `{missing[0]}`: its bounds depend on it"
                 help = f"`{var}` runs over range({loop.start}, {loop.stop})"
                 raise InputError(kernel.source, [Diagnostic("tile-bounds", message, order.span, help)])
         return [loops[var] for var in order.loops]
@@ -149,9 +149,8 @@ class _Tiling:
 
     def _strip(self, loop: For, size: IntExpr, ranges: dict[str, Range]) -> tuple[For, For]:
         if not self._multiple(size, loop.step):
-            message = (
-                f"`tile` of the loop `{loop.var}` needs a multiple of its step, {loop.step}: {size} is not known as one"
-            )
+            what = f"`tile` of the loop `{loop.var}` needs a multiple of its step, {loop.step}"
+            message = f"{what}: {size} is not known to be one"
             raise InputError(self.kernel.source, [Diagnostic("tile-bounds", message, self.tile.span)])
         own = (loop.start.symbols() | loop.stop.symbols()) & ranges.keys()
         if loop.step != Const(1) and own:

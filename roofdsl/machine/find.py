@@ -137,7 +137,7 @@ def load_machine(text: str) -> Machine:
     names = shipped_names("machines")
     if text in names:
         return lower(checked_file(str(names[text])).machines[text])
-    help = did_you_mean(text, names, "`roofdsl machines` lists what is shipped; a file is named FILE.roof")
+    help = did_you_mean(text, names, "`roofdsl machines` lists the shipped machines; the name of a file ends in .roof")
     raise CommandError(f"there is no shipped machine `{text}`", help)
 
 

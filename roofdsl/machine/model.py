@@ -197,7 +197,7 @@ class Machine(Record):
             raise self._missing(type_name, cls)
         if cls == "fma":
             base = self.rate(type_name, UNFUSED)
-            note = f"{type_name}: no fused multiply-add on this machine, a pair runs as one add and one mul"
+            note = f"{type_name}: no fused multiply-add on this machine, so a pair runs as one add and one mul"
             return Rate(base.per_s, (*base.assumptions, note))
         if cls == UNFUSED:
             fused = self.stated(type_name, "fma")
@@ -230,7 +230,7 @@ class Machine(Record):
         if unit is None and matrix:
             return MatrixUnitsOnly(
                 f"machine {self.name} runs {type_name} on its matrix units only",
-                f"for a contraction, ask for them with `--unit {matrix[0]}`",
+                f"for a contraction, use `--unit {matrix[0]}`",
             )
         if unit is not None:
             have = [p.type for p in self.peaks if p.cls == unit]

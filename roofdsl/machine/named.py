@@ -91,7 +91,7 @@ def several(sources: Sequence[KernelLike], given: Sizes) -> list[tuple[Kernel, d
         checked, name = checked_source(source)
         found += kernels(checked, given).values() if name is None else [kernel(source, sizes=given)]
     if not found:
-        raise CommandError("there is no kernel to show", "name a shipped kernel, or a file that defines one")
+        raise CommandError("there is no kernel to show", "name a shipped kernel or a file that defines one")
     names = [({p.name for p in k.parameters}, {n for n, _ in k.constants}) for k in found]
     unknown = set(given).difference(*(own | constants for own, constants in names))
     if unknown:

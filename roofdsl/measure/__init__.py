@@ -1,1 +1,1 @@
-"""Running what was generated: timing, results, and what a device turns out to be; heavy imports inside functions."""
+"""Measurements: timing generated code, result files, and characterizing machines; heavy imports inside functions."""

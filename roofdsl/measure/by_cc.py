@@ -39,18 +39,18 @@ def find_compiler() -> tuple[str, ...]:
         if path is not None:
             return (path,)
     if not named:
-        raise CommandError("no C compiler is found", _WITHOUT)
+        raise CommandError("no C compiler was found", _WITHOUT)
     try:
         first, *options = shlex.split(named)
     except ValueError:
         raise CommandError(f"CC is `{named[:80]}`, which has an unclosed quote", _WITHOUT) from None
     path = shutil.which(first)
     if path is None:
-        raise CommandError(f"the compiler `{first[:80]}` that CC names is not found", _WITHOUT)
+        raise CommandError(f"the compiler `{first[:80]}` of the variable CC was not found", _WITHOUT)
     return (path, *options)
 
 
-_WITHOUT = "leave out `--compiler cc`: numba compiles without one"
+_WITHOUT = "omit `--compiler cc`: numba needs no C compiler"
 _OTHER = f"name another compiler by CC, or {_WITHOUT}"
 
 
@@ -83,9 +83,9 @@ def _build(compiler: Sequence[str], flags: Sequence[str], text: str, function: s
             return ctypes.CDLL(str(library))[function]
         except OSError as error:
             why = printable(str(error).removeprefix(f"{library}: "))
-            raise CommandError(f"what `{shown}` writes cannot be loaded: {why}", _OTHER) from None
+            raise CommandError(f"the library from `{shown}` cannot be loaded: {why}", _OTHER) from None
         except AttributeError:
-            raise CommandError(f"the library that `{shown}` writes lacks the function `{function}`", _OTHER) from None
+            raise CommandError(f"the library from `{shown}` lacks the function `{function}`", _OTHER) from None
 
 
 def _run(command: Sequence[str], shown: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
@@ -96,7 +96,7 @@ def _run(command: Sequence[str], shown: str, timeout_s: float) -> subprocess.Com
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise CommandError(f"the compiler `{shown}` did not end within {timeout_s:g} s", _OTHER) from None
+        raise CommandError(f"the compiler `{shown}` did not finish within {timeout_s:g} s", _OTHER) from None
     except (OSError, ValueError) as error:
         raise CommandError(f"the compiler `{shown}` cannot be run: {error}", _OTHER) from None
 

@@ -38,7 +38,7 @@ Progress = Callable[[float, str], None]
 SMALLEST = 4 << 10
 CALL_ROUNDS = 7
 AGAIN_S = {True: 10.0, False: 30.0}
-"""Seconds for measuring again what is in doubt, where it is quick and in full."""
+"""Seconds for measuring repeating doubtful measurements, where it is quick and in full."""
 
 _BEYOND = 4  # memory is measured on working sets of so many times the last cache at least
 
@@ -100,7 +100,7 @@ def characterize_cpu(
     """
     usable = usable_cores()
     if cores is not None and not 1 <= cores <= len(usable):
-        raise ValueError(f"{cores} cores are asked for, and {len(usable)} can be used")
+        raise ValueError(f"{cores} cores were requested, but only {len(usable)} can be used")
     team = usable[: cores or len(usable)]
     cpu = describe_cpu()
     effort = QUICK if quick else FULL
@@ -117,7 +117,7 @@ def characterize_cpu(
     together = alone
     if len(team) > 1:
         together = run_sweep(team, sizes, buffers, effort, lambda p, w: tell(0.68 + 0.27 * p, w))
-    tell(0.94, "again what is in doubt")
+    tell(0.94, "repeating doubtful measurements")
     settle_s = AGAIN_S[quick]
     checked = settled(peaks, len(team), lambda key: measure_peak(key, team, effort), settle_s)
     alone = again_in_doubt(alone, cpu, team[:1], buffers, effort)
@@ -245,10 +245,10 @@ def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tu
         if found.seen_bytes is None:
             notes.append(f"{kib}, and no step of the curve there")
         elif not found.agrees:
-            taken = "which is taken" if found.capacity_bytes != cache.size_bytes else "too noisy to be taken"
+            taken = "which is taken" if found.capacity_bytes != cache.size_bytes else "too noisy to use"
             notes.append(f"{kib}, {found.seen_bytes >> 10} KiB read off the curve, {taken}")
     if not cpu.caches:
-        notes.append("the system reports no caches; levels are those of the curve")
+        notes.append("the system reports no caches; the levels come from the curve")
         for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
             caches.append(_Found(f"L{k + 1}", None, size // 64 * 64, size, None, cores if k == 0 else 1))
     levels: list[Level] = []

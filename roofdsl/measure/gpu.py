@@ -239,7 +239,7 @@ def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
     half = {o.array.name for o in (found.target, *found.operands) if o.array.type.name == "f16"}
     if found.kind == "axpy":
         raise CommandError(
-            f"kernel {kernel.name} is a scaled addition, which cupy does not hand to a library",
+            f"kernel {kernel.name} is a scaled addition, for which cupy uses no library",
             "use the variant `naive`",
         )
 

@@ -70,8 +70,8 @@ def find_driver() -> Driver:
     try:
         cupy = import_module("cupy")
     except ImportError:
-        help = "install it with `pip install roofdsl[gpu12]` or `roofdsl[gpu13]`, or take `--backend cpu`"
-        raise CommandError("cupy, through which the GPU is used, is not installed", help) from None
+        help = "install it with `pip install roofdsl[gpu12]` or `roofdsl[gpu13]`, or use `--backend cpu`"
+        raise CommandError("measuring on a GPU needs cupy, which is not installed", help) from None
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:

@@ -20,7 +20,7 @@ def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str
     lines = [
         f"# Measured by `roofdsl characterize --backend gpu` on {found.when}{', quickly' if found.quick else ''}.",
         f"# {versions}.",
-        "# L2: lines of 128 B in sectors of 32 B, as in every NVIDIA GPU of today; not measured.",
+        "# L2: lines of 128 B in sectors of 32 B, as in all current NVIDIA GPUs; not measured.",
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name or gpu_machine_name(found)} "{plain_text(found.name)}, measured":',

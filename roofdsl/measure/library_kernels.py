@@ -138,7 +138,7 @@ def _factors(kernel: Kernel, e: Expr, lets: Mapping[str, Expr]) -> tuple[tuple[O
             case ScalarRef(array) if array.intent == "in":
                 scalars.append(array)
             case _:
-                raise _none(kernel, "what it adds is not a product of array elements")
+                raise _none(kernel, "it adds something other than a product of array elements")
     if not 1 <= len(operands) <= 2:
         raise _none(kernel, f"it multiplies {len(operands)} arrays")
     return tuple(operands), tuple(scalars)
@@ -158,7 +158,7 @@ def _check_zero(kernel: Kernel, first: PlacedStatement, main: PlacedStatement, t
     for a, b in zip(before.letters, target.letters, strict=False):
         matches = matches and a in mine and b in ranges and _range(mine[a]) == _range(ranges[b])
     if not matches:
-        raise _none(kernel, "its target is not set to zero once for each element")
+        raise _none(kernel, "it does not set each element of its target to zero once")
 
 
 def _range(loop: For) -> tuple[IntExpr, IntExpr, IntExpr]:
@@ -181,9 +181,9 @@ def _classified(
             raise _none(kernel, f"the loop `{loop.var}` is not a plain range")
     used = set().union(target.letters, *(o.letters for o in operands))
     if used != set(names):
-        raise _none(kernel, "a loop is not a subscript of its arrays")
+        raise _none(kernel, "a loop variable is not a subscript of its arrays")
     if any(o.array == target.array for o in operands):
-        raise _none(kernel, "it reads what it adds to")
+        raise _none(kernel, "it reads its own target")
     ranges = {loop.var: (loop.start, loop.stop) for loop in main.loops}
     if len(operands) == 1:
         if set(operands[0].letters) != set(target.letters):

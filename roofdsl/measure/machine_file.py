@@ -35,13 +35,13 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         + ", ".join(f"{k} {v}" for k, v in found.software.items() if v != "unknown")
         + ".",
         "#",
-        "# Peaks: the median rate of loops on independent accumulators, the best of some numbers of them.",
-        "# Bandwidths: the best working set inside each level of the median rates of load, copy and triad in f64, the",
-        "# fastest of the three. `no_write_allocate`: loads and stores alone are counted, since the three then agree;",
-        "# `write_allocate`: the line of a store is loaded first and counted, since copy and triad are slower by that;",
-        "# `duplex`: loads alone take time, those before stores too, and stores cross beside them, since an update in",
-        "# place is then as fast as its loads. `beside`: the rate at which what a cache delivers of its own adds to",
-        "# the time of lines that come through it from farther away; no less than alone: one after the other goes.",
+        "# Peaks: the median rate of loops on independent accumulators, for the best number of accumulators.",
+        "# Bandwidths: the best median rate of load, copy and triad in f64, at the best working set inside each level.",
+        "# `no_write_allocate`: load, copy and triad agree if only loads and stores are counted.",
+        "# `write_allocate`: a store first loads its line, which is counted, since copy and triad are slower by it.",
+        "# `duplex`: loads and stores move at the same time, since an update in place takes only as long as its loads.",
+        "# `beside`: the rate at which the hits of a cache add to the time of lines that pass through it from farther",
+        "# levels; it is at least the cache's own bandwidth.",
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
@@ -91,7 +91,7 @@ def _peaks(found: Characterization) -> Iterator[str]:
                 yield _unfused(found, unfused, unit)
                 unfused = None
     if _two_pipes(found):
-        note = "additions and multiplications side by side run as fast as both alone"
+        note = "additions and multiplications together run as fast as each alone"
         if _three_pipes(found):
             note += ", and so do divisions beside multiplications"
         yield f'pipes separate add mul{" div" if _three_pipes(found) else ""} source "{note}"'
@@ -124,7 +124,7 @@ def _reduced(found: Characterization) -> Iterator[str]:
         for cls in ("fma", "", *_PEAKS[1:]):
             peak = found.peak("f32", cls) if cls else _faster(found, "f32")
             if peak is not None:
-                note = "computed in f32, whose rate this is; conversions come on top"
+                note = "computed in f32, at its rate; conversions take extra time"
                 yield peak_line(type_name, cls, peak.all_cores.per_s, "FLOP", note)
 
 

@@ -117,7 +117,7 @@ def _types_misfit(peaks: dict[Key, Peak]) -> Iterator[Doubt]:
         if double is not None and single is not None:
             ratio = single.one_core.per_s / double.one_core.per_s
             if not 1.6 <= ratio <= 2.4:
-                why = f"f32 {cls} is {ratio:.2g} times as fast as f64 {cls}, and 2 times is usual"
+                why = f"f32 {cls} is {ratio:.2g} times as fast as f64 {cls}; about 2 is usual"
                 yield Doubt((double.key, single.key), why)
 
 
@@ -129,7 +129,7 @@ def _fused_misfit(peaks: dict[Key, Peak]) -> Iterator[Doubt]:
             faster = max(alone, key=lambda p: p.one_core.per_s)
             ratio = fused.one_core.per_s / faster.one_core.per_s
             if not 0.9 <= ratio <= 2.2:
-                why = f"{type_name} fma does {ratio:.2g} times the operations of {faster.cls}, and 1 to 2 is usual"
+                why = f"{type_name} fma does {ratio:.2g} times the operations of {faster.cls}; 1 to 2 is usual"
                 yield Doubt((fused.key, *(p.key for p in alone)), why)
 
 

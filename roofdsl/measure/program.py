@@ -62,12 +62,11 @@ def order_of(program: ProgramAt) -> list[int]:
         step = program.exchanges[0].step
         raise CommandError(
             f"program {program.name} has a collective (line {step.span.line}), but only one device is measured",
-            "measure its kernels, or a program of what one device does between two collectives",
+            "measure its kernels, or a program of the launches between two collectives",
         )
     if program.launches > MOST_LAUNCHES:
         raise CommandError(
-            f"program {program.name} makes {group(program.launches)} launches, and at most {group(MOST_LAUNCHES)} are "
-            "measured",
+            f"program {program.name} makes {group(program.launches)} launches; the limit is {group(MOST_LAUNCHES)}",
             "measure a part of it: a smaller `repeat`, or a program that it runs",
         )
     return list(program.order())
@@ -97,7 +96,7 @@ def prepare(program: ProgramAt, say: Tell, ready: Callable[[Launched], Ready], m
         if memory_bytes is not None and used > memory_bytes:
             raise CommandError(
                 f"the arrays of the launches of {program.name} take more than the {show_size(memory_bytes)} of memory",
-                "every kernel at every size has arrays of its own: use smaller sizes",
+                "every kernel has separate arrays at every size: use smaller sizes",
             )
     return found
 
@@ -155,7 +154,7 @@ def program_record(
         warnings=(*(w for v in verified for w in v.warnings()), *((noise,) if noise else ())),
         details={
             "launches": program.launches,
-            "arrays": "every kernel at every size has its own",
+            "arrays": "every kernel has separate ones at every size",
             "notes": notes,
             **({"disturbed_s": list(whole.disturbed)} if whole.disturbed else {}),
         },

@@ -219,15 +219,15 @@ def parse(source: Source) -> tuple[Measurement, ...]:
     try:
         return tuple(reader.measurement(entry) for entry in entries)
     except ArithmeticError:  # 10**400 operations, or so many calls that one takes no time
-        raise reader.fail("a number in it is larger, or a time shorter, than any computer has") from None
+        raise reader.fail("it has a number or time that is impossible on any computer") from None
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"it holds {name}, which is not a number of JSON")
+    raise ValueError(f"it contains {name}, which is not a JSON number")
 
 
 def _wrong(source: Source, message: str, span: Span | None = None) -> InputError:
-    help = "measure again with `roofdsl measure`; result files are not edited by hand"
+    help = "measure again with `roofdsl measure`; do not edit result files"
     return InputError(source, [Diagnostic("result-damaged", message, span or Span(1, 1, 1, 2), help)])
 
 

@@ -109,13 +109,13 @@ class Times:
         if self.all_disturbed:
             return (
                 f"other programs took cores away during {len(self.disturbed)} of {len(self.seconds)} repeats; these "
-                "count all the same, since too few others are left"
+                "still count, since too few others are left"
             )
         if not self.noisy:
             return None
         return (
             f"the times spread by {self.spread:.0%} around their median (10th to 90th percentile of "
-            f"{len(self.seconds)}): something else runs on this machine"
+            f"{len(self.seconds)}): other programs may be running"
         )
 
 
@@ -156,7 +156,7 @@ class ClockFault(CommandError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the clock of this machine stands still or runs backwards: too few samples have a time",
+            "this machine's clock stands still or runs backwards, so too few samples have a time",
             "measure again; in a virtual machine another clock source may help (`clocksource` of Linux)",
         )
 

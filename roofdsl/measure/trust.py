@@ -43,11 +43,11 @@ def _left_out(peaks: list[_Spread], levels: list[tuple[str, float]], disturbed: 
         meanwhile = f" ({disturbed})" if disturbed else ""
         raise CommandError(
             f"this machine is too busy to be characterized{meanwhile}: the samples vary too much, "
-            f"{', '.join(lost)}; a number that spreads by more than {MOST_SPREAD:.0%} would mislead",
+            f"{', '.join(lost)}; numbers that spread by more than {MOST_SPREAD:.0%} are misleading",
             "run it again when no other programs are running; `--keep-noisy` writes such numbers anyway",
         )
     return [
-        f"{t} {cls} is left out, since its samples spread by {spread:.0%} and {MOST_SPREAD:.0%} is the most"
+        f"{t} {cls} is left out, since its samples spread by {spread:.0%} (limit {MOST_SPREAD:.0%})"
         for t, cls, spread in peaks
         if spread > MOST_SPREAD
     ]

@@ -78,7 +78,7 @@ def _verified(
         if found.wrong:
             raise WrongResult(
                 f"{what} of kernel {kernel.name} does not compute what the kernel computes at {at}: {found.wrong}",
-                "no time is reported for it; this is a fault of roofdsl, please report it with the kernel",
+                "it gets no time; this is a bug in roofdsl, please report it with the kernel",
             )
         if verified is not None and found.unverifiable:
             break  # at this size rounding may do anything: a long sum in half precision

@@ -1,1 +1,1 @@
-"""`explore`: one HTML page with the engine's own expressions, to be opened offline and moved by sliders."""
+"""`explore`: one offline HTML page with sliders, which evaluates the engine's own expressions."""

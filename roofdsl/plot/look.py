@@ -268,7 +268,7 @@ def clean(figure: Any) -> None:
         lacking |= dict.fromkeys(without)
     if lacking:
         letters = "".join(list(lacking)[:12])
-        tell(f"no font of this computer has the letters {letters}: they are drawn as boxes; fonts-noto-cjk has many")
+        tell(f"no font on this computer has the letters {letters}: they are drawn as boxes; fonts-noto-cjk has many")
 
 
 def tell(message: str) -> None:

@@ -349,6 +349,6 @@ def plane_kind(which: Which, line: str, about: str) -> Kind:
             raise CommandError("there is nothing to draw", "give FILEs, or measured points by --points")
         return draw_plane(which, shown, series, asked.title(found), look=asked.look)
 
-    level = Option("--level", "Level whose bytes and bandwidth are used; by default the memory.", "NAME")
-    sizes = at_option("One step per size, in this order.")
+    level = Option("--level", "The level whose bytes and bandwidth to use; by default, the memory.", "NAME")
+    sizes = at_option("A size to draw, or a range of sizes, in this order (repeatable).")
     return Kind(line, about, ("machine", "set", sizes, level, POINTS, "results", "traffic", "unit", "type"), figure)

@@ -31,7 +31,7 @@ def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *
     found: a prediction for each number of devices. Raises CommandError for fewer than two numbers.
     """
     if len({f.network.devices for f in found}) < 2:
-        raise CommandError("a line over devices takes two numbers of them or more", "as in --devices 2,4,8,16")
+        raise CommandError("a figure over devices needs at least two numbers of devices", "as in --devices 2,4,8,16")
     found = sorted(found, key=lambda f: f.network.devices)
     devices = [f.network.devices for f in found]
     lower, upper = [float(f.expected_s) for f in found], [float(f.no_overlap_s) for f in found]

@@ -71,7 +71,7 @@ def sweep_content(table: Table, value: str, over: Sequence[str]) -> Curves | tup
         listed = f"it has several values of {', '.join(numeric)}" if numeric else "it is a single point"
         raise CommandError(f"the sweep cannot be drawn over `{unknown or ','.join(over)}`", listed)
     if not numeric:
-        raise CommandError("no parameter of the sweep has several values, so that nothing can be drawn over one")
+        raise CommandError("no parameter of the sweep has several values to draw over")
     table.numbers(value)  # says what is wrong with the name
     axes = list(over) or _axes({n: np.unique(table.columns[n]) for n in numeric})
     others = [n for n in keys if n not in axes]

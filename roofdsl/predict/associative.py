@@ -1,4 +1,4 @@
-"""The sets of a machine's caches, which predictions leave out: where they matter, and the traffic with them."""
+"""The sets of a machine's caches, which predictions ignore: where they matter, and the traffic with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HASHED_BYTES = 128 << 10
 
 
 class WithSets(Record):
-    """Levels as they are with the sets of the caches before them, and in words what was done and what was not."""
+    """Levels whose bytes include the sets of the caches before them, with notes on what was done and what was not."""
 
     levels: tuple[LevelTime, ...]
     assumptions: tuple[str, ...] = ()
@@ -32,9 +32,9 @@ class WithSets(Record):
 
 
 def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> tuple[str, ...]:
-    """Which of the machine's caches move another number of lines than predicted, for their sets, and what helps.
+    """Warnings about caches whose sets change the number of moved lines, and what helps.
 
-    Of caches whose sets follow from addresses: those that state ways, each way smaller than HASHED_BYTES.
+    Only caches whose sets follow from addresses: those with stated ways, each way smaller than HASHED_BYTES.
     """
     found = []
     for cache in machine.caches:
@@ -43,13 +43,13 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
             from roofdsl.counts.conflicts import conflict_words
 
             found += [
-                f"{cache.name}: {words} (--sets predicts with them)" for words in conflict_words(kernel, values, sets)
+                f"{cache.name}: {words} (use --sets to include this)" for words in conflict_words(kernel, values, sets)
             ]
     return tuple(found)
 
 
 def sets_of(cache: Cache) -> Sets | None:
-    """The cache in sets; None where the machine states no ways or no line."""
+    """The sets of the cache; None if the machine states no ways or no line."""
     from roofdsl.counts.conflicts import Sets
 
     if cache.ways is None or cache.line_bytes is None or cache.size_bytes % (cache.ways * cache.line_bytes):
@@ -60,9 +60,9 @@ def sets_of(cache: Cache) -> Sets | None:
 def with_sets(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, levels: tuple[LevelTime, ...], traffic: Traffic | None
 ) -> WithSets:
-    """`levels` with the bytes that a simulation of each cache with its sets gives, one launch with empty caches.
+    """`levels` with the bytes from a simulation of each cache with its sets, for one launch with empty caches.
 
-    A level whose simulation is too long, and caches without stated ways, stay as they were, which is said.
+    Levels whose simulation would take too long, and caches without stated ways, stay as they were; a warning says so.
     """
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.sized import sized
@@ -78,13 +78,13 @@ def with_sets(
         sets = None if cache is None else sets_of(cache)
         if cache is None or sets is None:
             if cache is not None:
-                warnings.append(f"{machine.name} states no ways of {cache.name}, which is fully associative here")
+                warnings.append(f"{machine.name} defines no ways for {cache.name}, so it counts as fully associative")
             found.append(level)
             continue
         at = boundary_behind(kernel, machine, caches[cache.name], traffic)
         if accesses > LONGEST or at.convention == "once":
-            why = f"{accesses:,} accesses are too many" if accesses > LONGEST else "the convention knows no cache"
-            warnings.append(f"{level.name} is without the sets of {cache.name}: {why}")
+            why = f"{accesses:,} accesses are too many" if accesses > LONGEST else "the convention assumes no cache"
+            warnings.append(f"{level.name} does not include the sets of {cache.name}: {why}")
             found.append(level)
             continue
         one = CacheLevel(
@@ -99,14 +99,14 @@ def with_sets(
         loads, stores = run.load_bytes(0), run.store_bytes(0)
         duplex = larger_direction(level.duplex_bytes is not None, loads, stores)
         found.append(replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=duplex))
-        notes.append(f"{level.name}: behind {sets.count} sets of {sets.ways} ways of {cache.name}, simulated")
+        notes.append(f"{level.name}: simulated behind {cache.name} with {sets.count} sets of {sets.ways} ways")
     return WithSets(tuple(found), tuple(notes), tuple(warnings))
 
 
 def refuse_sets(*, warm: bool, machine: Machine) -> None:
-    """Raises CommandError where a prediction with sets has no meaning."""
+    """Raises CommandError if a prediction with sets is meaningless."""
     if warm:
-        raise CommandError("with sets a launch begins with empty caches, and --warm asks for another one")
+        raise CommandError("--sets starts with empty caches, so it cannot be combined with --warm")
     if not any(sets_of(cache) for cache in machine.caches):
         message = f"{machine.name} does not define the associativity of its caches"
         raise CommandError(message, "use a machine that does, or `simulate --ways`")

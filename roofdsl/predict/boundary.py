@@ -1,4 +1,4 @@
-"""At which boundary a prediction takes its bytes: cache capacity, line, sector and traffic convention (rule 11)."""
+"""The boundary at which a prediction counts bytes: cache capacity, line, sector and traffic convention (rule 11)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from roofdsl.machine.model import Cache, Machine
 
 
 class Boundary(Record):
-    """One boundary of a machine as traffic sees it: what lies behind a cache.
+    """One boundary of a machine for traffic: what lies behind a cache.
 
-    cache_bytes: capacity of that cache, None on a machine without caches (then Q is compulsory).
-    line_bytes: its line, None where not stated (then each array's line is its own element).
-    convention: how bytes are counted, and in `because` who says so.
-    moved_bytes: bytes moved at a time, a sector of the line or the whole; None for one element.
+    cache_bytes: the capacity of that cache; None on a machine without caches (then Q is compulsory). line_bytes: its
+    line; None if it is not stated (then each array's line is its own element). convention: how bytes are counted;
+    `because` says where that comes from. moved_bytes: bytes moved at a time, a sector or a whole line; None for one
+    element.
     """
 
     cache_bytes: int | None
@@ -25,7 +25,7 @@ class Boundary(Record):
 
 
 def memory_boundary(kernel: Kernel, machine: Machine, traffic: Traffic | None = None) -> Boundary:
-    """The boundary of `machine`'s memory; `traffic` is the command line's choice, which goes before all others."""
+    """The boundary of `machine`'s memory; `traffic` is the command line's choice, which overrides all others."""
     return boundary_behind(kernel, machine, len(machine.caches) - 1, traffic)
 
 
@@ -46,16 +46,16 @@ def boundary_behind(kernel: Kernel, machine: Machine, place: int, traffic: Traff
         return Boundary(None, None, convention, because)
     notes: tuple[str, ...] = ()
     if cache.copies > 1:
-        notes = (f"{cache.name}: Q is that of one copy of the {cache.copies} serving the whole kernel",)
+        notes = (f"{cache.name}: Q assumes that one of the {cache.copies} copies serves the whole kernel",)
     moved = moved_behind(cache, machine.main_memory.line_bytes if place == len(machine.caches) - 1 else None)
     return Boundary(cache.size_bytes, cache.line_bytes, convention, because, notes, moved)
 
 
 def moved_behind(cache: Cache, memory_line: int | None) -> int | None:
-    """Bytes that `cache` moves at a time across its far side; `memory_line` is the memory's, where that lies behind.
+    """Bytes that `cache` moves at a time across its far side; `memory_line` is that of a memory behind it.
 
-    A sector where the cache has sectors, else its line. A memory whose own line is longer than the sector moves that,
-    as long as it is a part of the cache's line.
+    This is a sector if the cache has sectors, otherwise its line. A memory whose own line is longer than the sector
+    moves that line, as long as it is a part of the cache's line.
     """
     if cache.line_bytes is None:
         return None

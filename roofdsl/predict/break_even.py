@@ -1,7 +1,7 @@
-"""From which size on compute takes as long as a level or a link: the break-even of two terms, in closed form.
+"""The size from which compute takes as long as a level or a link: the break-even of two terms, in closed form.
 
-T_math >= T_comms, with T_math = seconds(p) and T_comms = bytes(p) / bandwidth both polynomials, is an inequality in one
-parameter. Where it is linear in it (after common powers), its solution is a quotient in the others.
+T_math >= T_comms, with polynomials T_math = seconds(p) and T_comms = bytes(p) / bandwidth, is an inequality in one
+parameter. If it is linear in that parameter (without common powers), its solution is a quotient in the others.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from roofdsl.sets.roots import Interval, positive_intervals
 class BreakEven(Record):
     """Where compute takes as long as `term`, over `parameter`.
 
-    form: the value of the parameter at which both take equally long, in the other parameters; compute takes longer
-    above it where `slope` is positive. None where the two are not linear in it, and where one is longer at all sizes.
-    limit: the form's value as all other parameters grow together; None where it has none.
-    intervals: at the given numbers, the sizes at which compute takes at least as long, from first to last (None:
-    without end); None where not all other parameters have numbers, or the terms are no polynomials.
+    form: the value of the parameter at which both take equally long, in the other parameters; above it, compute takes
+    longer if `slope` is positive. None if the two are not linear in it, or if one is longer at all sizes. limit: the
+    limit of the form as all other parameters grow together, or None. intervals: at the given numbers, the sizes at
+    which compute takes at least as long, from first to last (None: no end); None if some other parameter has no number,
+    or if the terms are not polynomials.
     """
 
     term: str
@@ -36,11 +36,11 @@ class BreakEven(Record):
 
     @property
     def first(self) -> int | None:
-        """The least size from which on compute takes at least as long; None where there is none, or not decided."""
+        """The least size from which compute takes at least as long; None if there is none, or if it is undecided."""
         return self.intervals[-1][0] if self.intervals and self.intervals[-1][1] is None else None
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers exact where they are integers."""
+        """Numbers, exact if they are integers."""
         from roofdsl.formulas.writing import text
 
         return {
@@ -63,8 +63,8 @@ def break_even(
 ) -> BreakEven:
     """Where the first of `terms`, compute, is at least the other: polynomials in `parameter` and others, in seconds.
 
-    values: numbers of the others. within: what is not negative at the sizes that count; an interval that ends where
-    those do is given without end, one that begins where they do from 1.
+    values: numbers of the others. within: polynomials that are not negative at valid sizes; an interval that ends where
+    they do has no end, and one that begins where they do begins at 1.
     """
     given = {n: Quasi.constant(v) for n, v in (values or {}).items() if n != parameter}
     excess = _reduced(terms[0] - terms[1], parameter)

@@ -1,8 +1,8 @@
-"""Collectives among like devices: what the busiest link carries, in how many steps, and the time that takes.
+"""Collectives among identical devices: the bytes on the busiest link, the number of steps, and the time.
 
-The costs are those of the algorithms that are optimal in bandwidth (Chan, Heimlich, Purkayastha and van de Geijn,
-"Collective communication: theory, practice, and experience", 2007, sections 3 and 4; Patarasuk and Yuan, "Bandwidth
-optimal all-reduce algorithms for clusters of workstations", 2009, theorem 1). Additions of a reduction cost nothing.
+The costs are those of bandwidth-optimal algorithms (Chan, Heimlich, Purkayastha and van de Geijn, "Collective
+communication: theory, practice, and experience", 2007, sections 3 and 4; Patarasuk and Yuan, "Bandwidth optimal
+all-reduce algorithms for clusters of workstations", 2009, theorem 1). The additions of a reduction cost nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 
 
 class Network(Record):
-    """`devices` of one kind, each with links of `bandwidth_bytes_per_s` in each direction they have.
+    """`devices` identical devices, each with links of `bandwidth_bytes_per_s` in each of their directions.
 
-    ring: each device sends to the next and receives from the one before it. two-way-ring: half goes round the other
-    way, over the link's other direction (with two devices there is one link between them, and nothing is gained).
-    switch: one link from each device to a switch that takes everything at once. latency_s: of one step.
+    ring: each device sends to the next and receives from the previous one. two-way-ring: half of the data goes the
+    other way, over the links' other direction (two devices have a single link between them and gain nothing). switch:
+    each device has one link to a switch that accepts everything at once. latency_s: per step.
     """
 
     devices: int
@@ -39,8 +39,8 @@ class Network(Record):
 class Collective(Record):
     """One collective of `size_bytes` among `devices`: the bytes over the busiest link, in `direction`, and the steps.
 
-    size_bytes: the array as a whole. An all-gather leaves all of it on every device, a reduce-scatter and an
-    all-reduce take all of it from every device; of an all-to-all each device holds one part before and after.
+    size_bytes: the whole array. An all-gather leaves all of it on every device. A reduce-scatter and an all-reduce take
+    all of it from every device. In an all-to-all, each device holds one part before and after.
     """
 
     kind: Kind
@@ -58,14 +58,14 @@ class Collective(Record):
     def way(self) -> str:
         """How it is done, in words."""
         return {
-            "ring": "round a ring",
-            "two way ring": "round a ring, half each way",
-            "direct": "each sending to each",
+            "ring": "around a ring",
+            "two way ring": "both ways around a ring",
+            "direct": "each device sending directly to each other",
         }[self.algorithm]
 
     @property
     def share(self) -> Fraction:
-        """Bytes over the busiest link as a part of the array."""
+        """Bytes over the busiest link as a fraction of the array."""
         return self.link_bytes / self.size_bytes
 
     @property
@@ -83,7 +83,7 @@ class Collective(Record):
 
     @property
     def even_bytes(self) -> Fraction | None:
-        """The size of array whose bytes take as long as the latencies of the steps; None without any."""
+        """The array size whose bytes take as long as the latencies of the steps; None without latency."""
         delay = self.steps * self.latency_s
         return delay * self.bandwidth_bytes_per_s / self.share if delay and self.share else None
 
@@ -107,7 +107,7 @@ class Collective(Record):
 
 
 def collective(kind: Kind, size_bytes: int, network: Network) -> Collective:
-    """The collective on that network. Exact."""
+    """The collective on this network. Exact."""
     share, steps = cost(kind, network.devices, network.topology)
     return Collective(
         kind,
@@ -123,13 +123,13 @@ def collective(kind: Kind, size_bytes: int, network: Network) -> Collective:
 
 
 def cost(kind: Kind, devices: int, topology: Topology = "ring") -> tuple[Fraction, int]:
-    """(bytes over the busiest link, one way, as a part of the array; steps) among p = `devices`.
+    """(bytes over the busiest link, one way, as a fraction of the array; steps) among p = `devices`.
 
-    all-gather, reduce-scatter: each device lets p - 1 parts of 1/p pass, (p - 1) / p, in p - 1 steps. all-reduce: the
-    one after the other, 2 (p - 1) / p in 2 (p - 1) steps. all-to-all: each pair exchanges 1/p^2, at a distance of 1 to
-    p - 1 round the ring: (p - 1) / (2 p); over a switch (p - 1) / p^2. Both ways round, the parts that go either way
-    are at most p / 2 steps from home: half the bytes, and of an all-to-all, where distances halve too, 1/8 (for odd p,
-    (1 - 1/p^2) / 8). A switch takes all parts in one step.
+    all-gather, reduce-scatter: each device passes p - 1 parts of 1/p on, (p - 1) / p, in p - 1 steps. all-reduce: one
+    after the other, 2 (p - 1) / p in 2 (p - 1) steps. all-to-all: each pair exchanges 1/p^2 at a distance of 1 to p - 1
+    around the ring, (p - 1) / (2 p); over a switch, (p - 1) / p^2. Both ways around the ring, parts travel at most p /
+    2 steps: half the bytes, and for an all-to-all, whose distances halve too, 1/8 (for odd p, (1 - 1/p^2) / 8). A
+    switch takes all parts in one step.
     """
     p = devices
     if p == 1:
@@ -156,17 +156,17 @@ def network_of(
     link: str | None = None,
     latency_s: Fraction = Fraction(0),
 ) -> Network:
-    """`devices` machines like `machine`, joined by links like its `link` (by default the only one it states).
+    """`devices` machines like `machine`, joined by links like its `link` (by default, its only one).
 
-    Raises CommandError for a machine without links, a name it does not have, several to choose from, and a link of
-    one direction where both are needed.
+    Raises CommandError for a machine without links, for an unknown link, if there are several links to choose from, and
+    for a one-directional link if both directions are needed.
     """
     found = _link(machine, link)
     if topology != "ring" and not found.both_ways:
         raise CommandError(
             f"a {topology} sends both ways, and link {found.name} of {machine.name} leads from {found.start} to "
             f"{found.end} only",
-            f"a one-way ring needs no more: leave --topology {topology} out",
+            f"omit --topology {topology}: a one-way ring works with this link",
         )
     return Network(devices, found.bandwidth_bytes_per_s, topology, latency_s, found.name)
 

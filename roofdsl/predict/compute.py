@@ -15,11 +15,11 @@ from roofdsl.predict.terms import PIPE_NAMES, ComputePart, Largest, compute_seco
 
 
 class ComputeTime(Record):
-    """T_comp and what it is made of.
+    """T_comp and its parts.
 
-    time_s: seconds; with `pipes separate` the busier pipe's, else the sum of the parts.
-    peak_per_s: the machine's highest rate for the dominant type, in operations per second (None where W = 0).
-    type: the type that dominates the time (None where W = 0).
+    time_s: seconds; with `pipes separate`, the busier pipe's time, otherwise the sum of the parts. peak_per_s: the
+    machine's highest rate for the dominant type, in operations per second (None if W = 0). type: the type that
+    dominates the time (None if W = 0).
     """
 
     time_s: Fraction
@@ -39,8 +39,8 @@ def compute_time(
 ) -> ComputeTime:
     """T_comp of `work` on `machine`, in seconds.
 
-    `unit` is "tensor" or "tensor_sparse" where a contraction runs on matrix units: all its operations then take
-    that rate. `ceilings` caps the rate of their types. Raises CommandError where the machine lacks a type.
+    `unit` is "tensor" or "tensor_sparse" if a contraction runs on matrix units; all its operations then run at that
+    rate. `ceilings` cap the rates of their types. Raises CommandError if the machine lacks a type.
     """
     parts, notes = parts_of(work, machine, unit=unit, costs=costs)
     time = compute_seconds(parts, machine, unit, ceilings).at({part.count: part.operations for part in parts})
@@ -57,7 +57,10 @@ def statement_seconds(
     costs: Mapping[str, Fraction] | None = None,
     ceilings: Sequence[ComputeCeiling] = (),
 ) -> Largest:
-    """T_comp in executions of statements: `0` of the first one, `1` of the next. Raises what `compute_time` raises."""
+    """T_comp in executions of statements: count `0` for the first one, `1` for the next, ...
+
+    Raises what `compute_time` raises.
+    """
     each = [parts_of(work_at([s], [1]), machine, unit=unit, costs=costs)[0] for s in operations]
     return seconds_in({str(k): parts for k, parts in enumerate(each)}, machine, unit, ceilings)
 
@@ -68,7 +71,7 @@ def seconds_in(
     unit: str | None,
     ceilings: Sequence[ComputeCeiling] = (),
 ) -> Largest:
-    """T_comp in other counts than operations: one of the count `name` is what `made[name]` says."""
+    """T_comp in counts other than operations: one of the count `name` stands for `made[name]`."""
     kinds = {part.count: part for parts in made.values() for part in parts}
     operations = {name: {part.count: part.operations for part in parts} for name, parts in made.items()}
     return compute_seconds(tuple(kinds.values()), machine, unit, ceilings).made_of(operations)
@@ -77,9 +80,9 @@ def seconds_in(
 def parts_of(
     work: WorkAt, machine: Machine, *, unit: str | None = None, costs: Mapping[str, Fraction] | None = None
 ) -> tuple[tuple[ComputePart, ...], tuple[str, ...]]:
-    """The operations of `work` by the rate they run at, and in words what the rates assume.
+    """The operations of `work` by the rates they run at, and the assumptions behind these rates, in words.
 
-    Raises CommandError where the machine lacks a type.
+    Raises CommandError if the machine lacks a type.
     """
     parts: list[ComputePart] = []
     notes: list[str] = []

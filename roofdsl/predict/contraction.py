@@ -1,4 +1,4 @@
-"""Is a kernel a contraction, a sum of products of two arrays? (docs/rules.md, rule 14)"""
+"""Whether a kernel is a contraction, a sum of products of two arrays (docs/rules.md, rule 14)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from roofdsl.loops import model
 
 
 def is_contraction(kernel: model.Kernel) -> bool:
-    """True where some statement adds a product of two array elements into its target, and the others do no more.
+    """Whether some statement adds a product of two array elements to its target, and the others do no more.
 
-    Other statements may start the sum (`s = 0`, `s = a[0] * b[0]`) or copy; a `let` may name an element or the
-    product. Casts are free, since types of reads and writes may differ.
+    Other statements may start the sum (`s = 0`, `s = a[0] * b[0]`) or copy; a `let` may name an element or the product.
+    Casts are allowed, since the types of reads and writes may differ.
     """
     sums = 0
     names: dict[str, model.Expr] = {}

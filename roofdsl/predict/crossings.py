@@ -1,8 +1,8 @@
-"""Which of several functions of one positive integer is the largest, and where that changes: exactly, for all integers.
+"""Which of several functions of a positive integer is the largest, and where that changes, exactly for all integers.
 
-The functions are sums of closed forms (polynomials with floors, case by case). With n = L m + r for every remainder r
-of a common period L the floors go away, and the integers m fall into intervals on which every function is one
-polynomial; the signs of differences are those of integer polynomials (roofdsl.sets.roots).
+The functions are sums of closed forms (polynomials with floors, case by case). With n = L m + r, for every remainder r
+of a common period L, the floors disappear. The integers m then fall into intervals on which every function is one
+polynomial, and the signs of differences are those of integer polynomials (roofdsl.sets.roots).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Summands = Sequence[tuple[Quasi, Cases]]
 
 
 class NotExact(Exception):
-    """The functions have a form that this module does not solve; the message says which."""
+    """The functions have a form that this module cannot solve; the message says which."""
 
 
 class Interval(Record):
-    """The integers from `first` to `last` (None: without end), and the names that are largest there.
+    """The integers from `first` to `last` (None: no end), and the names of the largest functions there.
 
-    Several names take turns by remainder where floors decide.
+    There are several names if floors make the largest one depend on the remainder.
     """
 
     first: int
@@ -40,7 +40,7 @@ class Interval(Record):
 
 
 def largest(terms: Mapping[str, Summands], symbol: str) -> tuple[Interval, ...]:
-    """The positive integers in intervals, each with the term that is the largest; of equal ones, the first in order.
+    """The positive integers in intervals, each with its largest term; of equal terms, the first in order.
 
     Raises NotExact for another symbol, for a quotient, and for floors without a short common period.
     """

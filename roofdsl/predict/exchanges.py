@@ -1,6 +1,6 @@
-"""The collectives of a program on a machine: the costs of `predict.collectives`, as parts of its prediction.
+"""The collectives of a program on a machine: the costs from `predict.collectives`, as parts of its prediction.
 
-A collective is not a launch: it has no work and moves nothing over the memory's boundary, and its time is that of its
+A collective is not a launch. It has no work and moves nothing across the memory's boundary. Its time is that of its
 bytes over the link and of its steps.
 """
 
@@ -21,15 +21,15 @@ from roofdsl.predict.time import LinkTime, Prediction
 
 
 def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction = Fraction(0)) -> Prediction:
-    """All times this collective happens, as a prediction that adds to `like`, whose levels it has, without bytes.
+    """All executions of this collective, as a prediction that can be added to `like` and has its levels, without bytes.
 
-    step_s: the latency of each of its steps. Raises InputError for a link that the machine does not have, that does not
-    start at its memory, or that is not said where there are several, and where it has none.
+    step_s: the latency of each step. Raises InputError for a link that the machine does not have or that does not start
+    at its memory, if none of several links is chosen, and if there is no link.
     """
     found = collective_of(e, machine, step_s)
     latency = found.steps * found.latency_s
     link = LinkTime(found.link, found.link_bytes, found.bandwidth_bytes_per_s, 1, latency) * e.times
-    each = f"{show_time(step_s)} for each step" if step_s else "steps take no time of their own (--latency)"
+    each = f"{show_time(step_s)} for each step" if step_s else "steps without latency (--latency)"
     note = f"{found.link}: {found.devices} devices like {machine.name}, {found.way}; {each}"
     none = Fraction(0)
     return Prediction(
@@ -54,7 +54,7 @@ def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction 
 
 
 def collective_of(e: Exchanged, machine: Machine, step_s: Fraction = Fraction(0)) -> Collective:
-    """One of them. Raises InputError as `exchange` does."""
+    """One execution of it. Raises InputError as `exchange` does."""
     joined = replace(network(e, machine), latency_s=step_s)
     return collective(cast(Kind, e.step.kind.text.replace("_", "-")), e.size_bytes, joined)
 
@@ -68,14 +68,14 @@ def network(e: Exchanged, machine: Machine) -> Network:
         help = did_you_mean(step.link.text, names, have)
         raise _wrong(e, f"machine {machine.name} has no link `{step.link.text}`", step.link.span, help)
     if step.link is None and len(names) > 1:
-        help = f"say which joins the devices: `over {names[0]}`"
+        help = f"say which one joins the devices: `over {names[0]}`"
         raise _wrong(e, f"machine {machine.name} has {len(names)} links: {', '.join(names)}", step.span, help)
     try:
         found = network_of(machine, e.devices, topology=topology, link=None if step.link is None else step.link.text)
     except CommandError as error:
         if step.topology is None or not names:  # without links no topology helps
             raise _wrong(e, error.message, step.span, error.help) from None
-        help = f"leave `by {step.topology.text}` out: a ring needs no more"
+        help = f"omit `by {step.topology.text}`: a ring works with this link"
         raise _wrong(e, error.message, step.topology.span, help) from None
     link = next(link for link in machine.links if link.name == found.link)
     memory = machine.main_memory.name

@@ -1,7 +1,7 @@
 """The terms of a prediction as closed forms in the parameters: seconds of compute, bytes of memory.
 
-Works on integer sets through `counts.closed`; without sympy. For machines without caches: compulsory traffic has one
-closed form for all sizes, Q(Z) has several.
+This module uses integer sets through `counts.closed`, without sympy. It is for machines without caches: compulsory
+traffic has one closed form for all sizes, while Q(Z) has several.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from roofdsl.sets.quasi import Quasi
 
 
 class Terms(Record):
-    """T_comp in seconds, Q at the memory's boundary in bytes, and how many launches; exact, for all sizes.
+    """T_comp in seconds, Q at the memory's boundary in bytes, and the number of launches; exact, for all sizes.
 
-    label: the kernel with its arguments, as a program writes them. within: what is not negative at sizes that the
-    kernel's assumptions allow (assumptions of other forms are not looked at).
+    label: the kernel with its arguments, as in a program. within: polynomials that are not negative at sizes that the
+    kernel's assumptions allow (other forms of assumptions are ignored).
     """
 
     label: str
@@ -41,7 +41,7 @@ class Terms(Record):
     launches: Quasi = Quasi.constant(1)
 
     def seconds(self, term: str, machine: Machine) -> Quasi:
-        """One term of the time: `compute`, `launch` or the memory's name. Raises CommandError for another."""
+        """One term of the time: `compute`, `launch` or the memory's name. Raises CommandError for any other name."""
         memory, launch_s = machine.main_memory, machine.launch_s
         if term == COMPUTE:
             return self.compute_s
@@ -55,12 +55,12 @@ class Terms(Record):
 
 
 def in_closed_form(of: Largest, counts: Mapping[str, Quasi]) -> Quasi:
-    """A term of one sum with closed forms as its counts. Raises ValueError for one of several sums."""
+    """A term that is a single sum, with closed forms as its counts. Raises ValueError for several sums."""
     return sum((counts[name] * weight for name, weight in of.only), Quasi.constant(0))
 
 
 def summed(terms: Sequence[Terms]) -> Terms:
-    """All of them together."""
+    """The sum of all terms."""
     zero = Quasi.constant(0)
     within = frozenset().union(*(t.within for t in terms))
     compute, moved, launches = (
@@ -72,23 +72,22 @@ def summed(terms: Sequence[Terms]) -> Terms:
 def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> Terms:
     """The terms of one launch of `kernel` on `machine`, in all its parameters.
 
-    `options.unit` and `options.traffic` hold as for `predict`; the others are not looked at. Raises CommandError where
-    there is no single closed form for all sizes, and for what the machine lacks.
+    `options.unit` and `options.traffic` are used as in `predict`; other options are ignored. Raises CommandError if
+    there is no single closed form for all sizes, and if the machine lacks something.
     """
     unit = options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     if machine.pipes_separate and unit is None:
-        what = f"{machine.name} has separate pipes, so that its compute time is not a sum of closed forms"
-        raise CommandError(what, "without --formula the sizes are found by predictions")
+        what = f"{machine.name} has separate pipes, so its compute time is not a sum of closed forms"
+        raise CommandError(what, "without --formula, the sizes are found by predictions")
     if machine.main_memory.duplex:
-        message = (
-            f"{machine.main_memory.name} of {machine.name} loads and stores at a time, so that the larger one counts"
-        )
-        raise CommandError(message, "without --formula the sizes are found by predictions")
+        memory = f"{machine.main_memory.name} of {machine.name}"
+        message = f"{memory} loads and stores at the same time, so only the larger one counts"
+        raise CommandError(message, "without --formula, the sizes are found by predictions")
     at = memory_boundary(kernel, machine, options.traffic)
     if at.cache_bytes is not None:
-        what = f"{machine.name} has caches, behind which traffic has no single closed form for all sizes"
-        help = "without --formula the sizes are found by predictions; a machine without caches has a form"
+        what = f"{machine.name} has caches, so its traffic has no single closed form for all sizes"
+        help = "without --formula, the sizes are found by predictions; a machine without caches has a form"
         raise CommandError(what, help)
     try:
         found = launch_forms(kernel, {}, machine, replace(options, unit=unit))
@@ -106,7 +105,7 @@ class LaunchForms(Record):
 
 
 def launch_forms(kernel: Kernel, given: Mapping[str, int], machine: Machine, options: Options) -> LaunchForms:
-    """The closed forms of a launch whose parameters `given` are numbers; `options.unit` is taken as it is.
+    """The closed forms of a launch whose parameters `given` are numbers; `options.unit` is used as it is.
 
     Raises NoClosedForm.
     """
@@ -153,7 +152,7 @@ def kernel_terms(
     settings: Mapping[str, int],
     options: Options = DEFAULTS,
 ) -> tuple[Values, tuple[Terms, ...]]:
-    """The parameters of a kernel of a file, and the terms of one launch in them. Raises what `terms_of` raises."""
+    """The parameters of a kernel in a file, and the terms of one launch in them. Raises as `terms_of` does."""
     from roofdsl.loops.load import kernel
     from roofdsl.loops.numbers import numbers
 
@@ -171,10 +170,10 @@ def program_terms(
     *,
     over: str | None = None,
 ) -> tuple[Values, tuple[Terms, ...]]:
-    """The parameters of a program, and the terms of each launch in them; equal launches together, in their order.
+    """The parameters of a program, and the terms of each launch in them; equal launches together, in order.
 
-    `options.unit` holds for the launches that can take it, as in `predict_launches`. `over`: a parameter that the forms
-    are to have as a symbol; one that a kernel takes as `const` is refused. Raises what `terms_of` raises.
+    `options.unit` applies to the launches that can use it, as in `predict_launches`. over: a parameter that must stay a
+    symbol; an error if a kernel takes it as `const`. Raises what `terms_of` raises.
     """
     from roofdsl.loops.numbers import check_names
     from roofdsl.loops.programs import program
@@ -206,7 +205,7 @@ ANY = 5040
 
 
 def check_free(checked: CheckedFile, name: str, given: Mapping[str, int], over: str) -> None:
-    """Raises CommandError where `over` reaches a `const` parameter of a kernel, which is another one for each value."""
+    """Raises CommandError if `over` reaches a `const` parameter of a kernel, whose values are different kernels."""
     from roofdsl.loops.programs import program
 
     one, other = (program(checked, name, {**given, over: value}) for value in (ANY, 2 * ANY))
@@ -222,7 +221,7 @@ def _values(parameters: Sequence[Parameter], settings: Mapping[str, int]) -> Val
 
 
 def quasi(e: IntExpr) -> Quasi:
-    """An integer expression of parameters as a polynomial. Raises CommandError where it is none."""
+    """An integer expression of parameters as a polynomial. Raises CommandError if it is not one."""
     from roofdsl.counts.forms import quasi_of
 
     try:

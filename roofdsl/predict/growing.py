@@ -1,4 +1,4 @@
-"""The launches and collectives of a program in one parameter that grows: terms of the time as closed forms in it."""
+"""The launches and collectives of a program in one growing parameter: terms of the time as closed forms in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from roofdsl.sets.quasi import Quasi
 
 
 class Growing(Record):
-    """Launches of a kernel; arguments and number of times are expressions in the parameter that grows alone."""
+    """Launches of a kernel; their arguments and number are expressions in the growing parameter only."""
 
     kernel: Kernel
     arguments: tuple[tuple[str, IntExpr], ...]
@@ -28,7 +28,9 @@ class Growing(Record):
 
 
 class Sent(Record):
-    """A collective in the parameter that grows: the array's bytes, the share over the busiest link, how many steps."""
+    """A collective in the growing parameter: the array's bytes, the fraction over the busiest link, the number of
+    steps.
+    """
 
     link: str
     bytes: IntExpr
@@ -51,14 +53,14 @@ class Sent(Record):
 
 
 class Grown(Record):
-    """What is done: the launches, and the collectives among them."""
+    """The launches, and the collectives among them."""
 
     launches: tuple[Growing, ...]
     sent: tuple[Sent, ...] = ()
 
 
 def sent_by(lowered: LoweredProgram, numbers: Mapping[str, IntExpr], machine: Machine) -> tuple[Sent, ...]:
-    """The program's collectives. Raises CommandError where the parameter that grows is their number of devices."""
+    """The program's collectives. Raises CommandError if the growing parameter is their number of devices."""
     from roofdsl.loops.integers import mul
     from roofdsl.loops.launched import Exchanged
     from roofdsl.predict.exchanges import collective_of
@@ -69,7 +71,7 @@ def sent_by(lowered: LoweredProgram, numbers: Mapping[str, IntExpr], machine: Ma
         if devices.symbols():
             raise CommandError(
                 f"`{min(devices.symbols())}` is the number of devices of program {lowered.name}'s collectives",
-                "predict each number of them, and let another parameter grow",
+                "predict each number of devices separately, or vary another parameter",
             )
         size = mul(Const(e.type.bytes), *(d.substitute(numbers) for d in e.dims))
         one = collective_of(Exchanged(e.step, e.source, 1, devices.evaluate({}), 1), machine)
@@ -85,7 +87,7 @@ def closed_terms(
     if machine.caches:
         raise NotExact(f"Q behind the caches of {machine.name}")
     if machine.main_memory.duplex:
-        raise NotExact(f"{machine.main_memory.name} of {machine.name} moves in both directions at a time")
+        raise NotExact(f"{machine.main_memory.name} of {machine.name} loads and stores at the same time")
     if machine.pipes_separate or options.ceilings or options.data:
         raise NotExact("a term that is itself a maximum")
     memory = machine.main_memory
@@ -178,7 +180,7 @@ def count_text(launches: Sequence[Growing]) -> str:
 
 
 def argument_text(e: IntExpr) -> str:
-    """An expression, its constants multiplied out where it is a polynomial."""
+    """An expression, with its constants multiplied out if it is a polynomial."""
     from roofdsl.formulas.writing import text
 
     try:

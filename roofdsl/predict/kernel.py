@@ -29,18 +29,22 @@ Accesses = Literal["written", "compiled"]
 
 
 class Options(Record):
-    """What a prediction is asked for beyond kernel and machine.
+    """The options of a prediction, besides kernel and machine.
 
-    traffic: the convention, before what file and machine say (rule 11). unit: "tensor" or "tensor_sparse" (rule
-    14), before what the kernel asks for. ceilings: names of ceilings of the machine that the code cannot pass.
-    levels: "all", or "memory" for the memory alone. data: the further memory in which all data lie at first.
-    warm: the launch comes right after another like it, whose data are still in the caches as far as they fit.
-    block: the thread block, whose occupancy is found; in_flight_bytes: what each of its threads has on the way at a
-    time, which caps the bandwidth of levels whose latency the machine states. accesses: those of the first cache
-    "written", as the kernel has them (rule 10), or "compiled": what inner loops do not move is kept in a register.
-    sets: bytes by simulation of each cache with its sets, where the machine states its ways. conflicts: without that,
-    warn where sets matter, which takes some hundredths of a second.
-    step_s: the latency of each step of a program's collectives.
+    - traffic: the convention; overrides file and machine (rule 11).
+    - unit: "tensor" or "tensor_sparse" (rule 14); overrides the kernel's.
+    - ceilings: names of the machine's ceilings that limit the code.
+    - levels: "all", or "memory" for only the memory.
+    - data: the further memory in which all data lie at first.
+    - warm: the launch directly follows another one like it, whose data are still in the caches as far as they fit.
+    - block: the thread block for the occupancy.
+    - in_flight_bytes: the bytes that each thread has in flight, which cap the bandwidth of levels with a stated
+      latency.
+    - accesses: those to the first cache as "written" in the kernel (rule 10), or as "compiled": values that inner loops
+      do not change stay in a register.
+    - sets: count bytes by simulating each cache with its sets, if the machine states its ways.
+    - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
+    - step_s: the latency of each step of a program's collectives.
     """
 
     traffic: Traffic | None = None
@@ -68,10 +72,11 @@ def predict(
 ) -> Prediction:
     """One launch of `kernel` at `parameters` (defaults of the file filled in) on `machine`.
 
-    Bytes are taken across every boundary of the machine's hierarchy; Q is those of the memory: behind the machine's
-    last cache, compulsory where it has none.
-    Raises InputError for a kernel that leaves its arrays, breaks its intents or has an illegal directive,
-    CommandError for a missing parameter, a type or ceiling the machine lacks, and what the analyses raise.
+    Bytes are counted across every boundary of the machine's hierarchy. Q is the traffic of the memory: behind the
+    machine's last cache, or compulsory if it has none.
+
+    Raises InputError for a kernel that leaves its arrays, violates its intents or has an illegal directive,
+    CommandError for a missing parameter or a type or ceiling that the machine lacks, and what the analyses raise.
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.counters import counters_at, has_counters
@@ -109,7 +114,7 @@ def predict(
     footprint = footprint_at(kernel, values)
     warnings = prediction.warnings + crossing.warnings
     if options.in_flight_bytes is not None and not latency:
-        warnings += (f"{machine.name} states no latency of a level, so that what is in flight caps nothing",)
+        warnings += (f"{machine.name} defines no latencies, so --in-flight has no effect",)
     if footprint > machine.main_memory.size_bytes and options.data is None:
         warnings += (_too_large(kernel, machine, footprint),)
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
@@ -188,7 +193,7 @@ def _memory_level(machine: Machine, moved: TrafficAt, boundary: Boundary) -> Lev
 def _state(prediction: Prediction, machine: Machine, *, warm: bool) -> tuple[str, ...]:
     """What the prediction takes the machine to do, in words."""
     state: tuple[str, ...] = tuple(
-        f"{level.name}: loads and stores cross at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
+        f"{level.name}: loads and stores move at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
         for level in prediction.levels
         if level.duplex_bytes
     )
@@ -196,9 +201,9 @@ def _state(prediction: Prediction, machine: Machine, *, warm: bool) -> tuple[str
         shares = ", ".join(f"{show_time(time)} of {name}" for name, time in prediction.in_turn)
         state += (f"levels take turns: {shares}",)
     if warm:
-        state += ("warm: right after another launch of it",)
+        state += ("warm: predicted right after another launch of the same kernel",)
     if warm and machine.multiprocessor is not None:
-        state += ("accesses in the order of the loops, as if one after another: warm",)
+        state += ("accesses counted in loop order, as if sequential: warm",)
     return state
 
 
@@ -208,7 +213,7 @@ def _too_large(kernel: Kernel, machine: Machine, footprint: int) -> str:
     others = f"; `--data {larger}` streams it from there" if larger else ""
     return (
         f"{kernel.name} touches {show_size(footprint)}, more than {machine.name}'s {memory.name} holds "
-        f"({show_size(memory.size_bytes)}); the time is as if it did{others}"
+        f"({show_size(memory.size_bytes)}); the time assumes that it fits{others}"
     )
 
 
@@ -231,8 +236,8 @@ def _at_memory(
         try:
             return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at, orders
         except CommandError as error:
-            why = "by thread blocks they take too long" if isinstance(error, OutOfReach) else error.message
-            note = f"accesses in the order of the loops, as if one after another: {why}"
+            why = "counting by thread blocks takes too long" if isinstance(error, OutOfReach) else error.message
+            note = f"accesses counted in loop order, as if sequential: {why}"
             orders = Orders(orders.kernel, assumptions=(note,))
     where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
     return transfers_at(orders.kernel, values, where, boundary.convention), boundary, orders
@@ -255,10 +260,10 @@ def predict_counts(
 ) -> Prediction:
     """The prediction for given counts: `memory` is Q at its boundary, in bytes of all `launches`, or the level.
 
-    `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps those where it binds. Time is
-    max(T_comp, all T_level, T_launch), without overlap their sum (rule 15); levels of which the machine says that they
-    take turns add up (`predict.level_overlap`). Raises CommandError for a type that the machine lacks and for a ceiling
-    that it does not name.
+    `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps the levels that it limits. The time
+    is max(T_comp, all T_level, T_launch), and without overlap their sum (rule 15). Levels that take turns according to
+    the machine are added (`predict.level_overlap`). Raises CommandError for a type that the machine lacks and for a
+    ceiling that it does not name.
     """
     if isinstance(memory, int):
         memory = LevelTime(machine.main_memory.name, memory, machine.main_memory.bandwidth_bytes_per_s)
@@ -311,14 +316,14 @@ def _ceilings(
         caps = [c for c in found if isinstance(c, ComputeCeiling) and work.by_type.get(c.type)]
         levels = [c for c in found if isinstance(c, BandwidthCeiling) and c.level in shown]
         if not caps and not levels:
-            warnings.append(f'ceiling "{name}" of {machine.name} touches neither a type of this kernel nor a level')
+            warnings.append(f'ceiling "{name}" of {machine.name} limits neither a type of this kernel nor a level')
         compute += caps
         bandwidth += levels
     return tuple(compute), tuple(bandwidth), tuple(warnings)
 
 
 def no_ceiling(machine: Machine, name: str) -> CommandError:
-    """What to say of a ceiling that the machine does not name."""
+    """The error for a ceiling that the machine does not name."""
     known = list(dict.fromkeys(c.name for c in machine.ceilings))
     close = closest(name, known, 0.5)
     if close is not None:

@@ -1,8 +1,8 @@
-"""Levels that do not deliver at the same time as those behind them: what they take turns for (`beside`).
+"""Levels that do not deliver at the same time as those behind them, and take turns with them (`beside`).
 
-The roofline lets every level run beside all others, and the longest counts. A core whose nearer cache delivers less, or
-nothing, while lines come through it from farther away is slower: the machine then states at which rate that cache
-delivers beside the others, and the times add.
+The roofline assumes that all levels deliver at the same time, so the longest time counts. A core is slower if a nearer
+cache delivers less, or nothing, while lines pass through it from farther away. The machine then states the rate at
+which that cache delivers beside the others, and the times are added.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from roofdsl.predict.time import LevelTime
 
 
 def in_turn(levels: Sequence[LevelTime], machine: Machine) -> tuple[tuple[str, Fraction], ...]:
-    """(name, seconds) of what follows one upon another, farthest first, where `machine` says that levels do; else ().
+    """(name, seconds) of the levels that take turns according to `machine`, farthest first; otherwise ().
 
-    From the memory towards the arithmetic: what a cache with a `beside` rate delivers of its own (the bytes of its
-    boundary beyond those of the next one) is added at that rate; where a level's whole time is longer than all behind
-    it, that alone counts, and so it does where nothing comes from behind. With a ceiling on the level the rate is
-    lower by the same part.
+    From the memory towards the registers: the hits of a cache with a `beside` rate (the bytes of its boundary beyond
+    those of the next one) are added at that rate. If a level's whole time is longer than that of all levels behind it,
+    only that time counts; the same holds if nothing comes from behind. A ceiling on the level lowers the rate by the
+    same factor.
     """
     stated = {cache.name: cache for cache in machine.caches if cache.beside_bytes_per_s is not None}
     order = [*(cache.name for cache in machine.caches), machine.main_memory.name]

@@ -1,4 +1,4 @@
-"""Bytes over bandwidth: of the levels of a hierarchy, and of the links between devices."""
+"""Bytes over bandwidth, for the levels of a hierarchy and for the links between devices."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from roofdsl.predict.terms import level_seconds, link_seconds
 
 
 class LevelTime(Record):
-    """Bytes that one level delivers to the nearer one and takes back, and what they take at its bandwidth.
+    """The bytes that one level exchanges with the nearer one, and their time at its bandwidth.
 
     kind: "cache", "memory", or "link" for a further memory that is reached over links. nearer: the nearer level.
-    loads_bytes, stores_bytes: the two directions, where the convention tells them apart. moved_bytes: bytes moved at
-    a time, None for single elements. duplex_bytes: on a duplex level, where both directions run at the same time, the
-    larger of the two, which takes the time (of several launches: summed launch by launch).
+    loads_bytes, stores_bytes: the two directions, if the convention distinguishes them. moved_bytes: bytes moved at a
+    time, None for single elements. duplex_bytes: on a duplex level, which moves both directions at the same time, the
+    larger of the two, which determines the time (for several launches, summed launch by launch).
     """
 
     name: str
@@ -31,7 +31,7 @@ class LevelTime(Record):
 
     @property
     def timed_bytes(self) -> int:
-        """The bytes that take the time."""
+        """The bytes that determine the time."""
         return self.bytes if self.duplex_bytes is None else self.duplex_bytes
 
     @property
@@ -47,7 +47,7 @@ class LevelTime(Record):
         return self.bandwidth_bytes_per_s * self.bytes / self.duplex_bytes
 
     def intensity(self, work: int) -> Fraction | None:
-        """W over this level's bytes, in operations per byte; None where either is 0."""
+        """W over this level's bytes, in operations per byte; None if either is 0."""
         return Fraction(work, self.bytes) if work and self.bytes else None
 
     def __add__(self, other: LevelTime) -> LevelTime:
@@ -78,10 +78,11 @@ def _both(a: int | None, b: int | None) -> int | None:
 
 
 class LinkTime(Record):
-    """What collectives send over a machine's link to others like it: bytes one way over the busiest, and their time.
+    """The traffic of collectives over a machine's link to others like it: bytes one way over the busiest link, and
+    time.
 
-    bytes: exact, though parts of an array that no number of devices divides evenly are no whole ones. collectives:
-    how many. latency_s: of all their steps.
+    bytes: exact, and possibly a fraction, if the number of devices does not divide the array. collectives: their
+    number. latency_s: of all their steps.
     """
 
     name: str
@@ -123,7 +124,7 @@ class LinkTime(Record):
 
 
 def joined_links(links: Sequence[LinkTime]) -> tuple[LinkTime, ...]:
-    """Those of the same link together."""
+    """The times of the same link added together."""
     found: dict[tuple[str, Fraction], LinkTime] = {}
     for link in links:
         key = (link.name, link.bandwidth_bytes_per_s)

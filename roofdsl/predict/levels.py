@@ -1,7 +1,7 @@
-"""Bytes across every boundary of a machine's hierarchy, each found exactly (docs/model.md, "Every level").
+"""The exact bytes across every boundary of a machine's hierarchy (docs/model.md, "Every level").
 
-The bandwidth of a cache is that at which it delivers to the nearer level. So the first cache's bounds the accesses
-themselves, the second one's what the first misses, and the memory's what the last cache misses.
+The bandwidth of a cache is the rate at which it delivers to the nearer level. So the first cache's bandwidth limits the
+accesses themselves, the second one's limits the misses of the first, and the memory's those of the last cache.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEARER_ACCESSES = 300_000_000
 
 
 class Hierarchy(Record):
-    """The levels of one launch, nearest first, and in words what was assumed and what could not be found."""
+    """The levels of one launch, nearest first, with assumptions and warnings in words."""
 
     levels: tuple[LevelTime, ...]
     assumptions: tuple[str, ...] = ()
@@ -40,12 +40,11 @@ def nearer_levels(
     *,
     accesses: Literal["written", "compiled"] = "written",
 ) -> Hierarchy:
-    """The caches of `machine` as levels: what each delivers to the nearer level when the kernel of `orders` runs once.
+    """The caches of `machine` as levels: what each delivers to the nearer level in one run of the kernel of `orders`.
 
-    warm: right after another launch of it. accesses: whether the first cache serves those of the text, or of code that
-    keeps in registers what inner loops do not move (`counts.registers`). A level whose exact traffic takes too long
-    is left out, with a warning.
-    Raises CommandError as the analyses do.
+    warm: right after another launch of it. accesses: whether the first cache serves the accesses as written, or those
+    of code that keeps in registers what inner loops do not change (`counts.registers`). A level whose exact traffic
+    takes too long is left out, with a warning. Raises CommandError as the analyses do.
     """
     from roofdsl.counts.sectors import Transfers, transfers_at, warm_transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
@@ -58,7 +57,7 @@ def nearer_levels(
         if place == 0:
             if not is_first_level(cache):
                 notes.append(
-                    f"{cache.name}: the machine states no L1, so what the registers ask of it has no bandwidth here"
+                    f"{cache.name}: the machine defines no L1, so traffic between it and the registers is not modeled"
                 )
                 continue
             try:
@@ -77,7 +76,7 @@ def nearer_levels(
             found = warm_transfers_at if warm else transfers_at
             moved = found(ordered, values, where, at.convention, NEARER_ACCESSES)
         except OutOfReach:
-            warnings.append(f"{cache.name} is left out: its exact traffic at these sizes takes too long to find")
+            warnings.append(f"{cache.name} is left out: its exact traffic at these sizes takes too long to compute")
             continue
         except CommandError as error:
             warnings.append(f"{cache.name} is left out: {error.message}")
@@ -98,19 +97,19 @@ def _from_registers(
     own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
     if accesses == "compiled":
         if own is not None:
-            raise CommandError("accesses as compiled are those of code in one thread, not of warps")
-        note = f"{machine.caches[0].name}: accesses as compiled, what inner loops do not move stays in a register"
+            raise CommandError("--accesses compiled applies to single-threaded code, not to warps")
+        note = f"{machine.caches[0].name}: accesses as compiled; values that inner loops reuse stay in registers"
         return (*compiled_bytes_at(kernel, values), None, (note,))
     if own is None or sector is None:
         return (*register_bytes_at(kernel, values), None, ())
-    note = f"{machine.caches[0].name}: a warp, {own.warp} iterations side by side, moves each sector of {sector} B once"
+    note = f"{machine.caches[0].name}: a warp of {own.warp} iterations moves each touched sector of {sector} B once"
     return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))
 
 
 def is_first_level(cache: Cache) -> bool:
-    """Whether a machine's nearest cache is the one next to the registers: an L1 by its name.
+    """Whether a machine's nearest cache is the one next to the registers, an L1 by its name.
 
-    A machine that states its L2 alone says nothing about what lies between that and the registers.
+    A machine that defines only an L2 says nothing about what lies between that and the registers.
     """
     return cache.name.upper().startswith("L1")
 
@@ -132,7 +131,7 @@ def _level(
 
 
 def link_level(kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic) -> LevelTime:
-    """The link over which data that lie in memory `data` reach the main memory, each datum as often as that misses.
+    """The link over which data in memory `data` reach the main memory, each datum once per miss of that memory.
 
     Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the
     machine does not have, or that no link joins to its main memory.

@@ -14,9 +14,9 @@ _SOURCE, _SINK = "<source>", "<sink>"  # no names of the language
 
 
 class StreamRate(Record):
-    """What a stream attains, and what each link and memory carries of it, in bytes per second.
+    """The rate of a stream, and the share of each link and memory in it, in bytes per second.
 
-    limits: the links and memories that together let no more pass, a minimum cut.
+    limits: the links and memories that together limit the stream, a minimum cut.
     """
 
     bytes_per_s: Fraction
@@ -28,15 +28,15 @@ class StreamRate(Record):
 def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable[str]) -> StreamRate:
     """The maximum flow from the `sources` together to the `destinations` together.
 
-    Every memory on the way is used once, at its own bandwidth, and every link once in each direction it has.
-    A node of a link that is not a memory of this machine (another machine) passes on what it gets. Exact.
-    Raises CommandError for a name that is neither a memory nor an end of a link.
+    Every memory on the way is used once, at its own bandwidth, and every link once in each of its directions. A node of
+    a link that is not a memory of this machine (another machine) passes on what it receives. Exact. Raises CommandError
+    for a name that is neither a memory nor an end of a link.
     """
     start, end = tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(destinations))
     check_ends(machine, (*start, *end))
     shared = set(start) & set(end)
     if shared:
-        raise CommandError(f"{', '.join(sorted(shared))} is both where the stream starts and where it ends")
+        raise CommandError(f"{', '.join(sorted(shared))} is both a source and a destination of the stream")
     capacity = _network(machine, start, end)
     flow = dict.fromkeys(capacity, Fraction(0))
     total = _max_flow(flow, capacity)
@@ -86,7 +86,7 @@ def _network(machine: Machine, start: tuple[str, ...], end: tuple[str, ...]) -> 
 
 
 def directions(link: Link) -> tuple[tuple[str, str], ...]:
-    """(from, to) of each direction that a link has."""
+    """(from, to) for each direction of a link."""
     forward = (link.start, link.end)
     return (forward, forward[::-1]) if link.both_ways else (forward,)
 

@@ -1,4 +1,4 @@
-"""The two times of a measured kernel, and how far it is from its roofline (docs/rules.md, rule 17)."""
+"""The two times of a measured kernel, and its distance from the roofline (docs/rules.md, rule 17)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from roofdsl.lang.record import Record
 class MeasuredTimes(Record):
     """Coordinates of a measured kernel in the complexity and time planes.
 
-    compute_s, bandwidth_s: the measured times (open symbols); one of them is the run time.
-    model_compute_s, model_bandwidth_s: W / P_peak and Q / beta (closed symbols), what the time-based paper's
-    printed equations 2 and 3 give. lost: the run time over the larger of these two, at least 1 for a sound model.
+    compute_s, bandwidth_s: the measured times (open symbols); one of them is the run time. model_compute_s,
+    model_bandwidth_s: W / P_peak and Q / beta (filled symbols), the values of the printed equations 2 and 3 of the
+    time-based paper. lost: the run time over the larger of these two, at least 1 for a sound model.
     """
 
     compute_s: float
@@ -25,10 +25,10 @@ def measured_times(
 ) -> MeasuredTimes:
     """Split a run time by the machine balance M = P_peak / beta and the intensity AI = W / Q.
 
-    Where AI >= M the compute time is the run time T and the bandwidth time T M / AI, else the bandwidth time is T
-    and the compute time T AI / M (Wang et al., Time-Based Roofline, section II, as corrected in docs/errata.md).
-    `work` in operations, times in seconds. A kernel without work has no compute time, one without traffic no
-    bandwidth time. Raises ValueError where the time or a rate is not positive, or both counts are 0.
+    If AI >= M, the compute time is the run time T and the bandwidth time is T M / AI. Otherwise the bandwidth time is T
+    and the compute time is T AI / M (Wang et al., Time-Based Roofline, section II, as corrected in docs/errata.md).
+    `work` is in operations, times are in seconds. A kernel without work has no compute time, one without traffic no
+    bandwidth time. Raises ValueError if the time or a rate is not positive, or if both counts are 0.
     """
     if run_s <= 0 or peak_per_s <= 0 or bandwidth_bytes_per_s <= 0:
         raise ValueError("run time, peak and bandwidth are positive")

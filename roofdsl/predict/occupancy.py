@@ -1,7 +1,7 @@
-"""Occupancy: how many warps are resident on a multiprocessor, and what their requests in flight allow.
+"""Occupancy: the number of warps resident on a multiprocessor, and the rate that their requests in flight allow.
 
-The warps resident are limited by slots, by registers and by shared memory, block by block. By Little's law a bandwidth
-beta needs latency x beta bytes in flight; with fewer, the rate is at most what is in flight over the latency.
+Slots, registers and shared memory limit the resident warps, block by block. By Little's law, a bandwidth beta needs
+latency x beta bytes in flight. With fewer, the rate is at most the bytes in flight over the latency.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REGISTERS_AT_A_TIME = 8
 
 
 class Block(Record):
-    """What one thread block takes: its threads, 32-bit registers of each, and bytes of shared memory."""
+    """The needs of one thread block: threads, 32-bit registers per thread, and bytes of shared memory."""
 
     threads: int
     registers: int = 0
@@ -27,9 +27,9 @@ class Block(Record):
 
 
 class Occupancy(Record):
-    """Warps and blocks resident on one multiprocessor, and what limits them (`warps`, `blocks`, ...).
+    """The warps and blocks resident on one multiprocessor, and what limits them (`warps`, `blocks`, ...).
 
-    most: warps that it could hold, None where the machine does not say.
+    most: the most warps it can hold; None if the machine does not say.
     """
 
     warps: int
@@ -49,10 +49,11 @@ class Occupancy(Record):
 
 
 def occupancy(machine: Machine, block: Block) -> Occupancy:
-    """How many copies of `block` are resident on one multiprocessor of `machine`.
+    """The number of copies of `block` that are resident on one multiprocessor of `machine`.
 
-    Registers are dealt to warps, each scheduler having its share of registers and warps; shared memory to blocks.
-    Raises CommandError where the machine does not define a multiprocessor, and for a block that does not fit on one.
+    Registers are allocated to warps, and each scheduler has its share of registers and warps; shared memory is
+    allocated to blocks. Raises CommandError if the machine does not define a multiprocessor, and for a block that does
+    not fit on one.
     """
     own = machine.multiprocessor
     if own is None:
@@ -103,7 +104,7 @@ def occupancy_text(found: Occupancy) -> str:
 
 
 class LatencyCeiling(Record):
-    """What a level can deliver to `in_flight_bytes` on the way at a time; needed_bytes fill its bandwidth."""
+    """The rate of a level with `in_flight_bytes` in flight; needed_bytes would sustain its bandwidth."""
 
     level: str
     latency_s: Fraction
@@ -116,7 +117,7 @@ class LatencyCeiling(Record):
 
     @property
     def binds(self) -> bool:
-        """Whether too little is in flight for the whole bandwidth."""
+        """Whether the bytes in flight are too few for the whole bandwidth."""
         return self.in_flight_bytes < self.needed_bytes
 
     def ceiling(self) -> BandwidthCeiling:
@@ -136,9 +137,9 @@ class LatencyCeiling(Record):
 
 
 def latency_ceilings(machine: Machine, resident: Occupancy, bytes_per_thread: int) -> tuple[LatencyCeiling, ...]:
-    """For every level with a latency: what all threads resident, each with `bytes_per_thread` on the way, get of it.
+    """For every level with a latency: its rate if all resident threads have `bytes_per_thread` in flight.
 
-    Raises CommandError where the machine does not say how many multiprocessors (`units`) it has.
+    Raises CommandError if the machine does not say how many multiprocessors (`units`) it has.
     """
     if machine.units is None:
         raise CommandError(f"machine {machine.name} does not say how many multiprocessors it has", "add `units 80`")

@@ -1,4 +1,4 @@
-"""In which order accesses reach each cache: one after another, or by the thread blocks and waves of a GPU."""
+"""The order in which accesses reach each cache: sequentially, or by the thread blocks and waves of a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_THREADS = 256
 
 
 class Orders(Record):
-    """The orders of one launch of `kernel`. launch: its blocks, None where the loops run as they are written.
+    """The orders of one launch of `kernel`. launch: its blocks; None if the loops run as written.
 
     resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave.
     """
@@ -34,7 +34,7 @@ class Orders(Record):
     def behind(self, cache: Cache, at: Boundary) -> tuple[Kernel, Boundary]:
         """What to count for the boundary behind `cache`: a copy serves its own blocks, a shared cache the wave.
 
-        Blocks that are resident together share their copy in equal parts.
+        Blocks that are resident together share their copy equally.
         """
         if self.launch is None:
             return self.kernel, at
@@ -49,8 +49,8 @@ class Orders(Record):
 def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block: Block | None = None) -> Orders:
     """By blocks and waves on a machine with multiprocessors, for a kernel that begins with `parallel for`.
 
-    The threads of a block are those of the kernel's tiles, else of `block`, else DEFAULT_THREADS; how many blocks are
-    resident follows from the multiprocessor's limits.
+    The threads of a block are those of the kernel's tiles, otherwise of `block`, otherwise DEFAULT_THREADS. The number
+    of resident blocks follows from the multiprocessor's limits.
     """
     if machine.multiprocessor is None:
         return Orders(kernel)
@@ -59,19 +59,19 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
     wanted = block.threads if block is not None else DEFAULT_THREADS
     launch = launch_of(kernel, values, wanted)
     if launch is None:
-        note = "accesses in the order of the loops, as if one after another: no `parallel for` to spread over blocks"
+        note = "accesses counted in loop order, as if sequential: no `parallel for` to distribute over blocks"
         return Orders(kernel, assumptions=(note,))
     threads = min(launch.threads_of_block, wanted) if not launch.is_tiled else launch.threads_of_block
     own = Block(threads, block.registers if block else 0, block.shared_bytes if block else 0)
     try:
         found = occupancy(machine, own)
     except CommandError as error:
-        note = f"accesses in the order of the loops, as if one after another: {error.message}"
+        note = f"accesses counted in loop order, as if sequential: {error.message}"
         return Orders(kernel, assumptions=(note,))
     units = machine.units or max((c.copies for c in machine.caches), default=1)
     blocks = found.blocks
     note = (
         f"blocks of {threads:,} threads, {blocks} at a time on each of {units} multiprocessors; "
-        "a block's threads, and a wave's blocks, advance together"
+        "the threads of a block and the blocks of a wave advance together"
     )
     return Orders(kernel, launch, blocks, blocks * units, (note,))

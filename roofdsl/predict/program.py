@@ -1,4 +1,4 @@
-"""The prediction of a program: the sum over its launches, each of them cold (docs/rules.md, rule 18)."""
+"""The prediction of a program: the sum over its launches, each starting cold (docs/rules.md, rule 18)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class KernelTotal(Record):
-    """All launches of one kernel in a program, whatever their sizes, or all its collectives of one kind and array.
+    """All launches of one kernel in a program, of any size, or all its collectives of one kind and array.
 
-    total: their sum. share: of the program's expected time. bounds: what bounds them, largest time first.
+    total: their sum. share: their fraction of the program's expected time. bounds: their bounds, largest time first.
     """
 
     total: Prediction
@@ -32,7 +32,7 @@ class KernelTotal(Record):
 
     @property
     def collectives(self) -> int:
-        """How many; 0 of a kernel."""
+        """The number of collectives; 0 for a kernel."""
         return sum(link.collectives for link in self.total.links)
 
     def to_json(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class ProgramPrediction(Record):
 
     @property
     def by_kernel(self) -> tuple[KernelTotal, ...]:
-        """The kernels, the one that takes longest first."""
+        """The kernels, the slowest first."""
         named: dict[str, list[Prediction]] = {}
         for part in self.parts:
             named.setdefault(part.kernel, []).append(part)
@@ -97,11 +97,11 @@ def predict_program(
 def predict_launches(
     checked: CheckedFile, name: str, settings: Mapping[str, int], machine: Machine, options: Options = DEFAULTS
 ) -> ProgramPrediction:
-    """All launches of program `name` one after the other on `machine`.
+    """All launches of program `name` in sequence on `machine`.
 
-    Expected times add, and so do W, Q, launches and each term of the time. `options.unit` holds for the launches that
-    can take it, contractions in a type for which the machine has it; the assumptions name the others. Raises
-    CommandError for a parameter that is missing or unknown, and what `predict` raises.
+    Expected times are added, and so are W, Q, launches and each term of the time. `options.unit` applies to the
+    launches that can use it, contractions in a type for which the machine has the unit; the assumptions name the
+    others. Raises CommandError for a parameter that is missing or unknown, and what `predict` raises.
     """
     from roofdsl.loops.launched import program_at
 
@@ -109,13 +109,15 @@ def predict_launches(
 
 
 def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> ProgramPrediction:
-    """As `predict_launches`, of a program whose parameters are numbers.
+    """As `predict_launches`, for a program whose parameters are numbers.
 
-    `parts` are in the order of `at.launched`, then `at.exchanges`: the time of a collective is added like a launch's.
+    `parts` are in the order of `at.launched`, then `at.exchanges`; the time of a collective is added like that of a
+    launch.
 
-    With `options.warm` the program is executed again and again, each kernel at each size on arrays of its own, and a
-    cache still holds those of a launch where no more than it holds was touched by the launches in between. Exact where
-    nothing was, or more than that; else an upper bound of what is left, so that the time stays a lower bound.
+    With `options.warm`, the program is executed repeatedly, each kernel at each size has separate arrays, and a cache
+    still holds the arrays of a launch if the launches since then touched no more than it holds. The result is exact if
+    they touched nothing, or more than the cache holds. Otherwise it assumes the most that can be left, so the time is a
+    lower bound.
     """
     if at.exchanges:
         from roofdsl.predict.exchanges import exchange, network
@@ -148,7 +150,7 @@ def _summed(parts: Sequence[Prediction]) -> Prediction:
 
 
 class Units:
-    """Which launches run on the unit asked for, and in words which do not (rule 14)."""
+    """Which launches run on the requested unit, and which do not, in words (rule 14)."""
 
     def __init__(self, machine: Machine, unit: str | None) -> None:
         self.machine, self.unit = machine, unit
@@ -156,7 +158,7 @@ class Units:
         self.left: dict[str, list[str]] = {}
 
     def of(self, kernel: Kernel) -> str | None:
-        """The unit for this launch; None where it stays on the ordinary pipes."""
+        """The unit for this launch; None if it stays on the ordinary pipes."""
         from roofdsl.counts.operations import operation_counts
 
         if self.unit is None:
@@ -175,9 +177,9 @@ class Units:
         return None
 
     def notes(self) -> tuple[str, ...]:
-        """What stays on the ordinary pipes, and why."""
+        """The kernels that stay on the ordinary pipes, and why."""
         return tuple(f"not on {self.unit} units: {', '.join(names)} ({reason})" for reason, names in self.left.items())
 
     def warnings(self, program: str) -> tuple[str, ...]:
-        """That nothing runs on the unit, where that is so."""
+        """A warning if no launch runs on the unit."""
         return (f"no launch of {program} runs on {self.unit} units",) if self.left and not self.taken else ()

@@ -1,8 +1,8 @@
-"""A program executed again and again: what each of its launches still finds in the caches.
+"""A program that is executed repeatedly: what each of its launches still finds in the caches.
 
-Launches have arrays of their own, one set for each kernel and size. Between two launches on the same arrays the others
-touch what they touch; in a cache of strictly least recent use nothing of the arrays is left where that is more than it
-holds. Where nothing came in between, the launch is that of a kernel launched again and again (`Options.warm`).
+Each kernel has one set of arrays for each size. Between two launches on the same arrays, the other launches touch their
+own. If they touch more than a strict LRU cache holds, nothing of the arrays is left. If nothing came in between, the
+launch is that of a kernel launched repeatedly (`Options.warm`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.time import Prediction
 
-NOTE = "executed again and again: what the launches in between leave in a cache is still there"
+NOTE = "executed repeatedly: caches keep what the launches in between leave of the data"
 
 
 def steady_parts(
@@ -30,7 +30,7 @@ def steady_parts(
     options: Options,
     unit_of: Callable[[Kernel], str | None],
 ) -> tuple[Prediction, ...]:
-    """The sums over the launches of each of `at.launched` once the program has been executed before.
+    """The sums over the launches of each of `at.launched`, if the program has been executed before.
 
     `cold` are single launches with empty caches.
     """
@@ -57,10 +57,10 @@ def steady_parts(
 
 
 def gaps(order: Iterable[int], touched: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """(place, bytes that the launches since the last one of this place touched), for each launch of one execution.
+    """(place, bytes touched since the last launch of this place), for each launch of one execution.
 
-    The execution before it was the same, so that the first launch of a place looks back into that. Of launches of the
-    same place the bytes count once.
+    The previous execution was the same, so the first launch of a place looks back into it. The bytes of launches of the
+    same place count once.
     """
     again = list(order)
     recent = list(dict.fromkeys(reversed(again)))[::-1]  # places by their last launch, the latest at the end

@@ -1,7 +1,7 @@
-"""Collectives among the memories of one machine, over the links that it has.
+"""Collectives among the memories of one machine, over its links.
 
-Every pair that exchanges data takes one route, the fewest links long and of those the widest; routes that share a link
-or a memory share its bandwidth. The time is that of whatever is busiest, and the best of a few algorithms is taken.
+Every pair that exchanges data uses one route, with the fewest links, and of those the widest. Routes that share a link
+or a memory share its bandwidth. The time is that of the busiest resource, for the best of a few algorithms.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ IN_AND_OUT = "in and out"  # of a memory
 
 
 class Routed(Record):
-    """The collective by the fastest algorithm found. `order`: of the ring, empty where each sends to each.
+    """The collective with the fastest algorithm found. `order`: of the ring; empty for direct sends.
 
-    at_least_s: what no algorithm passes: the bytes that must leave some of the devices for the others, over the
-    maximum flow between them; None for more than MOST_CUTS devices. Latency is not in it.
+    at_least_s: a lower bound for any algorithm: the bytes that must leave some of the devices for the others, over the
+    maximum flow between them; None for more than MOST_CUTS devices. It does not include latency.
     """
 
     collective: Collective
@@ -44,13 +44,13 @@ def collective_among(
 ) -> Routed:
     """`kind` of an array of `size_bytes` among the memories `names` of `machine`. Exact.
 
-    Raises CommandError for an unknown name, fewer than two or the same twice, and where no links lead from one to
-    another.
+    Raises CommandError for an unknown name, for fewer than two names or the same one twice, and if no links lead from
+    one to another.
     """
     check_ends(machine, names)
     twice = next((n for n in names if list(names).count(n) > 1), None)
     if twice is not None or len(names) < 2:
-        what = f"{twice} is named twice" if twice else "a collective takes two devices or more"
+        what = f"{twice} is named twice" if twice else "a collective needs at least two devices"
         raise CommandError(what, "name each memory once, as in --among HBM0,HBM1,HBM2")
     network = _Network(machine)
     best: tuple[Fraction, Collective, tuple[str, ...]] | None = None

@@ -1,9 +1,9 @@
-"""A contraction shared by p devices along one of its parameters: T_math of one device against T_comms of the links.
+"""A contraction split over p devices along one of its parameters: T_math of one device and T_comms of the links.
 
-Each device takes 1/p of the parameter's range: of the arrays with such a dimension it needs a part, of the others all.
-Where the parameter is summed over, each device has partial sums of the whole result, which are added by a collective;
-where it is a dimension of the result, each has a part of it. (Guide: T_lower = max(T_math, T_comms), T_upper =
-T_math + T_comms; the memory's time is one more term here.)
+Each device gets 1/p of the parameter's range. It needs a part of the arrays with such a dimension, and all of the
+others. If the parameter is summed over, each device has partial sums of the whole result, which a collective adds. If
+it is a dimension of the result, each device has a part of the result. (T_lower = max(T_math, T_comms) and T_upper =
+T_math + T_comms; here, the memory's time is one more term.)
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class Transfer(Record):
 
 
 class Sharding(Record):
-    """How a kernel is shared: along `parameter`, with these transfers.
+    """How a kernel is split: along `parameter`, with these transfers.
 
-    parts: arrays of which each device has a part; whole: those it needs all of; sums: results it has partial sums of.
+    parts: arrays of which each device has a part; whole: arrays that each device needs whole; sums: results of which it
+    has partial sums.
     """
 
     kernel: Kernel
@@ -53,9 +54,9 @@ class Sharding(Record):
 
 
 class ShardedPrediction(Record):
-    """p devices: `device` is the prediction of one of them without its links, `communication` what the links carry.
+    """p devices: `device` is the prediction of one of them without links, `communication` the collectives.
 
-    break_evens: from which size on compute takes as long as the memory, and as the links.
+    break_evens: the sizes from which compute takes as long as the memory, and as the links.
     """
 
     sharding: Sharding
@@ -66,7 +67,7 @@ class ShardedPrediction(Record):
 
     @property
     def parameters(self) -> dict[str, int]:
-        """The sizes of the whole product, which the devices share."""
+        """The sizes of the whole product."""
         own = dict(self.device.parameters)
         return own | {self.sharding.parameter: own[self.sharding.parameter] * self.network.devices}
 
@@ -82,7 +83,7 @@ class ShardedPrediction(Record):
 
     @property
     def communication_s(self) -> Fraction:
-        """T_comms: all collectives, one after the other."""
+        """T_comms: all collectives in sequence."""
         return sum((c.time_s for _, c in self.communication), Fraction(0))
 
     @property
@@ -143,15 +144,15 @@ class ShardedPrediction(Record):
 
 
 def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result: Result = "whole") -> Sharding:
-    """How `kernel`, a contraction, is shared along `parameter`.
+    """How to split the contraction `kernel` along `parameter`.
 
-    gather: arrays of which every device needs all but holds a part at first. result: whether each device is to have
-    all of it, or a part. Raises CommandError for a kernel that cannot be shared so, and for names that do not fit.
+    gather: arrays that each device needs whole but at first holds only a part of. result: whether each device gets all
+    of the result or a part. Raises CommandError for a kernel that cannot be split this way, and for unknown names.
     """
     _check_parameter(kernel, parameter)
     if not is_contraction(kernel):
         raise CommandError(
-            f"{kernel.name} is not a contraction, and only contractions are shared",
+            f"{kernel.name} is not a contraction, and only contractions can be split",
             "a contraction sums products of two arrays, as in `C[i, j] += A[i, k] * B[k, j]`",
         )
     _check_loops(kernel, parameter)
@@ -178,16 +179,16 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
     """Whether `parameter` is the extent of loops and dimensions that go together, and nothing else."""
 
     def refuse(why: str) -> CommandError:
-        help = "a kernel with a parameter of its own for each loop can be shared along any of them"
-        return CommandError(f"{kernel.name} cannot be shared along {parameter}: {why}", help)
+        help = "a kernel with a separate parameter for each loop can be split along any of them"
+        return CommandError(f"{kernel.name} cannot be split along {parameter}: {why}", help)
 
     for array in kernel.arrays:
         if any(parameter in d.symbols() and d != Sym(parameter) for d in array.dims):
-            raise refuse(f"{array.name} has a dimension in which it is not alone")
+            raise refuse(f"{array.name} has a dimension that is an expression in it")
         if sum(d == Sym(parameter) for d in array.dims) > 1:
-            raise refuse(f"{array.name} has it as two of its dimensions")
+            raise refuse(f"{array.name} uses it for two of its dimensions")
     if any(parameter in assumed.symbols() for assumed in kernel.assumptions):
-        raise refuse("an assumption is about it")
+        raise refuse("an assumption restricts it")
     for placed in statements(kernel.body):
         over: set[str] = set()
         for loop in placed.loops:
@@ -195,22 +196,20 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
             if bounds == (Const(0), Sym(parameter), Const(1)):
                 over.add(loop.var)
             elif any(parameter in b.symbols() for b in bounds):
-                raise refuse(f"the loop over {loop.var} ends elsewhere than at {parameter}")
+                raise refuse(f"the loop over {loop.var} does not run from 0 to {parameter}")
             elif any(b.symbols() & over for b in bounds):
-                raise refuse(f"the loop over {loop.var} is not the same for all of its turns")
+                raise refuse(f"the loop over {loop.var} has bounds that change with its iterations")
         if len(over) > 1:
             raise refuse(f"the loops over {' and '.join(sorted(over))} both run over it")
         if any(condition.symbols() & {*over, parameter} for _, condition in placed.guards):
-            raise refuse("an `if` asks which of its turns it is")
+            raise refuse("an `if` depends on its iteration")
         if isinstance(placed.statement, Count):
             continue
         for element in (access.element for access in accesses(placed.statement)):
             for subscript, extent in zip(element.subscripts, element.array.dims, strict=True):
                 used = subscript.symbols() & over
                 if (extent == Sym(parameter)) != bool(used) or (used and subscript not in {Sym(v) for v in used}):
-                    raise refuse(
-                        f"{element.array.name} is not taken part by part, as its subscript `{subscript}` shows"
-                    )
+                    raise refuse(f"{element.array.name} cannot be split, because of its subscript `{subscript}`")
 
 
 def _summed(kernel: Kernel, parameter: str) -> set[str]:
@@ -221,7 +220,7 @@ def _summed(kernel: Kernel, parameter: str) -> set[str]:
     """
 
     def refuse(why: str) -> CommandError:
-        return CommandError(f"{kernel.name} cannot be shared along {parameter}: {why}")
+        return CommandError(f"{kernel.name} cannot be split along {parameter}: {why}")
 
     assigned = [(p, p.statement) for p in statements(kernel.body) if isinstance(p.statement, Assign)]
     over = {id(s): [loop for loop in p.loops if loop.stop == Sym(parameter)] for p, s in assigned}
@@ -235,15 +234,15 @@ def _summed(kernel: Kernel, parameter: str) -> set[str]:
         if own:
             continue
         if not _updates(statement):
-            raise refuse(f"each turn of its loop overwrites {array.name}")
+            raise refuse(f"each iteration of its loop overwrites {array.name}")
         if array.intent == "temp":
-            raise refuse(f"{array.name} is a sum over it that is used before it could be added up")
+            raise refuse(f"{array.name} is a sum over it that is used before all of it is added")
         found.add(array.name)
     for read in (p.statement for p in statements(kernel.body) if not isinstance(p.statement, Count)):
         target = read.target if isinstance(read, Assign) else None
         used = {e.array.name for e in operands(read.value) if e != target} & found
         if used:
-            raise refuse(f"{min(used)} is a sum over it that is used before it could be added up")
+            raise refuse(f"{min(used)} is a sum over it that is used before all of it is added")
     return found
 
 
@@ -254,7 +253,7 @@ def _updates(statement: Assign) -> bool:
 
 def _gathered(arrays: Sequence[Array], inputs: Sequence[str], parts: Sequence[str], name: str, parameter: str) -> Array:
     if name in parts:
-        raise CommandError(f"nothing of {name} is gathered: each device needs only its part along {parameter}")
+        raise CommandError(f"{name} needs no gather: each device needs only its part along {parameter}")
     if name not in inputs:
         help = did_you_mean(name, inputs, f"it may be {', '.join(inputs)}" if inputs else "none is needed whole")
         raise CommandError(f"`{name}` is not an input that every device needs whole", help)
@@ -270,9 +269,10 @@ def predict_sharded(
     *,
     over: str | None = None,
 ) -> ShardedPrediction:
-    """The prediction of one of `network.devices` machines, with its collectives; `over`: break-even sizes of it.
+    """The prediction for `network.devices` machines, with the collectives; `over`: its break-even sizes.
 
-    Raises CommandError for a missing parameter, one that the devices do not divide, and what `predict` raises.
+    Raises CommandError for a missing parameter, one that the number of devices does not divide, and what `predict`
+    raises.
     """
     from roofdsl.loops.numbers import numbers
 

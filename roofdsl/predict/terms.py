@@ -1,7 +1,7 @@
-"""The model of time, written once: seconds as an expression of counts and rates (docs/rules.md, rules 12 to 15).
+"""The model of time, defined once: seconds as an expression of counts and rates (docs/rules.md, rules 12 to 15).
 
-Every term of the time is the largest of a few sums, and every sum adds counts times the seconds that one of them takes.
-What differs between those who ask is what stands for a count:
+Every term of the time is the largest of a few sums, and every sum adds counts times the seconds per count. The uses
+differ in what a count is:
 
 - integers of one launch, for `predict`: `Largest.at`, in fractions;
 - arrays of integers over many sizes, for `sweep`: `sweep.rounding.OverOne`;
@@ -74,7 +74,7 @@ class Largest(Record):
 
 
 def whole_weights(one: Sum, names: Iterable[str]) -> tuple[tuple[int, ...], int]:
-    """(the weights of the counts `names`, 0 of one that does not stand in the sum; their denominator)."""
+    """(the weights of the counts `names`, 0 for one that is not in the sum; their denominator)."""
     weights, below = dict(one), lcm(*(weight.denominator for _, weight in one))
     return tuple(int(weights.get(name, 0) * below) for name in names), below
 
@@ -106,9 +106,9 @@ def bound_text(names: Iterable[str]) -> str:
 
 
 class ComputePart(Record):
-    """Operations of one type that run at one rate. `cls` is a peak class, or "add" and "mul" left unfused.
+    """Operations of one type that run at one rate. `cls` is a peak class, or "add" or "mul" for unfused ones.
 
-    Special functions stand apart where the machine or the file gives them a rate of their own, else as "special".
+    Special functions are separate if the machine or the file gives them a rate of their own; the others are "special".
     """
 
     type: str
@@ -139,10 +139,10 @@ class ComputePart(Record):
 def compute_seconds(
     parts: Sequence[ComputePart], machine: Machine, unit: str | None, ceilings: Sequence[ComputeCeiling] = ()
 ) -> Largest:
-    """T_comp in the operations of `parts`, whose numbers are not looked at; each part stands there once.
+    """T_comp in the operations of `parts`, each of which occurs once; their numbers are ignored.
 
-    All parts follow one upon another. With `pipes separate` each pipe has its own, and the busiest counts, unless a
-    matrix unit does everything. Under a ceiling the operations that it caps take its rate instead of their own.
+    All parts run in sequence. With `pipes separate`, each pipe has its own sequence, and the busiest one counts, unless
+    a matrix unit does everything. Under a ceiling, the operations that it caps run at its rate.
     """
     seconds = {part.count: 1 / part.rate_per_s for part in parts}
     sums = [tuple(seconds.items())]
@@ -177,10 +177,10 @@ def _pipes(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
 
 
 def pipe_cost(part: ComputePart, machine: Machine) -> Fraction | None:
-    """What rule 12 makes of the class, in unfused operations; None where the part's rate is stated and holds as it is.
+    """The cost of the class by rule 12, in unfused operations; None if the part's rate is stated and used as it is.
 
-    Each pipe runs at half the rate of adder and multiplier together. That is the fused peak where the machine states
-    one, else the unfused one (73.6 GFLOP/s together are 36.8 additions and 36.8 multiplications).
+    Each pipe runs at half the rate of adder and multiplier together. That rate is the fused peak if the machine states
+    one, otherwise the unfused one (73.6 GFLOP/s together are 36.8 additions and 36.8 multiplications).
     """
     return None if _has_peak(part, machine) else machine.rate(part.type, UNFUSED).per_s / part.rate_per_s
 
@@ -194,8 +194,10 @@ def _has_peak(part: ComputePart, machine: Machine) -> bool:
 
 
 def pipe_of(cls: str, machine: Machine) -> str:
-    """Which pipe of a machine with separate ones a class runs on, one of PIPES: minimum and maximum on the adder, div
-    and special functions on the divider where that is apart, else on the multiplier.
+    """The pipe (one of PIPES) that runs a class on a machine with separate pipes.
+
+    Minimum and maximum run on the adder. Division and special functions run on the divider if it is separate, otherwise
+    on the multiplier.
     """
     if cls in ("div", "special", *SPECIAL_FUNCTIONS):
         return "div" if machine.divider_separate else "mul"
@@ -206,8 +208,9 @@ def pipe_of(cls: str, machine: Machine) -> str:
 
 
 def timed_bytes(level: str, *, duplex: bool) -> Largest:
-    """The bytes over a level's boundary that take its time: all, or, of loads and stores that cross at the same time
-    (`duplex`), the larger.
+    """The bytes over a level's boundary that determine its time.
+
+    That is all of them, or the larger of loads and stores if these move at the same time (`duplex`).
     """
     return Largest(
         tuple(((f"{level} {what}", Fraction(1)),) for what in (("loads", "stores") if duplex else ("bytes",)))
@@ -215,19 +218,19 @@ def timed_bytes(level: str, *, duplex: bool) -> Largest:
 
 
 def larger_direction(duplex: bool, loads_bytes: int | None, stores_bytes: int | None) -> int | None:
-    """`timed_bytes` of a duplex level; None on any other, and where a convention does not tell the two apart."""
+    """`timed_bytes` of a duplex level; None for any other, and if a convention does not distinguish the two."""
     if not duplex or loads_bytes is None or stores_bytes is None:
         return None
     return int(timed_bytes("", duplex=True).at({" loads": loads_bytes, " stores": stores_bytes}))
 
 
 def level_seconds(level: str, bandwidth_bytes_per_s: Fraction, *, duplex: bool) -> Largest:
-    """The bytes that take a level's time, over its bandwidth."""
+    """The bytes that determine a level's time, over its bandwidth."""
     return timed_bytes(level, duplex=duplex).over(bandwidth_bytes_per_s)
 
 
 def capped_bandwidth(level: str, bandwidth_bytes_per_s: Fraction, ceilings: Iterable[BandwidthCeiling]) -> Fraction:
-    """A level's bandwidth under those ceilings that are of it."""
+    """A level's bandwidth under the ceilings that apply to it."""
     return min([bandwidth_bytes_per_s, *(c.bandwidth_bytes_per_s for c in ceilings if c.level == level)])
 
 
@@ -237,5 +240,5 @@ def link_seconds(bandwidth_bytes_per_s: Fraction) -> Largest:
 
 
 def launch_seconds(machine: Machine) -> Largest:
-    """The launches, each with the time that a launch takes."""
+    """The launches, each with the launch time."""
     return Largest((((LAUNCHES, machine.launch_s or Fraction(0)),),))

@@ -1,8 +1,8 @@
 """What bounds a kernel or program as one parameter grows, and from which value on.
 
-The terms of the time (rule 15) become functions of the parameter: exact closed forms of W and of the compulsory Q
-over their rates, and the launches. Where they cross is found over all integers (`crossings`). On a machine with
-caches, where Q is that of a cache, the terms are predicted at sizes and the changes found by bisection.
+The terms of the time (rule 15) become functions of the parameter: exact closed forms of W and of compulsory Q over
+their rates, and the launches. Their crossings are found over all integers (`crossings`). On a machine with caches, Q is
+the traffic behind a cache; there, the terms are predicted at sizes, and the changes are found by bisection.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ class Bounds(Record):
     """What bounds a launch of a kernel (or all of a program) over a parameter.
 
     label: the kernel with its arguments, or the program's name. intervals: of the parameter, each with its bound;
-    values within them that break an assumption do not count.
-    work, bytes: W and Q in the parameter, None where they have no closed form. launches: how many, as text.
-    searched_to: None where the intervals are exact for all integers, else the largest value looked at; why: the reason
-    for a search.
+    values in them that violate an assumption do not count. work, bytes: W and Q in the parameter; None without a closed
+    form. launches: their number, as text. searched_to: None if the intervals are exact for all integers, otherwise the
+    largest value examined. why: the reason for a search.
     """
 
     kernel: str
@@ -58,13 +57,13 @@ class Bounds(Record):
     why: str = ""
 
     def first_without(self, name: str) -> int | None:
-        """The least value from which on the bound is never `name`; None where it is at all large values."""
+        """The least value from which the bound is never `name`; None if it is `name` for all large values."""
         last = max((k for k, i in enumerate(self.intervals) if name in i.names), default=-1)
         return self.intervals[last + 1].first if last + 1 < len(self.intervals) else None
 
 
 class Question(Record):
-    """over: the parameter that grows. terms: the only ones compared, all of them where empty. search_to: how far."""
+    """over: the growing parameter. terms: the only ones compared (empty: all). search_to: the largest value."""
 
     over: str
     options: Options = Options()
@@ -75,8 +74,8 @@ class Question(Record):
 def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine, question: Question) -> Bounds:
     """What bounds one launch of a kernel. `settings` and defaults give numbers to its other parameters.
 
-    Raises CommandError for a parameter that is missing or that there is not, one that is `const`, and what `predict`
-    raises at the sizes of a search.
+    Raises CommandError for a parameter that is missing, unknown or `const`, and what `predict` raises at the sizes of a
+    search.
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.loops.numbers import numbers
@@ -101,9 +100,10 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
 def program_bounds(
     checked: CheckedFile, name: str, settings: Mapping[str, int], machine: Machine, question: Question
 ) -> tuple[Bounds, tuple[Bounds, ...]]:
-    """What bounds the sum of a program's launches, and each of its launches that differ in kernel or sizes.
+    """What bounds the sum of a program's launches, and each launch that differs in kernel or sizes.
 
-    Of the sum the terms are the sums of those of the launches (rule 18), as in the planes. Raises as `kernel_bounds`.
+    The terms of the sum are the sums of the launches' terms (rule 18), as in the planes. Raises as `kernel_bounds`
+    does.
     """
     from roofdsl.loops.launched import program_sizes
     from roofdsl.loops.programs import program
@@ -138,7 +138,7 @@ def program_bounds(
 
 
 def _const(whose: str, over: str) -> CommandError:
-    what = f"`{over}` is a `const` parameter of {whose}, so that each value of it is another kernel"
+    what = f"`{over}` is a `const` parameter of {whose}, so each of its values is a different kernel"
     return CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
 
 

@@ -1,4 +1,4 @@
-"""Expected time: the largest of compute, memory and launch time, and which it is (rules 15, 16 and 18)."""
+"""The expected time: the largest of compute, memory and launch time, and which one that is (rules 15, 16, 18)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
 
 
 class Prediction(Record):
-    """What the model expects of a kernel, or of several launches together (they add and multiply).
+    """What the model expects of one launch of a kernel, or of several (predictions can be added and multiplied).
 
     work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together.
     expected_s: the maximum of the terms of each launch, summed over launches; no_overlap_s: their sum.
-    machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
-    counters: totals of the kernel's own `count` names, whose rates are predicted too.
-    occupancy: of the thread block asked about; latency: what its requests in flight allow, by level.
-    parts: the operations by type and class, each with its rate, that make up compute_s. in_turn: levels that follow
-    one upon another instead of running side by side, farthest first, where the machine says so
-    (`predict.level_overlap`). links: of a program's collectives, by link. collective: which one this is the time of.
+    machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds. counters: totals of the
+    kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread block; latency: what its
+    requests in flight allow, by level. parts: the operations by type and class, each with its rate, that make up
+    compute_s. in_turn: levels that take turns instead of running at the same time, farthest first, if the machine says
+    so (`predict.level_overlap`). links: of a program's collectives, by link. collective: which one this is the time of.
     """
 
     kernel: str
@@ -66,12 +65,12 @@ class Prediction(Record):
 
     @property
     def operation(self) -> str:
-        """FLOP, or OP where an integer type dominates (rule 7)."""
+        """FLOP, or OP if an integer type dominates (rule 7)."""
         return operation(self.type) if self.type is not None else "FLOP"
 
     @property
     def rate_per_s(self) -> Fraction:
-        """W over the expected time, in operations per second; 0 where there are none."""
+        """W over the expected time, in operations per second; 0 without operations."""
         return self._over(self.work, self.expected_s)
 
     @property
@@ -81,17 +80,17 @@ class Prediction(Record):
 
     @property
     def bytes_per_s(self) -> Fraction:
-        """Bytes across the memory boundary over the expected time: what a kernel without work is judged by."""
+        """Bytes across the memory boundary over the expected time: the rate of a kernel without work."""
         return self._over(self.memory.bytes, self.expected_s)
 
     @property
     def intensity(self) -> Fraction | None:
-        """I = W / Q at the memory boundary; None where W = 0 (rule 16) or nothing moves."""
+        """I = W / Q at the memory boundary; None if W = 0 (rule 16) or if nothing moves."""
         return self.memory.intensity(self.work)
 
     @property
     def peak_per_s(self) -> Fraction | None:
-        """The effective peak W / T_comp (rule 13); None where W = 0."""
+        """The effective peak W / T_comp (rule 13); None if W = 0."""
         return self.work / self.compute_s if self.compute_s else None
 
     @property
@@ -104,7 +103,7 @@ class Prediction(Record):
 
     @property
     def peak_fraction(self) -> Fraction | None:
-        """beta: the effective peak over the machine's, (1 + alpha) / 2 where unfused is half of fused."""
+        """beta: the effective peak over the machine's; (1 + alpha) / 2 if unfused is half of fused."""
         return (
             None
             if self.peak_per_s is None or not self.machine_peak_per_s
@@ -113,12 +112,12 @@ class Prediction(Record):
 
     @property
     def ridge(self) -> Fraction | None:
-        """The intensity from which this kernel's effective peak, not memory, is the bound."""
+        """The intensity from which this kernel's effective peak is the bound instead of memory."""
         return None if self.peak_per_s is None else self.peak_per_s / self.memory.rate_bytes_per_s
 
     @property
     def machine_balance(self) -> Fraction | None:
-        """B_tau = P_peak / beta with the machine's own peak for the type, in operations per byte."""
+        """B_tau = P_peak / beta, with the machine's own peak for the type, in operations per byte."""
         peak = self.machine_peak_per_s
         return None if peak is None else peak / self.memory.bandwidth_bytes_per_s
 
@@ -130,7 +129,7 @@ class Prediction(Record):
 
     @property
     def terms(self) -> tuple[tuple[str, Fraction], ...]:
-        """The terms of rule 15 by name: compute, each level, launch; levels that follow one upon another; links."""
+        """The terms of rule 15 by name: compute, each level, launch, the levels that take turns, and links."""
         several = (self.one_upon_another,) if len(self.in_turn) > 1 else ()
         return (
             (COMPUTE, self.compute_s),
@@ -147,8 +146,9 @@ class Prediction(Record):
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """The largest term, and those within 10 % of it, largest first. Of levels that follow one upon another each
-        that has 10 % of their time.
+        """The largest term, and those within 10 % of it, largest first.
+
+        Of levels that take turns, each that has 10 % of their time.
         """
         together, whole = self.one_upon_another
         shares = sorted((share for share in self.in_turn if share[1] >= (1 - SAME) * whole), key=lambda s: -s[1])
@@ -158,7 +158,7 @@ class Prediction(Record):
 
     @property
     def bound(self) -> str:
-        """The name of the bound; `HBM and compute` where two are within 10 %; `nothing` where nothing is done."""
+        """The name of the bound; `HBM and compute` if two are within 10 %; `nothing` if nothing is done."""
         return bound_text(self.bounds)
 
     # ---- several launches ----
@@ -171,7 +171,7 @@ class Prediction(Record):
         mine = [a for a in self.levels if a.kind == "memory" or a.name in {b.name for b in other.levels}]
         theirs = [b for b in other.levels if b.kind == "memory" or b.name in {a.name for a in self.levels}]
         if [(a.name, a.bandwidth_bytes_per_s) for a in mine] != [(b.name, b.bandwidth_bytes_per_s) for b in theirs]:
-            raise ValueError(f"predictions for different machines do not add: {self.machine}, {other.machine}")
+            raise ValueError(f"predictions for different machines cannot be added: {self.machine}, {other.machine}")
         major = self if self.compute_s >= other.compute_s else other
         counters = dict(self.counters)
         for name, value in other.counters:

@@ -1,1 +1,1 @@
-"""Profilers' reports as measured points: tables of kernels and metrics in, times, operations and bytes out."""
+"""Profilers' reports as measured points: tables of kernels and metrics become times, operations and bytes."""

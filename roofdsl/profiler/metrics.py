@@ -182,7 +182,7 @@ def _tensor(metrics: Mapping[str, float], cc: str, tensor_flop: int | None, miss
     each = tensor_flop if tensor_flop is not None else known
     if each is None:
         which = f"of compute capability {cc}" if cc else "of this device"
-        missing.append(f"tensor: what a tensor instruction {which} does (--tensor-flop)")
+        missing.append(f"tensor: the operations of a tensor instruction {which} (--tensor-flop)")
         return ()
     return (TypeWork("tensor", other=instructions * each),)
 

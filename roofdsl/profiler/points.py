@@ -160,7 +160,7 @@ def parse_points(source: Source) -> Points:
 
 
 def _wrong(source: Source, message: str, line: int = 1) -> InputError:
-    help = "make it anew with `roofdsl import ncu`"
+    help = "create it again with `roofdsl import ncu`"
     return InputError(source, [Diagnostic("profile-damaged", message, Span(line, 1, line, 2), help)])
 
 

@@ -64,8 +64,8 @@ def read(path: Path) -> tuple[Launches, ...]:
 
 _EXPORT = "export it with `ncu --csv --page raw --import REPORT.ncu-rep`"
 _LOCALE = "thousands are `1,234`, decimals `.5`: run with LC_ALL=C"
-_ONE_REPORT = "one file holds one report: give several files one by one"
-_EDITED = "the report is cut off, or was edited"
+_ONE_REPORT = "a file must contain one report: pass several files separately"
+_EDITED = "the report is truncated, or was edited"
 
 
 def wrong(source: Source, line: int, message: str, help: str = "", column: int = 0) -> InputError:
@@ -171,7 +171,7 @@ class _Table:
             if not any(row[name] for name in identity):
                 if not first:
                     message = "this row of units is not the one below the header"
-                    raise self.fail(row, message, "no row before it gives the units of its numbers")
+                    raise self.fail(row, message, "no earlier row has the units of its numbers")
                 units = row.values
                 continue
             if first:
@@ -190,7 +190,7 @@ class _Table:
             raise self.fail(row, f"{what} `{row['Metric Name'] or name}`", f"it is {EXPECTED[quantity]}", unit_column)
         result = number * scale
         if result and not LEAST <= result <= LARGEST:
-            raise self.fail(row, f"`{row[name][:40]}` is beyond what a profiler can count", _EDITED, name)
+            raise self.fail(row, f"`{row[name][:40]}` is larger than a profiler can count", _EDITED, name)
         return result
 
     def number(self, row: _Row, name: str) -> float | None:
@@ -205,7 +205,7 @@ class _Table:
             raise self.fail(row, f"`{text[:40]}` is not a number", _LOCALE, name)
         result = float(text.replace(",", ""))
         if result < 0:
-            raise self.fail(row, f"`{text[:40]}` is negative, and nothing is counted below 0", _EDITED, name)
+            raise self.fail(row, f"`{text[:40]}` is negative, but counts are not", _EDITED, name)
         return result
 
     def calls(self, row: _Row, name: str) -> int:
@@ -357,7 +357,7 @@ def _summary(table: _Table) -> tuple[Launches, ...]:
         if row.values.get("Type", "GPU activities") != "GPU activities" or name.startswith("[CUDA"):
             continue
         if seen.setdefault((row.table, name), row.line) != row.line:
-            message = f"`{name[:60]}` has a row already, on line {seen[row.table, name]}"
+            message = f"`{name[:60]}` already has a row, on line {seen[row.table, name]}"
             raise table.fail(row, message, _EDITED, "Name")
         times, total = found.get(name, (0, 0.0))
         found[name] = times + calls, total + spent

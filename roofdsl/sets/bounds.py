@@ -19,10 +19,11 @@ _DIMENSION = re.compile(r"d\d+")
 
 
 def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Quasi] | None:
-    """(lower, upper) bounds of `value` (in d0, d1, ... and parameters) over `domain`, valid wherever it is not empty.
+    """(lower, upper) bounds of `value` over `domain`, valid wherever `domain` is not empty.
 
-    With `at`, an isl parameter set of one point, the bounds of the chamber around that point, tight in leading
-    terms. None where the library gives no bound, or several that do not reduce to one.
+    `value` is in d0, d1, ... and parameters. With `at`, an isl parameter set of one point: the bounds of the chamber
+    around that point, tight in their leading terms. None if the library gives no bound, or several that do not reduce
+    to one.
     """
     polynomial = _polynomial(domain, value)
     found = []
@@ -35,10 +36,10 @@ def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Qua
 
 
 def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], list[Quasi], list[Any]]:
-    """As `bounds`, with all candidates: the value lies between the least of the first and the largest of the second.
+    """As `bounds`, with all candidates: `value` lies between the least of the first and the largest of the second.
 
-    Floors, of which isl gives no bound, are taken apart by residues, those of the parameters as at `at`. Third: the
-    parts that this gives, those that are empty at `at` too.
+    isl gives no bounds for floors, so floors are split by residues; parameters have their residues at `at`. Third: the
+    resulting parts, including those that are empty at `at`.
     """
     lows: list[Quasi] = []
     highs: list[Quasi] = []
@@ -63,11 +64,11 @@ def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], l
 
 
 def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator[tuple[Any, Quasi]]:
-    """Parts of `domain` on which floors in `value` are polynomials, and what `value` is there.
+    """Parts of `domain` on which floors in `value` are polynomials, and the form of `value` on each.
 
-    On the part where every variable of a floor of E is r modulo the denominator of its coefficient, floor(E) is E less
-    the fraction of E at r. Parameters have the residues of their values in `fixed`; floors of others stay. All of
-    `domain` as it stands where a floor is in a floor, or parts are more than MOST_PARTS.
+    On the part where every variable in floor(E) is r modulo the denominator of its coefficient, floor(E) is E minus the
+    fractional part of E at r. Parameters have the residues of their values in `fixed`; floors of other parameters stay.
+    Returns all of `domain` unchanged if a floor contains a floor, or if there would be more than MOST_PARTS parts.
     """
     periods: dict[str, int] = {}
     apart = set()
@@ -104,7 +105,7 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
 def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
     """Lower bounds of `value` over `domain` in the parameters, the least of which holds; none if one does not grow.
 
-    A bound grows where its only negative term is the constant one.
+    A bound grows if its only negative term is the constant.
     """
     low = list(dict.fromkeys(_candidates(bound(_polynomial(domain, value), isl.fold.min), None)))
     grows = all(
@@ -115,8 +116,9 @@ def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
 
 
 def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
-    """(isl parameter set, lower bound of `value` over `domain` there, in the parameters); the least of those that hold
-    somewhere is a bound. None where the library gives none for some parameters.
+    """(isl parameter set, lower bound of `value` over `domain` on that set, in the parameters).
+
+    The least of the bounds that hold somewhere is a bound. None if the library gives none for some parameters.
     """
     found: list[tuple[Any, Any]] = []
     bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda sizes, here: found.append((sizes, here)))

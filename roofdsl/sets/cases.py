@@ -1,7 +1,7 @@
-"""Closed forms: piecewise quasi-polynomials in the kernel's parameters, merged to the fewest pieces that hold.
+"""Closed forms: piecewise quasi-polynomials in the kernel's parameters, merged to as few pieces as possible.
 
-A polynomial of a small piece is absorbed by the main one where the two agree on the piece (docs/rules.md:
-`2*n**2`, not a Piecewise, where one polynomial holds for every size).
+The main polynomial absorbs that of a small piece if the two agree on the piece. So the result is `2*n**2`, not a
+Piecewise, if one polynomial holds for every size (docs/rules.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Constraint = tuple[Quasi, bool]
 
 @dataclass(frozen=True)
 class Case:
-    """`value` where one of `alternatives` holds, each a conjunction of constraints; no alternatives: everywhere."""
+    """`value` if one of `alternatives` holds, each a conjunction of constraints; without alternatives, everywhere."""
 
     alternatives: tuple[tuple[Constraint, ...], ...]
     value: Quasi
@@ -37,7 +37,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Cases:
-    """A closed form: disjoint cases, and 0 where none holds. `assumes`: beyond the kernel's own assumptions."""
+    """A closed form: disjoint cases, and 0 where none holds. assumes: assumptions beyond the kernel's own."""
 
     cases: tuple[Case, ...]
     assumes: tuple[Fact, ...] = ()
@@ -51,7 +51,7 @@ class Cases:
 
     @property
     def single(self) -> Quasi | None:
-        """The one quasi-polynomial that holds for all sizes, if it is one."""
+        """The one quasi-polynomial that holds for all sizes, if there is one."""
         if not self.cases:
             return Quasi.constant(0)
         return self.cases[0].value if len(self.cases) == 1 and not self.cases[0].alternatives else None
@@ -64,7 +64,7 @@ def constant(value: Rational) -> Cases:
 def closed_form(piecewise: Any, context: Any, meaning: Mapping[str, Quasi], assumes: tuple[Fact, ...] = ()) -> Cases:
     """The cases of an isl.PwQPolynomial over parameters, on `context` (isl parameter set), in the kernel's parameters.
 
-    `meaning` says what the isl parameters stand for (`Sizes.meaning`, `Fresh.meaning`).
+    `meaning` maps the isl parameters to polynomials (`Sizes.meaning`, `Fresh.meaning`).
     """
     return closed_form_of([(d.params(), v) for d, v in pieces(piecewise)], context, meaning, assumes)
 
@@ -72,7 +72,7 @@ def closed_form(piecewise: Any, context: Any, meaning: Mapping[str, Quasi], assu
 def closed_form_of(
     parts: list[tuple[Any, Quasi]], context: Any, meaning: Mapping[str, Quasi], assumes: tuple[Fact, ...] = ()
 ) -> Cases:
-    """`closed_form` of what is `value` on each disjoint (isl parameter set, value) of `parts`, and 0 elsewhere."""
+    """As `closed_form`, for `value` on each disjoint (isl parameter set, value) of `parts`; 0 elsewhere."""
     merged = merge(parts, context)
     cases = []
     for domain, value in merged:
@@ -83,7 +83,7 @@ def closed_form_of(
 
 
 def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi]]:
-    """Pieces with as few polynomials as agree on them; where no piece is, the value is 0 and may be absorbed too."""
+    """The pieces with as few polynomials as agree on them; 0 outside the pieces, which may be absorbed, too."""
     groups: dict[Quasi, Any] = {}
     for anywhere, value in parts:
         domain = anywhere.intersect(context)
@@ -183,7 +183,7 @@ def _freedom(domain: Any) -> int:
 
 
 def conditions(domain: Any, meaning: Mapping[str, Quasi] | None = None) -> tuple[tuple[Constraint, ...], ...]:
-    """The basic sets of an isl parameter set as constraints, each in what the isl parameters stand for."""
+    """The basic sets of an isl parameter set as constraints, in terms of what the isl parameters mean."""
     meaning = meaning or {}
     out = []
     for basic in domain.coalesce().get_basic_sets():

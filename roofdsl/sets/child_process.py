@@ -1,6 +1,6 @@
-"""Native code in forked children: apart, where it may run for hours or crash, and on all cores, where it is much.
+"""Native code in forked children: isolated if it may crash or run for hours, and on all cores if there is much of it.
 
-Where the system cannot fork, everything runs in this process, in turn and without a limit.
+If the system cannot fork, everything runs in this process, one task after another and without a limit.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _NOT_REPRODUCIBLE = {4: reproducibility.decided_by_clock, 5: reproducibility.dec
 
 
 class Stopped(Exception):
-    """A child ran past its limit or crashed."""
+    """A child exceeded its limit or crashed."""
 
 
 class Raised(Exception):
-    """The task raised an exception in the child; run it here to have it."""
+    """The task raised an exception in the child; run it in this process to get the exception."""
 
 
 def in_child(task: Callable[[], str], seconds: float) -> str:
     """The text that `task` returns, computed in a forked copy of this process within `seconds` of processor time.
 
-    Raises Stopped where the copy takes longer or crashes, Raised where the task raises an exception.
+    Raises Stopped if the copy takes longer or crashes, and Raised if the task raises an exception.
     """
     if not CAN_FORK:
         return task()
@@ -48,9 +48,10 @@ def in_child(task: Callable[[], str], seconds: float) -> str:
 
 
 def in_children(tasks: Sequence[Callable[[], str]], seconds: float, together_s: float = inf) -> list[str]:
-    """The texts that the tasks return, computed by as many forked copies as there are cores, the next free one
-    taking the next task, each within `seconds` of processor time, and all of them within `together_s`. Raises as
-    `in_child` does.
+    """The texts that the tasks return, computed by as many forked copies as there are cores.
+
+    A free copy takes the next task. Each task gets `seconds`, and all together get `together_s`. Raises as `in_child`
+    does.
     """
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(tasks))
     if not CAN_FORK or workers < 2 or len(tasks) > MOST_TASKS:

@@ -1,4 +1,4 @@
-"""The residencies of a cache without bound: every line touched is one, from its first access to the end."""
+"""The residencies of an unbounded cache: one for every touched line, from its first access to the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roofdsl.sets.stream import Reference, Stream
 
 
 def compulsory(stream: Stream) -> tuple[Residencies, ...]:
-    """One `Residencies` per array, in points of its lines. Raises NotCertified where first accesses are in doubt."""
+    """One `Residencies` per array, in points of its lines. Raises NotCertified if first accesses are in doubt."""
     found = []
     for name, refs in by_array(stream).items():
         touch = touches(refs)
@@ -31,7 +31,7 @@ def compulsory(stream: Stream) -> tuple[Residencies, ...]:
 
 
 def first_access(touch: Any) -> Any:
-    """The certified map from each line to the first access of it."""
+    """The certified map from each line to its first access."""
     accesses = touch.reverse()
     for candidates in (accesses, accesses.coalesce(), isl.Map(str(accesses.coalesce()))):
         first = candidates.lexmin()
@@ -47,5 +47,5 @@ def first_access(touch: Any) -> Any:
 
 
 def footprint(stream: Stream) -> list[tuple[Reference, Any]]:
-    """(a reference to it, isl.Set of its elements or lines touched) for every array touched."""
+    """(a reference, isl.Set of the touched elements or lines) for every touched array."""
     return [(refs[0], touches(refs).range().coalesce()) for refs in by_array(stream).values()]

@@ -1,4 +1,4 @@
-"""From sets to numbers and to polynomials: cardinalities of parts, at given sizes or in symbols."""
+"""From sets to numbers and polynomials: the cardinality of parts, at given sizes or symbolically."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def number(piecewise: Any) -> int:
 
 
 def count_number(parts: Iterable[Part], most: int = MAX_GRID) -> int:
-    """The number of points of the parts, where all sizes are numbers. Raises CannotCount, also where a curved condition
-    would be evaluated at more than `most` points.
+    """The number of points of the parts, if all sizes are numbers.
+
+    Raises CannotCount, also if a curved condition would have to be evaluated at more than `most` points.
     """
     total = 0
     for part in parts:
@@ -37,7 +38,10 @@ def count_number(parts: Iterable[Part], most: int = MAX_GRID) -> int:
 
 
 def count_symbolic(parts: Iterable[Part]) -> Any:
-    """The number of points as isl.PwQPolynomial in the parameters, or None for no part. Raises CannotCount."""
+    """The number of points as an isl.PwQPolynomial in the parameters; None if there are no parts.
+
+    Raises CannotCount.
+    """
     total: Any = None
     for part in parts:
         if any(not c.domain.is_empty() for c in part.curved):

@@ -1,11 +1,11 @@
-"""How many accesses have a reuse distance greater than Z, with Z and all sizes symbols: terms and integer roots.
+"""The number of accesses with a reuse distance greater than Z, for symbolic Z and sizes: terms with integer roots.
 
-docs/rules.md, step 4. Where a distance is the same for all accesses of a piece, they are counted and the count
-stands under the condition Z < distance, whatever its degree in the sizes. Where it grows along one affine form of the
-loop variables, however it depends on sizes, it passes Z at an integer root, which is an ordinary parameter of the
-count. A smaller part that depends on other variables (16*n*i + 8*j with 8*j < 16*n) decides at the root itself only:
-there what is left of Z is another parameter. What is bent in two variables is summed over one of them (at its values
-Haystack, PLDI 2019, counts one by one). That a distance grows, and that its rest is small, is proven first.
+See docs/rules.md, step 4. If all accesses of a piece have the same distance, their count gets the condition Z <
+distance, whatever its degree in the sizes. If the distance grows along one affine form of the loop variables, it passes
+Z at an integer root, which becomes an ordinary parameter of the count. A smaller part that depends on other variables
+(16*n*i + 8*j with 8*j < 16*n) matters only at the root itself; there, the rest of Z becomes another parameter. A
+distance that is nonlinear in two variables is summed over one of them (Haystack, PLDI 2019, counts the values of that
+variable one by one). That the distance grows, and that the smaller part is small, is proven first.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _AT = "_at"
 
 
 class Region(Record):
-    """A part of a domain, the disjoint isl.Sets of its points that exceed the limit, the isl parameters of roots and
-    rests that these are written with, what is known of them, as isl text, and under which condition all this is.
+    """A part of a domain: the disjoint isl.Sets of its points beyond the limit, the isl parameters of roots and rests
+    in them, what is known of these (isl text), and the condition for all this.
     """
 
     here: Any
@@ -54,9 +54,7 @@ class Region(Record):
 
 
 class Course(Record):
-    """How a distance runs through a part: `of` (in _AT) rises or falls with `along`, which is affine in the dimensions
-    and runs from `low` to `high`, in parameters.
-    """
+    """`of` (in _AT) rises or falls with `along`, affine in the dimensions, from `low` to `high`, in the parameters."""
 
     along: Quasi
     of: Quasi
@@ -74,9 +72,10 @@ class Course(Record):
 
 
 class Crossings:
-    """Counts what exceeds `limit` (a quasi-polynomial without isl parameters) on `context`, an isl parameter set.
+    """Counts the accesses that exceed `limit` (a quasi-polynomial without isl parameters) on `context`.
 
-    The limit is at least `least`. Names that this makes begin with MADE, and are isl parameters as well.
+    context: isl parameter set. The limit is at least `least`. Names that this class creates begin with MADE, and are
+    isl parameters as well.
     """
 
     def __init__(self, context: Any, limit: Quasi, least: int) -> None:
@@ -86,13 +85,13 @@ class Crossings:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """What the names in terms mean, each after those that it uses."""
+        """The definitions of the names in terms, each after those that it uses."""
         return tuple(_named(d, name) for d, name in self._definitions.items())
 
     def terms(self, domain: Any, distances: Longest) -> list[Term]:
-        """The number of points of `domain` (isl.Set) of which the longest of `distances` exceeds the limit.
+        """The number of points of `domain` (isl.Set) at which the longest of `distances` exceeds the limit.
 
-        No distance at all is infinite. Raises CannotCount where the distances are bent in too many variables.
+        Without any distance, it is infinite. Raises CannotCount if the distances are nonlinear in too many variables.
         """
         domain = domain.intersect_params(self.context)
         if domain.is_empty():
@@ -115,9 +114,9 @@ class Crossings:
                     continue
             if any(not isinstance(a, str) and a.of.names() & dims for d in distances for a in d.atoms()):
                 raise CannotCount(
-                    "reuse distances round loop variables down, as lines of several elements do"
+                    "reuse distances round loop variables down, as with lines of several elements"
                 ) from None
-            raise CannotCount("a reuse distance is bent in several loop variables") from None
+            raise CannotCount("a reuse distance is nonlinear in several loop variables") from None
 
     def _summed(self, domain: Any, distances: Longest, name: str) -> list[Term]:
         """The terms as sums over dimension `name`. Raises CannotCount."""
@@ -150,7 +149,7 @@ class Crossings:
         inside, outside = distance.split(dims)
         # A floor of loop variables jumps: along them the distance is no polynomial, and has no one root.
         if any(not isinstance(a, str) for a in inside.atoms()):
-            raise CannotCount("a reuse distance with a floor of loop variables")
+            raise CannotCount("a reuse distance has a floor of loop variables")
         if _is_straight(inside):
             return self._straight(domain, inside, outside, alone=alone)
         for name in sorted(dims):
@@ -158,7 +157,7 @@ class Crossings:
                 return self._along(domain, distance, name, alone=alone)
             except CannotCount:
                 continue
-        raise CannotCount("a reuse distance is bent in several loop variables")
+        raise CannotCount("a reuse distance is nonlinear in several loop variables")
 
     def _level(self, domain: Any, distance: Quasi, *, alone: bool) -> Region:
         """`domain`, which exceeds the limit as a whole or not at all."""
@@ -349,7 +348,7 @@ def _monotone(domain: Any, bent: Quasi, name: str) -> Iterator[tuple[Any, int, Q
             # sign on either side of one value of `name`, so that each cut is again an interval along it.
             text = sign_text(growth)
             if text is None:
-                raise CannotCount("it is not known where a reuse distance grows")
+                raise CannotCount("it is not known in which direction a reuse distance grows")
             falls = here.intersect(where(here, f"{text} < 0"))
             if name in growth.names():
                 parts = [(falls, -1), (here.subtract(falls), 1)]
@@ -374,4 +373,4 @@ def _window(here: Any, course: Course, rest: Quasi) -> int:
         growth = course.of.substitute({_AT: along + (k + 1) * course.sign}) - course.of.substitute({_AT: along})
         if nowhere_negative(here.intersect(inner), growth - rest):
             return k
-    raise CannotCount("a reuse distance is bent in several loop variables")
+    raise CannotCount("a reuse distance is nonlinear in several loop variables")

@@ -1,7 +1,7 @@
-"""Counting points under a polynomial condition at given sizes: the few dimensions that make it curved on a grid.
+"""Counting points under a polynomial condition at given sizes, with the few nonlinear dimensions on a grid.
 
-The dimensions with terms of degree 2 and more become parameters of one more symbolic count of the others; the
-resulting quasi-polynomial is evaluated by numpy over all their values.
+The dimensions with terms of degree 2 or more become parameters of a symbolic count of the other dimensions. numpy
+evaluates the resulting quasi-polynomial over all their values.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ CHUNK = 1 << 20
 
 
 def count_positive(domain: Any, excess: Quasi, limit: int) -> int:
-    """The number of points of `domain` (isl.Set without parameters) with excess > 0, excess in d0, d1, ...
+    """The number of points of `domain` (isl.Set without parameters) with excess > 0, for excess in d0, d1, ...
 
-    Raises CannotCount where more than `limit` grid points would be needed.
+    Raises CannotCount if more than `limit` grid points would be needed.
     """
     excess = excess * lcm(*(c.denominator for _, c in excess))  # so that both parts below are integers
     bent = _bent_dimensions(excess)
@@ -42,7 +42,7 @@ def count_positive(domain: Any, excess: Quasi, limit: int) -> int:
         return count_positive_all(domain, excess, limit)
     ranges = [_range(domain, i) for i in bent]
     if prod(high - low + 1 for low, high in ranges) > limit:
-        raise CannotCount("a reuse distance of degree 2 or more over too many points")
+        raise CannotCount("a reuse distance has degree 2 or more over too many points")
     counted = _fibres(domain, bent, straight_part)
     return _sum_over_grid(counted, bent, ranges, bent_part)
 
@@ -52,7 +52,7 @@ def count_positive_all(domain: Any, excess: Quasi, limit: int) -> int:
     used = sorted(int(n[1:]) for n in excess.names())
     ranges = [_range(domain, i) for i in used]
     if prod(high - low + 1 for low, high in ranges) > limit:
-        raise CannotCount("a reuse distance of degree 2 or more over too many points")
+        raise CannotCount("a reuse distance has degree 2 or more over too many points")
     return _sum_over_grid(_fibres(domain, used, Quasi.constant(0)), used, ranges, excess)
 
 

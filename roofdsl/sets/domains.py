@@ -1,8 +1,8 @@
-"""The iteration domains of statements: what the loops and guards around them say, as text of the integer-set library.
+"""The iteration domains of statements: the loops and guards around them, as text for the integer-set library.
 
-Loops are walked in `surroundings` for all integer sets. `LoopDims` makes dimensions of them for `stream`: counters, and
-digits of symbolic tile sizes; it refuses what has no affine form. `instances` makes one of every loop variable and
-leaves out what it cannot say.
+`surroundings` walks the loops for all integer sets. For `stream`, `LoopDims` turns them into dimensions: counters, and
+digits of symbolic tile sizes. It refuses loops without an affine form. `instances` makes one dimension of every loop
+variable and leaves out what it cannot express.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def surroundings(
     loop: Callable[[int, Mapping[str, V]], tuple[V, list[str]]],
     guard: Callable[[Condition, Mapping[str, V]], list[str]],
 ) -> tuple[dict[str, V], list[str]]:
-    """What each loop variable around a statement is, and the constraints on the statement's executions.
+    """The meaning of each loop variable around a statement, and the constraints on the statement's executions.
 
-    loop: the variable of the loop at a depth and the constraints on it, by what the variables outside it are.
+    loop: gives the variable of the loop at a depth and its constraints, in terms of the variables outside it.
     """
     variables: dict[str, V] = {}
     constraints: list[str] = []
@@ -39,7 +39,7 @@ def surroundings(
 
 
 def truth(condition: Condition, compare: Callable[[Compare], str]) -> str:
-    """Text of a condition whose comparisons `compare` writes."""
+    """The text of a condition, with its comparisons written by `compare`."""
     match condition:
         case Compare():
             return compare(condition)
@@ -62,8 +62,8 @@ class LoopDim(NamedTuple):
 class LoopDims:
     """The dimensions of all loops of a kernel.
 
-    worlds: the tile size in whose digits a loop variable runs, where there is one; dim_worlds: the same for (array
-    name, dimension).
+    worlds: the tile size in whose digits a loop variable runs, if any; dim_worlds: the same for (array name,
+    dimension).
     """
 
     def __init__(self, sizes: Sizes, placed: tuple[PlacedStatement, ...]) -> None:

@@ -1,6 +1,6 @@
-"""What a closed form takes for granted beyond the kernel's own assumptions, as values: facts.
+"""The assumptions of a closed form beyond the kernel's own, as values: facts.
 
-`roofdsl.formulas.facts` tells them in words.
+`roofdsl.formulas.facts` writes them in words.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Fact(Record):
 
 
 class Compared(Fact):
-    """How two polynomials of the sizes, and of the cache's, are related: n >= 4*b, n = 3, Z < 16*n."""
+    """A comparison of two polynomials in the sizes and the cache size: n >= 4*b, n = 3, Z < 16*n."""
 
     left: Quasi
     relation: Relation
@@ -52,7 +52,7 @@ class Compared(Fact):
 
 
 class Remainders(Fact):
-    """The sizes are those of some residue classes."""
+    """The sizes belong to some residue classes."""
 
     condition: Condition
 
@@ -64,7 +64,7 @@ class Remainders(Fact):
 
 
 class CacheMultiple(Fact):
-    """The cache is a whole number of units of so many bytes."""
+    """The cache size is a multiple of this number of bytes."""
 
     unit_bytes: int
 
@@ -73,7 +73,7 @@ class CacheMultiple(Fact):
 
 
 class Row(Record):
-    """The rows of an array: how long each is, and how much of it fills a line, both in elements."""
+    """The rows of an array: the length of each, and how many elements fill a line."""
 
     array: str
     length: IntExpr
@@ -81,12 +81,12 @@ class Row(Record):
 
     @property
     def whole_lines(self) -> Condition:
-        """Whether every row begins on a line, where the first one does."""
+        """Whether every row begins on a line boundary if the first one does."""
         return Compare("==", Mod(self.length, Const(self.per_line)), Const(0))
 
 
 class RowsAligned(Fact):
-    """The rows of arrays begin on lines. rows: those meant; none where the fact no longer says which."""
+    """The rows of arrays begin on line boundaries. rows: the rows meant; empty if the fact no longer says which."""
 
     rows: tuple[Row, ...] = ()
 
@@ -99,14 +99,14 @@ class RowsAligned(Fact):
 
 
 class LeadingTerms(Fact):
-    """The form has leading terms only."""
+    """The form has only leading terms."""
 
     def holds(self, env: Mapping[str, int]) -> None:
         return None
 
 
 def decided(fact: Fact) -> bool | None:
-    """Whether a fact holds at all sizes, or at none; None where that depends on them."""
+    """Whether a fact holds at all sizes (True) or at none (False); None if it depends on the sizes."""
     try:
         return fact.holds({})
     except KeyError:
@@ -119,10 +119,10 @@ def at_least(name: str, least: Quasi | int) -> Compared:
 
 
 def fixed(name: str, value: int) -> Compared:
-    """The parameter stands in the form as this number."""
+    """The parameter is this number in the form."""
     return Compared(Quasi.symbol(name), "=", Quasi.constant(value))
 
 
 def whole_units(facts: Iterable[Fact]) -> int:
-    """The bytes that a cache has to be a multiple of; 1 where nothing is said."""
+    """The number of bytes of which the cache size must be a multiple; 1 if nothing is assumed."""
     return next((f.unit_bytes for f in facts if isinstance(f, CacheMultiple)), 1)

@@ -1,9 +1,9 @@
-"""How many locations each access's window touches, counted where this is simple.
+"""The number of locations that each access's window touches, counted so that the sets stay simple.
 
-The library's cost grows steeply with the parameters and dimensions of what it counts, and with how many polyhedra
-overlap in it. So locations are told relative to the access, whose loop variables then mostly take no part in the count
-and are left out of it; and dimensions in which few values occur (a stencil's planes) are cut into these, each of which
-is then a box or two. Nothing is approximated: each step maps the images of a point one to one, or partitions them.
+The library's cost grows steeply with the number of parameters and dimensions, and with how many polyhedra overlap. So
+locations are expressed relative to the access. Its loop variables then mostly take no part in the count and are left
+out of it. Dimensions with few values (the planes of a stencil) are cut into slices, each of which is then a box or two.
+Nothing is approximated: each step maps the images of a point one to one, or partitions them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Images:
         return relation.wrap().apply(self._moved[loops]).unwrap()
 
     def count(self, relation: Any) -> Any:
-        """isl.PwQPolynomial on the domain of `relation`, 0 where it has no piece; None for an empty map.
+        """The count as an isl.PwQPolynomial on the domain of `relation`, 0 where it has no piece; None for an empty
+        map.
 
         Raises TooHard.
         """
@@ -61,7 +62,7 @@ class Images:
 
 
 def restored(count: Any, missing: Iterable[int], domain: Any) -> Any:
-    """`count`, an isl.PwQPolynomial without some dimensions of `domain`, in rising order, on all of `domain`."""
+    """`count`, an isl.PwQPolynomial without some dimensions of `domain` (in ascending order), on all of `domain`."""
     for i in missing:
         count = count.insert_dims(_IN, i, 1)
     named = count.get_domain_space().set_tuple_name(isl.dim_type.set, domain.get_tuple_name())

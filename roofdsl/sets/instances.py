@@ -1,9 +1,9 @@
-"""Executions of statements, and pairs of them, as integer sets over parameters and loop variables: for yes or no.
+"""Executions of statements, and pairs of them, as integer sets over parameters and loop variables, for yes or no.
 
-Every set made here holds at least the executions it speaks of: what has no affine form is left out or stands as a
-fresh parameter, and a step of unknown size is only known to keep its multiples apart. An empty set is therefore a
-proof. A point of one is a suspicion, to be confirmed by evaluating the kernel's own expressions there; where it is
-none, numbers in place of the parameters in `hard` make the sets exact (`decide`).
+Every set made here contains at least the executions in question. What has no affine form is left out or becomes a fresh
+parameter, and for a step of unknown size only the distance between its multiples is known. An empty set is therefore a
+proof. A point of a set is only a suspicion, which is confirmed by evaluating the kernel's own expressions there. If it
+is not confirmed, numbers in place of the parameters in `hard` make the sets exact (`decide`).
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ POINTS = 12  # sets whose smallest point is looked at before giving up
 
 
 def variable(execution: str, name: str) -> str:
-    """The dimension that stands for loop variable `name` in the execution called `x`, `y`, ..."""
+    """The dimension for loop variable `name` in the execution called `x`, `y`, ..."""
     return f"{execution}_{name}"
 
 
 class Encoder:
-    """Kernel expressions as text of the integer-set library, with some parameters as `numbers`.
+    """Kernel expressions as text for the integer-set library, with some parameters as `numbers`.
 
-    hard: parameters that keep a set from being exact; `exact` tells whether what was encoded so far is.
+    hard: parameters that keep a set from being exact. `exact` says whether everything encoded so far is exact.
     """
 
     def __init__(self, kernel: Kernel, numbers: Mapping[str, int] | None = None) -> None:
@@ -78,7 +78,7 @@ class Encoder:
 
     @staticmethod
     def like(other: Encoder) -> Encoder:
-        """An encoder with the same parameters, fresh ones included, that has encoded nothing inexactly yet."""
+        """An encoder with the same parameters, including fresh ones, that has encoded nothing inexactly yet."""
         copy = Encoder.__new__(Encoder)
         copy.__dict__.update(other.__dict__)
         copy.exact = True
@@ -91,13 +91,13 @@ class Encoder:
     # ---- sets ----
 
     def make(self, variables: Sequence[str], constraints: Sequence[str]) -> Any:
-        """The isl.Set of `variables` that meet the constraints, where the parameters meet the assumptions."""
+        """The isl.Set of `variables` that meet the constraints, if the parameters meet the assumptions."""
         parameters = ", ".join([*(f"p_{n}" for n in self.names), *self._fresh.values()])
         where = " and ".join([*self._facts, *constraints]) or "true"
         return isl.Set(f"[{parameters}] -> {{ [{', '.join(variables)}] : {where} }}")
 
     def order(self, variables: Sequence[str], constraints: Sequence[str]) -> Any:
-        """The isl.Set of `variables` that meet the constraints alone."""
+        """The isl.Set of `variables` that meet only the constraints."""
         parameters = ", ".join([*(f"p_{n}" for n in self.names), *self._fresh.values()])
         return isl.Set(f"[{parameters}] -> {{ [{', '.join(variables)}] : {' and '.join(constraints) or 'true'} }}")
 
@@ -106,7 +106,7 @@ class Encoder:
     def domain(self, placed: PlacedStatement, execution: str, steps_known: bool = False) -> list[str]:
         """Constraints on the loop variables of one execution of a statement.
 
-        steps_known: other constraints make sure that loops with steps of unknown size are at one of their steps.
+        steps_known: other constraints ensure that loops with steps of unknown size are at one of their steps.
         """
         self._cases = 1
 
@@ -149,7 +149,7 @@ class Encoder:
         return constraints
 
     def step(self, loop: For) -> int | None:
-        """The step of a loop where it is a number."""
+        """The step of a loop, if it is a number."""
         return loop.step.evaluate(self.numbers) if loop.step.symbols() <= self.numbers.keys() else None
 
     def _is_multiple(self, e: IntExpr, tile: str, loops: Mapping[str, For]) -> bool:
@@ -173,7 +173,7 @@ class Encoder:
         return pairs.project_out(isl.dim_type.set, dimensions, pairs.dim(isl.dim_type.set) - dimensions)
 
     def before(self, loop: For, first: str, second: str) -> str:
-        """Text: execution `first` is at an earlier iteration of the loop; those of the loops outside are the same."""
+        """Text: execution `first` is at an earlier iteration of the loop, and at the same one of the outer loops."""
         a, b = variable(first, loop.var), variable(second, loop.var)
         step = self.step(loop)
         return f"{a} + {f'p_{loop.step}' if step is None else step} <= {b}"
@@ -279,7 +279,7 @@ def _dominates(value: IntExpr, other: IntExpr, loops: Mapping[str, For]) -> bool
 
 
 class Answer(Record, Generic[T]):
-    """found: a confirmed example; otherwise `proven` tells whether there is none at any size.
+    """found: a confirmed example. Otherwise, `proven` says whether there is none at any size.
 
     hard: the parameters for which only some numbers could be tried.
     """
@@ -292,9 +292,9 @@ class Answer(Record, Generic[T]):
 def decide(
     kernel: Kernel, suspects: Callable[[Encoder], Iterator[Any]], confirm: Callable[[dict[str, int]], T | None]
 ) -> Answer[T]:
-    """Whether one of the sets that `suspects` makes has a point that `confirm` accepts, for some allowed sizes.
+    """Whether a set made by `suspects` has a point that `confirm` accepts, for some allowed sizes.
 
-    `suspects` gives supersets of what is looked for (exact ones where the encoder stays exact).
+    `suspects` returns supersets of the points in question (the exact sets if the encoder stays exact).
     """
     encoder = Encoder(kernel)
     found, clear = _confirmed(encoder, suspects, confirm)

@@ -1,4 +1,4 @@
-"""The one door to the integer-set library: its limit of operations, its results as our own values."""
+"""The only access to the integer-set library: operation limits, and results as roofdsl's own values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TooHard(CommandError):
 
 
 class OverBudget(TooHard):
-    """The budget of the command is spent (`roofdsl.budget`): with a longer one there may be an answer."""
+    """The command's budget is used up (`roofdsl.budget`). With a larger one, there may be an answer."""
 
     def __init__(self, what: str) -> None:
         CommandError.__init__(self, f"{what}: {budget.leave_out(what)}", "")
@@ -43,14 +43,14 @@ class OverBudget(TooHard):
 
 
 class LibraryFailure(Exception):
-    """The integer-set library reported an internal error; another way may still lead to the answer."""
+    """The integer-set library reported an internal error. Another method may still find the answer."""
 
 
 @contextmanager
 def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
     """Run integer-set code under the operation limit and the command's budget; nested uses share the outermost limit.
 
-    Raises TooHard, naming `what`, beyond the limit (OverBudget beyond the budget), and LibraryFailure for any other
+    Raises TooHard beyond the limit (OverBudget beyond the budget), naming `what`, and LibraryFailure for any other
     error of the library.
     """
     context = isl.DEFAULT_CONTEXT
@@ -151,9 +151,9 @@ _limit = _Limit()
 def cardinality(counted: Any) -> Any:
     """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map.
 
-    The library's counting code crashes where it meets the operation limit, and without a limit may run for hours.
-    So sets that would take long are refused, simple ones are counted without the limit, and all others in a child
-    process, within a time that stands for the limit. Raises TooHard.
+    The library's counting code crashes if it reaches the operation limit, and may run for hours without one. So sets
+    that would take too long are refused, simple ones are counted without the limit, and all others are counted in a
+    child process with a time limit instead. Raises TooHard.
     """
     is_map = isinstance(counted, isl.Map)
     parts = counted.get_basic_maps() if is_map else counted.get_basic_sets()
@@ -201,9 +201,9 @@ MANY = 12
 
 
 def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What the tasks return, isl.PwQPolynomials or None: in this process where they are few, else on all cores.
+    """The results of the tasks (isl.PwQPolynomials or None): in this process if they are few, else on all cores.
 
-    Each is held to what is left of the limit that is in force. Raises TooHard.
+    Each task is bound by the rest of the current limit. Raises TooHard.
     """
     if len(tasks) < MANY:
         return [task() for task in tasks]
@@ -240,7 +240,7 @@ def _text(task: Callable[[], Any]) -> str:
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """Suspend the operation limit; what is spent meanwhile counts against it afterwards."""
+    """Suspend the operation limit; operations in the meantime count against it afterwards."""
     context = isl.DEFAULT_CONTEXT
     limit = context.get_max_operations()
     context.set_max_operations(0)

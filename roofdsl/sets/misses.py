@@ -1,9 +1,9 @@
 """Misses and write-backs, counted from the reuse of every array.
 
-docs/rules.md, steps 4 and 5. Which accesses miss is decided piece by piece of the reuse distance by a `Rule`
-(greater than a cache size, or on a plateau of the traffic curve), and kept in parts: integer sets where the condition
-is affine, `Curved` ones where it is not. Those are counted at given sizes over the values of the few dimensions that
-make them so (Haystack, PLDI 2019).
+See docs/rules.md, steps 4 and 5. A `Rule` (the distance exceeds a cache size, or lies on a plateau of the traffic
+curve) decides for each piece of the reuse distance which accesses miss. They are kept in parts: integer sets if the
+condition is affine, and `Curved` ones otherwise. Those are counted at given sizes, over the values of the few
+dimensions that make them nonlinear (Haystack, PLDI 2019).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MAX_FRESH = 3
 
 
 class CannotCount(Exception):
-    """A count is out of reach of the integer-set way; the message says why."""
+    """Integer sets cannot produce a count; the message says why."""
 
 
 @dataclass(frozen=True)
 class Curved:
-    """Points of `domain` (isl.Set) where `excess` > 0, which is not affine in its dimensions d0, d1, ..."""
+    """Points of `domain` (isl.Set) with `excess` > 0, where `excess` is not affine in the dimensions d0, d1, ..."""
 
     domain: Any
     excess: Quasi
@@ -58,9 +58,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Residencies:
-    """What one array costs: residencies begun, those begun by a read, and stores, each as parts to be counted.
+    """The traffic of one array: residencies begun, those begun by a read, and stores, each as parts to count.
 
-    Counted in lines of `bytes` bytes.
+    The unit is a line of `bytes` bytes.
     """
 
     array: str
@@ -71,10 +71,10 @@ class Residencies:
 
 
 def exceeding(cache: Quasi, fresh: Fresh, large: list[Quasi] | None = None) -> Rule:
-    """The rule of an LRU cache of `cache` bytes: an access misses where its distance is greater.
+    """The rule of an LRU cache of `cache` bytes: an access misses if its distance is greater.
 
-    With `large`, a piece that is not affine but misses as a whole from some sizes on is taken to miss, and what must
-    be positive for that is appended to `large`.
+    With `large`: a piece that is not affine but misses as a whole from some sizes on is assumed to miss, and the
+    polynomial that must be positive for that is appended to `large`.
     """
 
     def rule(domain: Any, distance: Quasi) -> Any | Curved:
@@ -96,7 +96,7 @@ def exceeding(cache: Quasi, fresh: Fresh, large: list[Quasi] | None = None) -> R
 
 @dataclass
 class Fresh:
-    """Names for polynomials of parameters that stand as parameters of their own while sets are counted."""
+    """Names for polynomials of parameters that become parameters themselves while sets are counted."""
 
     names: dict[Quasi, str] = field(default_factory=dict)
 
@@ -107,9 +107,9 @@ class Fresh:
         return {name: polynomial for polynomial, name in self.names.items()}
 
     def context(self, least: int) -> Any:
-        """What is known of the names where every parameter is at least `least`: isl.Set of parameters.
+        """What is known of the names if every parameter is at least `least`, as an isl.Set of parameters.
 
-        They are at least the chords of their polynomials, which tells most of the impossible cases.
+        The names are at least the chords of their polynomials, which excludes most of the impossible cases.
         """
         known = isl.Set("{ : }")
         for name, polynomial in self.meaning().items():
@@ -145,7 +145,7 @@ def _chord(polynomial: Quasi, least: int, start: int) -> Quasi | None:
 
 
 def where_positive(domain: Any, excess: Quasi, fresh: Fresh) -> Any | None:
-    """The isl.Set of points of `domain` where excess > 0; None where that is not affine in the dimensions."""
+    """The isl.Set of points of `domain` with excess > 0; None if that is not affine in the dimensions."""
     names = dimensions(domain)
     excess = excess * lcm(*(c.denominator for _, c in excess))
     in_dims, rest = excess.split(frozenset(names))
@@ -170,9 +170,9 @@ def _is_affine(monomial: Any) -> bool:
 
 
 def residencies(reuse: ArrayReuse, rule: Rule, *, stores: bool = True) -> Residencies:
-    """The residencies of one array under a rule, without its stores where these are not asked for.
+    """The residencies of one array under a rule, optionally without its stores.
 
-    Raises CannotCount where write-backs are out of reach.
+    Raises CannotCount if integer sets cannot count the write-backs.
     """
     begun = missing(reuse.cold, reuse.distances, rule)
     reading = begun if reuse.reading.is_equal(reuse.all) else begun.within(reuse.reading)

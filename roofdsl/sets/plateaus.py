@@ -1,8 +1,8 @@
 """Plateaus of Q(Z): where the leading terms of the reuse distances lie.
 
-docs/rules.md, step 7. Each piece of a reuse distance ranges, over its accesses, from a least to a greatest
-leading term; ranges that overlap are one step of Q(Z), which ends at its greatest. Between steps Q(Z) is flat to
-leading order. Parameters are ordered by size: tile sizes far below all others, the others of about one size.
+See docs/rules.md, step 7. Over its accesses, each piece of a reuse distance ranges from a least to a greatest leading
+term. Overlapping ranges form one step of Q(Z), which ends at the greatest term. Between steps, Q(Z) is flat to leading
+order. Parameters are ordered by size: tile sizes are far below all others, and the others are of about one size.
 """
 
 from __future__ import annotations
@@ -73,13 +73,15 @@ class Growth:
 
 
 def growth(sizes: Sizes, steps: Iterable[str]) -> Growth:
-    """Tile sizes are the parameters that others are multiples of, and those that loops step by."""
+    """The tile sizes are the parameters that others are multiples of, and those used as loop steps."""
     return Growth(frozenset(b for _, b in sizes.tiled) | (frozenset(steps) & frozenset(sizes.symbols)))
 
 
 def far_sizes(sizes: Sizes, order: Growth, residues: Class = (), *, falling: bool = False) -> dict[str, int]:
-    """All isl parameters large, tile sizes far below the others; each somewhat larger than the one before it, or,
-    `falling`, than the one after it. `residues`: the class that they lie in.
+    """Large values of all isl parameters, with tile sizes far below the others.
+
+    Each is somewhat larger than the one before it, or (`falling`) than the one after it. residues: the class of the
+    values.
     """
     found: dict[str, int] = {}
     # 2**40 for extents, 2**16 for tile sizes and 2**24 for how many tiles there are, so that a tile times their number
@@ -103,22 +105,22 @@ def point(sizes: Mapping[str, int]) -> Any:
 
 
 def check_executed(stream: Stream, order: Growth, residues: Class = ()) -> None:
-    """Raises CannotCount where a statement is executed for large sizes in one order and not in another: a filter as
-    large as what it is laid on leaves nothing to say of large sizes.
+    """Raises CannotCount if a statement is executed for large sizes in one order and not in another.
+
+    An example is a filter that may be as large as its image: then nothing can be said for large sizes.
     """
     for falling in (False, True):
         at = far_point(stream.sizes, order, residues, falling=falling).intersect(stream.context)
         if not at.is_empty() and any(d.executions.intersect_params(at).is_empty() for d in stream.domains):
-            raise CannotCount("which of its sizes is the larger decides whether a statement is executed")
+            raise CannotCount("whether a statement is executed depends on which of its sizes is larger")
 
 
 def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
-    """The reuses, pieces whose distance may be 0 cut to the accesses where it is not.
+    """The reuses, with pieces whose distance may be 0 reduced to the accesses whose distance is not.
 
-    A count over parametric sets gives such pieces as hulls, with a distance that is 0 where nothing is counted (a
-    floor, or 24*d2 on d2 >= 0): on accesses that have no other before them on their line, or whose distance another
-    piece tells. What is left is checked to hold each access that has one before it once. Raises CannotCount where it
-    does not.
+    A count over parametric sets returns such pieces as hulls, with a distance of 0 where nothing is counted (a floor,
+    or 24*d2 on d2 >= 0): at accesses without a previous one on their line, or whose distance is in another piece. The
+    result is checked to contain each access with a previous one exactly once. Raises CannotCount otherwise.
     """
 
     def exact(reuse: ArrayReuse) -> ArrayReuse:
@@ -128,10 +130,10 @@ def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
         together = isl.Set.empty(reuse.all.get_space())
         for domain, _ in pieces:
             if not domain.is_disjoint(together):
-                raise CannotCount("reuse distances whose pieces cannot be told apart")
+                raise CannotCount("the pieces of a reuse distance cannot be distinguished")
             together = together.union(domain)
         if not together.is_equal(reuse.previous.domain()):
-            raise CannotCount("reuse distances whose pieces cannot be told apart")
+            raise CannotCount("the pieces of a reuse distance cannot be distinguished")
         return replace(reuse, distances=pieces)
 
     return tuple(map(exact, reuses))
@@ -169,8 +171,8 @@ def _zero(domain: Any, value: Quasi) -> Any:
 class Range:
     """The leading terms, in bytes, between which the accesses of one piece begin to hit, for large sizes of a class.
 
-    piece: id() of the domain of the piece. domain: as it stands in the reuse. period: of the parameters by whose
-    remainders the bounds still differ within the class; empty where they are settled.
+    piece: id() of the domain of the piece. domain: the domain as in the reuse. period: that of the parameters by whose
+    remainders the bounds still differ within the class; empty if there are none.
     """
 
     low: Quasi
@@ -182,10 +184,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of Q(Z): `low` to `high` are the leading terms, in bytes, between which accesses begin to hit.
+    """A step of Q(Z): accesses begin to hit between the leading terms `low` and `high`, in bytes.
 
-    pieces: those of which all accesses hit from `high` on. across: those that begin to hit before the plateau after
-    this step and end beyond it, so few that what it moves is the same to leading order.
+    pieces: those all of whose accesses hit from `high` on. across: pieces that begin to hit before the plateau after
+    this step and end beyond it, with so few accesses that the plateau is the same to leading order.
     """
 
     low: Quasi
@@ -195,8 +197,9 @@ class Step:
 
 
 def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues: Class = ()) -> Range | None:
-    """Where a piece (domain, distance) of a reuse distance lies, on one residue class of sizes; None where the piece is
-    empty for large ones. Raises CannotCount where the distance has no bound.
+    """Where a piece (domain, distance) of a reuse distance lies, on one residue class of sizes.
+
+    None if the piece is empty for large sizes. Raises CannotCount if the distance has no bound.
     """
     on = Substitution(residues)
     at = on.set(far_point(sizes, order, residues))
@@ -208,7 +211,7 @@ def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues:
         return Range(lead, lead, id(piece[0]), piece[0])
     low, high, parts = candidate_bounds(domain, value, at)
     if not low or not high:
-        raise CannotCount("a reuse distance without a bound in closed form")
+        raise CannotCount("a reuse distance has no closed-form bound")
     rest = {r.name: r.period for r in residues}
     differ = joined(periods([*low, *high]), periods_of_sets(parts))  # which parts there are decides on the bounds
     open_ = {n: p * rest.get(n, 1) for n, p in differ.items()}
@@ -219,8 +222,9 @@ def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues:
 
 
 def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list[Step]:
-    """The steps of Q(Z) from the smallest cache up: ranges that overlap are one, unless `few` says that those that lie
-    across a plateau are too few to matter there.
+    """The steps of Q(Z) from the smallest cache up. Overlapping ranges form one step.
+
+    Ranges that lie across a plateau are left out if `few` says that they are too few to matter there.
     """
     rows = sorted(((order.key(r.low), order.key(r.high), r) for r in found), key=lambda row: row[:2])
     # Q(Z) can begin to fall at a low end of a range, and come to rest at a high one: nowhere else.
@@ -258,7 +262,7 @@ of lower order than what misses there."""
 
 @dataclass(frozen=True)
 class PlateauLines:
-    """Lines of one array on a plateau, as isl.PwQPolynomials in the parameters; None for none."""
+    """Lines of one array on a plateau, as isl.PwQPolynomials in the parameters; None if there are none."""
 
     array: str
     bytes: int
@@ -268,7 +272,7 @@ class PlateauLines:
 
 
 class PlateauCounter:
-    """Counts one array on every plateau; what several plateaus share is counted once."""
+    """Counts one array on every plateau; counts that several plateaus share are computed once."""
 
     def __init__(self, reuse: ArrayReuse) -> None:
         self.reuse = reuse
@@ -277,7 +281,7 @@ class PlateauCounter:
         self._shared: dict[frozenset[int], Any] = {}
 
     def lines(self, hits: frozenset[int]) -> PlateauLines:
-        """The counts where the distance pieces in `hits` (ids of their domains) hit, and all others miss."""
+        """The counts if the distance pieces in `hits` (ids of their domains) hit and all others miss."""
         missing = [domain for domain, _ in self.reuse.distances if id(domain) not in hits]
         begun = self._total("all", [self.reuse.cold, *missing])
         by_read = begun if self.reads_only else self._total("reading", [self.reuse.cold, *missing])

@@ -1,6 +1,6 @@
 """Quasi-polynomials: exact polynomials with floors in parameters and dimensions, outside the integer-set library.
 
-Plain Python (no sympy), so that numbers can be had without it; `roofdsl.formulas.expressions` prints them.
+This is plain Python, so numbers are available without sympy; `roofdsl.formulas.expressions` prints them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Rational = int | Fraction
 
 @dataclass(frozen=True)
 class Floor:
-    """The integer part of a quasi-polynomial, an atom of others."""
+    """The integer part of a quasi-polynomial, used as an atom of others."""
 
     of: Quasi
 
@@ -29,7 +29,7 @@ Monomial = tuple[tuple[Atom, int], ...]  # sorted by name, exponents not 0 (nega
 
 @dataclass(frozen=True)
 class Quasi:
-    """A sum of rational coefficients times monomials; build with `constant`, `symbol` and arithmetic."""
+    """A sum of rational coefficients times monomials; built with `constant`, `symbol` and arithmetic."""
 
     terms: tuple[tuple[Monomial, Fraction], ...]
 
@@ -106,14 +106,14 @@ class Quasi:
         return frozenset(a for m, _ in self.terms for a, _ in m)
 
     def names(self) -> frozenset[str]:
-        """All symbols, those inside floors too."""
+        """All symbols, including those inside floors."""
         found: set[str] = set()
         for a in self.atoms():
             found |= {a} if isinstance(a, str) else a.of.names()
         return frozenset(found)
 
     def degree(self, names: frozenset[str]) -> int:
-        """The total degree in `names`; a floor of something with such a name counts as one of them."""
+        """The total degree in `names`; a floor that contains such a name counts as one of them."""
 
         def has(a: Atom) -> bool:
             return a in names if isinstance(a, str) else bool(a.of.names() & names)
@@ -121,7 +121,7 @@ class Quasi:
         return max((sum(e for a, e in m if has(a)) for m, _ in self.terms), default=0)
 
     def evaluate(self, env: Mapping[str, Rational]) -> Fraction:
-        """The exact value. Raises KeyError where a symbol has none."""
+        """The exact value. Raises KeyError if a symbol has none."""
         total = Fraction(0)
         for m, c in self.terms:
             value = c
@@ -152,7 +152,7 @@ class Quasi:
         return Quasi.of(out)
 
     def split(self, names: frozenset[str]) -> tuple[Quasi, Quasi]:
-        """(the terms with one of `names` in them, the others)."""
+        """(the terms that contain one of `names`, the other terms)."""
         inside: dict[Monomial, Fraction] = {}
         outside: dict[Monomial, Fraction] = {}
         for m, c in self.terms:
@@ -198,7 +198,7 @@ def floor(value: Quasi) -> Quasi:
 
 
 def floors_of(value: Quasi) -> list[Floor]:
-    """The floors among the atoms of a quasi-polynomial, those in other floors left out."""
+    """The floors among the atoms of a quasi-polynomial, without those inside other floors."""
     return [a for a in value.atoms() if isinstance(a, Floor)]
 
 

@@ -1,8 +1,8 @@
-"""Residue classes of parameters: where quasi-polynomials are polynomials, and isl sets have no floors of parameters.
+"""Residue classes of parameters, on which quasi-polynomials are polynomials and sets have no floors of parameters.
 
-A count of integer points is a quasi-polynomial: with floors in the parameters, such as floor(n/2). On a class of sizes
-that all have the same remainders (n % 2 == 1) it is a polynomial. What holds of one class need not hold of another:
-`A[n - 1 - j]` for every second j is the element `A[j']` of another j' only where n is odd.
+A count of integer points is a quasi-polynomial, with floors of the parameters such as floor(n/2). On a class of sizes
+with the same remainders (n % 2 == 1), it is a polynomial. Results for one class need not hold for another: if `A[n - 1
+- j]` is read for every second j, it is the element `A[j']` of another j' only if n is odd.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roofdsl.sets.quasi import Quasi, floors_of
 
 
 class Residue(Record):
-    """The sizes at which `name`, an isl parameter, is `rest` modulo `period`."""
+    """The sizes at which `name`, an isl parameter, leaves remainder `rest` modulo `period`."""
 
     name: str
     period: int
@@ -40,7 +40,7 @@ Class = tuple[Residue, ...]
 
 
 def periods(values: Iterable[Quasi]) -> dict[str, int]:
-    """Periods of the names that stand in floors: with remainders of these known, each of `values` is a polynomial."""
+    """Periods of the names in floors: if these remainders are known, each of `values` is a polynomial."""
     found: dict[str, int] = {}
     for value in values:
         for atom in floors_of(value):
@@ -52,9 +52,9 @@ def periods(values: Iterable[Quasi]) -> dict[str, int]:
 
 
 def periods_of_sets(sets: Iterable[Any]) -> dict[str, int]:
-    """Periods of the parameters of isl sets: which basic sets of one are empty depends on no other remainders.
+    """Periods of the parameters of isl sets: no other remainders decide which basic sets are empty.
 
-    Those of one basic set at a time: of two there may be one or the other at every size.
+    The periods are those of single basic sets: of two, one may be non-empty at some sizes and the other at the rest.
     """
     found: dict[str, int] = {}
     for basic in (b for each in sets for b in each.get_basic_sets()):
@@ -64,12 +64,12 @@ def periods_of_sets(sets: Iterable[Any]) -> dict[str, int]:
 
 
 def joined(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, int]:
-    """Periods that suit both."""
+    """Periods that are multiples of both."""
     return {n: lcm(a.get(n, 1), b.get(n, 1)) for n in sorted(a.keys() | b.keys())}
 
 
 def classes(period: Mapping[str, int], at: Mapping[str, int]) -> Iterator[Class]:
-    """All residue classes of these periods that hold the sizes `at`, as far as those are given."""
+    """All residue classes of these periods that contain the sizes `at`, as far as those are given."""
     names = sorted(n for n, p in period.items() if p > 1)
     rests = [[at[n] % period[n]] if n in at else range(period[n]) for n in names]
     for each in product(*rests):
@@ -77,12 +77,12 @@ def classes(period: Mapping[str, int], at: Mapping[str, int]) -> Iterator[Class]
 
 
 def how_many(period: Mapping[str, int], at: Mapping[str, int]) -> int:
-    """How many classes `classes` gives."""
+    """The number of classes that `classes` returns."""
     return prod(p for n, p in period.items() if n not in at)
 
 
 def classes_set(members: Iterable[Class]) -> Any:
-    """The sizes of any of the classes: isl parameter set."""
+    """The sizes of all the classes, as an isl parameter set."""
     found = None
     for residues in members:
         text = " and ".join(f"{r.name} mod {r.period} = {r.rest}" for r in residues) or "true"
@@ -92,9 +92,9 @@ def classes_set(members: Iterable[Class]) -> Any:
 
 
 def resolved(value: Quasi, at: Mapping[str, int]) -> Quasi:
-    """The polynomial that `value` is on the residue class of the sizes `at`: floor(E) is E less its fraction there.
+    """The polynomial that equals `value` on the residue class of the sizes `at`.
 
-    Raises KeyError where a name in a floor has no size.
+    floor(E) is E minus its fractional part there. Raises KeyError if a name in a floor has no size.
     """
     if not floors_of(value):
         return value
@@ -111,9 +111,9 @@ def resolved(value: Quasi, at: Mapping[str, int]) -> Quasi:
 
 
 class Substitution:
-    """n = period*n' + rest for the parameters of a class, n' going by the name of n from there on.
+    """n = period*n' + rest for the parameters of a class; n' takes the name of n from there on.
 
-    Sets have no floors of these parameters then, which isl gives tighter bounds for.
+    Sets then have no floors of these parameters, so isl gives tighter bounds.
     """
 
     def __init__(self, residues: Class) -> None:
@@ -139,5 +139,5 @@ class Substitution:
         return of.substitute(self.put)
 
     def meaning(self, of: Mapping[str, Quasi]) -> dict[str, Quasi]:
-        """What the isl parameters stand for, on the class. of: the same for all sizes."""
+        """The meaning of the isl parameters on the class, given their meaning `of` for all sizes."""
         return {n: self.back[n].substitute({n: v}) if n in self.back else v for n, v in of.items()}

@@ -22,17 +22,17 @@ from roofdsl.sets.stream import Reference, Stream
 
 
 class NotCertified(Exception):
-    """A map claimed to give the previous access failed its certificate."""
+    """A map that should give the previous access fails its certificate."""
 
 
 class ArrayReuse(Record):
     """Reuse of one array.
 
-    all, writes, reading: isl.Sets of T, the accesses to the array, those that write, those that begin with a read.
-    previous: isl.Map from each access to the one before it on its line. cold: accesses without one.
-    distances: (isl.Set of accesses, reuse distance in bytes) of each piece of the domain of `previous`.
-    end_distances: for `temp` arrays, (isl.Set of lines, bytes of distinct lines touched from the last access of the
-    line to the end); None for other arrays.
+    all, writes, reading: isl.Sets of T: all accesses to the array, the writes, and those that begin with a read.
+    previous: isl.Map from each access to the previous one on its line. cold: accesses without a previous one.
+    distances: (isl.Set of accesses, reuse distance in bytes) for each piece of the domain of `previous`. end_distances:
+    for `temp` arrays, (isl.Set of lines, bytes of distinct lines touched from the last access of the line to the end);
+    None for others.
     """
 
     name: str
@@ -62,14 +62,14 @@ class ArrayReuse(Record):
 
     @cached_property
     def shared_windows(self) -> Any:
-        """The write windows with more than the write itself in them."""
+        """The write windows that contain more than the write itself."""
         alone = isl.Map.identity(self.previous.get_space()).intersect_domain(self.writes)
         several = self.write_windows.subtract(alone).domain()
         return self.write_windows.intersect_domain(several).coalesce()
 
     @cached_property
     def lone_writes(self) -> Any:
-        """The writes whose window is the write itself."""
+        """The writes whose window contains only the write itself."""
         return self.write_windows.domain().subtract(self.shared_windows.domain()).coalesce()
 
     @cached_property
@@ -88,8 +88,8 @@ def earlier_on_same_line(touch: Any) -> Any:
 def certify_previous(previous: Any, candidates: Any) -> None:
     """Check that `previous` is the lexicographic maximum of `candidates` (access -> earlier accesses).
 
-    Raises NotCertified where it is not: another domain, several values, a value that is not a candidate, or a
-    candidate strictly between.
+    Raises NotCertified if it has another domain, several values, a value that is not a candidate, or a candidate
+    strictly in between.
     """
     # The four tests together say what a maximum is, of nothing but the map and its candidates. They are asked because
     # `lexmax` has been wrong, and a wrong predecessor would be a wrong number everywhere.
@@ -106,9 +106,9 @@ def certify_previous(previous: Any, candidates: Any) -> None:
 
 
 def previous_access(touch: Any) -> Any:
-    """The certified map from each access to the one before it on its line.
+    """The certified map from each access to the previous one on its line.
 
-    Tries the direct way first, then ways that avoid known errors of the library. Raises NotCertified if all fail.
+    Tries the direct method first, then methods that avoid known errors of the library. Raises NotCertified if all fail.
     """
     candidates = earlier_on_same_line(touch)
     failure = NotCertified("no way tried")
@@ -156,7 +156,7 @@ def touches(references: Sequence[Reference]) -> Any:
 
 
 def union(references: Sequence[Reference]) -> Any:
-    """The union of the references' location maps, each kept apart in it: merged ones are no boxes any more."""
+    """The union of the references' location maps, kept as separate parts: merged parts would not be boxes any more."""
     total = references[0].location
     for r in references[1:]:
         total = total.union(r.location)
@@ -176,11 +176,12 @@ MANY_REFERENCES = 16
 
 
 class Touched:
-    """What windows of instances touch: bytes of distinct lines, by array.
+    """What windows of instances touch: the bytes of distinct lines, by array.
 
-    Where the accesses of every whole iteration of the innermost loops make one box, whole iterations are counted
-    as boxes, and only the partial ones at both ends of a window access by access. What many references touch is
-    counted by `Images`, and once for all windows that touch the same; what few do, directly, which leaves fewer pieces.
+    If the accesses of every whole iteration of the innermost loops form one box, whole iterations are counted as boxes,
+    and only the partial iterations at both ends of a window access by access. Lines that many references touch are
+    counted by `Images`, once for all windows that touch the same lines. Lines of few references are counted directly,
+    which leaves fewer pieces.
     """
 
     def __init__(self, groups: Mapping[str, Sequence[Reference]], line_bytes: Mapping[str, int]) -> None:
@@ -215,8 +216,9 @@ class Touched:
         return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
 
     def since(self, previous: Any) -> dict[str, Any]:
-        """array -> isl.Map from an access to what is touched from the previous access (included) up to it (not
-        included). previous: an isl.Map of one basic map.
+        """array -> isl.Map from an access to what is touched from the previous access (included) to it (excluded).
+
+        previous: an isl.Map of one basic map.
         """
         space = previous.get_space().range()
         windows = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
@@ -236,20 +238,21 @@ class Touched:
     def within(self, windows: Any) -> dict[str, Any]:
         """array -> isl.Map from an access, or a line, to what is touched in its window.
 
-        windows: isl.Map from it to the instances of its window.
+        windows: isl.Map from the access or line to the instances of its window.
         """
         return {name: windows.apply_range(location) for name, location in self.touch.items()}
 
     def bytes_since(self, parts: Sequence[Any]) -> list[Any]:
-        """Bytes touched since the previous access: an isl.PwQPolynomial for each of `parts`, which are as for `since`;
-        None for one that is empty. On all cores where they are many. Raises TooHard.
+        """Bytes touched since the previous access: an isl.PwQPolynomial for each of `parts` (see `since`).
+
+        None for an empty part. Many parts are counted on all cores. Raises TooHard.
         """
         if self._many:
             return self._together([self.since(part) for part in parts])
         return on_all_cores([partial(self._each, part) for part in parts])
 
     def bytes_within(self, windows: Any) -> Any:
-        """Bytes touched in `windows`, as for `within`: isl.PwQPolynomial, None where they are empty. Raises TooHard."""
+        """Bytes touched in `windows` (see `within`): isl.PwQPolynomial, None if they are empty. Raises TooHard."""
         lines = self.within(windows)
         return self._together([lines])[0] if self._many else self._directly(lines)
 
@@ -311,7 +314,7 @@ def _fixed_place(domain: Any) -> int | None:
 def reuse_distance(previous: Any, touched: Touched) -> Any:
     """Bytes of distinct lines touched since the previous access: isl.PwQPolynomial, or None for an empty map.
 
-    One basic map of `previous` at a time, which keeps the sets that are counted small. Raises TooHard.
+    Works on one basic map of `previous` at a time, which keeps the counted sets small. Raises TooHard.
     """
     parts = [isl.Map.from_basic_map(b) for b in previous.make_disjoint().get_basic_maps()]
     total: Any = None
@@ -322,7 +325,7 @@ def reuse_distance(previous: Any, touched: Touched) -> Any:
 
 
 def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
-    """The reuse of every array of the stream. Raises NotCertified, TooHard (through the library's limit)."""
+    """The reuse of every array of the stream. Raises NotCertified, and TooHard (through the library's limit)."""
     groups = by_array(stream)
     touch = {name: touches(refs) for name, refs in groups.items()}
     touched = Touched(groups, stream.line_bytes)

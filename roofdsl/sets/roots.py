@@ -1,7 +1,7 @@
-"""Where a polynomial of one parameter is positive, exactly, over the integers.
+"""Where a polynomial in one parameter is positive, exactly, over the integers.
 
-A condition such as 8*n**2 + 16*n + 8*k > Z is not affine in n. But with Z a number it holds for all k from some n on,
-for no k up to another n, and the few n between can be listed, each with an affine condition on k.
+A condition such as 8*n**2 + 16*n + 8*k > Z is not affine in n. But if Z is a number, it holds for all k from some n on
+and for no k up to another n. The few n in between can be listed, each with an affine condition on k.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Interval = tuple[int, int | None]
 
 
 def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
-    """The isl.Set of points of `domain` where excess > 0, if excess has one parameter and is not affine in it.
+    """The isl.Set of points of `domain` with excess > 0, if excess is not affine in its one parameter.
 
-    None where it has another form, or where too many values of the parameter would have to be listed.
+    None if excess has another form, or if too many values of the parameter would have to be listed.
     """
     dims = set(dimensions(domain))
     symbols = excess.names() - dims
@@ -63,7 +63,10 @@ def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
 
 
 def first_positive(value: Quasi) -> int | None:
-    """The least positive integer from which on a polynomial of one parameter stays positive; None for another form."""
+    """The least positive integer from which on a polynomial in one parameter stays positive.
+
+    None for another form.
+    """
     if len(value.names()) != 1 or any(not isinstance(a, str) for a in value.atoms()):
         return None
     (name,) = value.names()
@@ -92,13 +95,13 @@ def _value(coefficients: list[int], x: int) -> int:
 
 
 def intervals_of(value: Quasi, start: int) -> list[Interval]:
-    """The maximal intervals of integers from `start` on where a polynomial of one name is positive."""
+    """The maximal intervals of integers from `start` on in which a polynomial in one name is positive."""
     (name,) = value.names()
     return positive_intervals(_coefficients(value, name), start)
 
 
 def positive_intervals(coefficients: list[int], start: int) -> list[Interval]:
-    """The maximal intervals of integers from `start` on where the polynomial (constant first) is positive."""
+    """The maximal intervals of integers from `start` on in which the polynomial (constant first) is positive."""
     signs = _segments(coefficients, start)
     return [(a, b) for a, b, positive in signs if positive]
 
@@ -190,9 +193,9 @@ def _where(domain: Any, name: str, intervals: list[Interval]) -> Any:
 
 
 def large_sizes(values: list[Quasi], context: Any, meaning: Mapping[str, Quasi]) -> tuple[Any, tuple[Fact, ...]]:
-    """(`context` narrowed to where all of `values` are positive, as far as that is affine; what that says).
+    """(`context` narrowed to where all of `values` are positive, as far as that is affine; this condition).
 
-    context: isl.Set of parameters; meaning: what they stand for in the kernel's parameters.
+    context: isl.Set of parameters; meaning: the isl parameters in terms of the kernel's parameters.
     """
     facts: list[Fact] = []
     first: dict[str, int] = {}

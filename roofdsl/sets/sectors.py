@@ -1,8 +1,8 @@
-"""Lines that are transferred sector by sector: what one array costs where a missing sector costs a sector.
+"""Lines that are transferred sector by sector: the traffic of one array if a missing sector costs one sector.
 
-The line is the unit of residency: it comes and goes as a whole, by the reuse distances of lines. A sector is brought in
-when it is first touched in a residency of its line, so an access costs a sector exactly when some access to its line
-after the previous access to its sector, up to itself, misses the line. Stores follow in the same way from writes.
+The line is the unit of residency: it comes and goes as a whole, by the reuse distances of lines. A sector is loaded
+when it is first touched in a residency of its line. So an access costs a sector exactly if the line misses at some
+access after the previous access to the sector, up to and including this one. Stores follow in the same way from writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from roofdsl.sets.stream import Stream
 def sector_residencies(lines: Stream, sectors: Stream, rule: Rule) -> tuple[Residencies, ...]:
     """The residencies of all arrays, counted in the lines of `sectors`; `lines` is the same stream in whole lines.
 
-    Raises CannotCount where line misses are not affine sets, NotCertified and TooHard as `reuse` does.
+    Raises CannotCount if line misses are not affine sets, and NotCertified and TooHard as `reuse` does.
     """
     small = {name: touches(refs) for name, refs in by_array(sectors).items()}
     return tuple(_of_array(r, small[r.name], sectors.line_bytes[r.name], rule) for r in reuse(lines))

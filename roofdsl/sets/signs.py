@@ -1,6 +1,6 @@
-"""Proofs that a polynomial is nowhere negative on a set: bounds of it, and their coefficients once sizes are shifted.
+"""Proofs that a polynomial is nowhere negative on a set, from its bounds and its coefficients after a shift of sizes.
 
-A proof or nothing: what cannot be shown here may still be true.
+If there is no proof here, the statement may still be true.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_SLACKS = 3
 
 
 def nowhere_negative(domain: Any, value: Quasi) -> bool:
-    """Whether `value` (in d0, d1, ... and parameters) is shown to be at least 0 on the isl.Set `domain`."""
+    """Whether `value` (in d0, d1, ... and parameters) is proven to be at least 0 on the isl.Set `domain`."""
     dims = frozenset(dimensions(domain))
     if value.is_constant():
         return value.constant_value() >= 0 or bool(domain.is_empty())
@@ -82,7 +82,7 @@ def _shifts(basic: Any, value: Quasi) -> Iterator[Quasi]:
 
 
 def least_value(where: Any, name: str) -> int | None:
-    """The least value of a parameter on an isl.Set of parameters; None where it has none."""
+    """The least value of a parameter on an isl.Set of parameters; None if it has none."""
     at = where.find_dim_by_name(isl.dim_type.param, name)
     if at < 0:
         return None

@@ -18,11 +18,11 @@ from roofdsl.sets.quasi import Quasi
 
 
 class NotAffine(Exception):
-    """An expression is not affine with these sizes; the message says which and why (closed forms are refused)."""
+    """An expression is not affine with these sizes; the message says which one and why (closed forms are refused)."""
 
 
 class Linear(Record):
-    """An affine form over names of dimensions, parameters and floors written out as text."""
+    """An affine form over the names of dimensions and parameters, and over floors as text."""
 
     terms: tuple[tuple[str, int], ...]
     constant: int = 0
@@ -72,8 +72,8 @@ def _one_tile(a: Pair, b: Pair) -> str | None:
 class Sizes:
     """The parameters of one kernel, for one analysis.
 
-    numbers: parameters with a value. symbols: the others. divided: n -> c where n % c == 0 is assumed for a
-    number c. tiles: (n, b) -> True where n % b == 0 is assumed for a symbol b.
+    numbers: parameters with a value. symbols: the others. divided: n -> c if n % c == 0 is assumed for a number c.
+    tiles: (n, b) -> True if n % b == 0 is assumed for a symbol b.
     """
 
     numbers: Mapping[str, int]
@@ -102,11 +102,11 @@ class Sizes:
         return names + [quotient(n, b) for n, b in sorted(self.tiled)]
 
     def quotients(self) -> list[tuple[str, str, str]]:
-        """(isl parameter, n, b) for each n that is cut into tiles of b: the parameter stands for n / b."""
+        """(isl parameter, n, b) for each n that is cut into tiles of b: the parameter is n / b."""
         return [(quotient(n, b), n, b) for n, b in sorted(self.tiled)]
 
     def known(self, given: Mapping[str, int]) -> dict[str, int]:
-        """The isl parameters that the sizes `given` decide."""
+        """The isl parameters that are determined by the sizes `given`."""
         found = {self.symbol_text(n): given[n] // self.divided.get(n, 1) for n in self.symbols if n in given}
         return found | {q: given[n] // given[b] for q, n, b in self.quotients() if n in given and b in given}
 
@@ -114,7 +114,7 @@ class Sizes:
         return f"Q_{name}" if name in self.divided else f"P_{name}"
 
     def meaning(self) -> dict[str, Quasi]:
-        """What each isl parameter stands for in the kernel's own parameters."""
+        """The meaning of each isl parameter in terms of the kernel's own parameters."""
         out: dict[str, Quasi] = {}
         for n in self.symbols:
             symbol = Quasi.symbol(n)
@@ -124,7 +124,7 @@ class Sizes:
         return out
 
     def parameter(self, name: str, world: str | None) -> Pair:
-        """Parameter `name` as an affine value, in the digits of tile size `world` where that is one."""
+        """Parameter `name` as an affine value, in the digits of tile size `world` if it is given."""
         if name in self.numbers:
             return Pair(Linear.of({}, self.numbers[name]))
         if world is not None:
@@ -227,7 +227,7 @@ DIGIT = "_digit"
 
 
 def require_digits(low: Linear, tile: str) -> None:
-    """Raises NotAffine unless `low` sums digits of `tile` and a constant."""
+    """Raises NotAffine unless `low` is a sum of digits of `tile` and a constant."""
     for name, _ in low.terms:
         if not name.endswith(DIGIT):
             what = name.removeprefix("P_").removeprefix("Q_")

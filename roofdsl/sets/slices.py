@@ -1,7 +1,7 @@
 """Pieces that are thin in some dimension, cut into slices on which their polynomial is simpler.
 
-Counting leaves pieces such as n-5 <= d <= n-4 with polynomials of high degree in d; on each of the two slices d is
-n - 5 or n - 4, and the polynomial one in n alone.
+Counting produces pieces such as n-5 <= d <= n-4 with polynomials of high degree in d. On each of the two slices, d is n
+- 5 or n - 4, and the polynomial depends only on n.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_WIDTH = 8
 
 
 def sliced(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]]:
-    """The piece as disjoint pieces whose polynomials are of degree 1 in the dimensions, as far as slices allow."""
+    """The piece as disjoint pieces whose polynomials are of degree 1 in the dimensions, as far as slicing can do it."""
     names = dimensions(domain)
     out: list[tuple[Any, Quasi]] = []
     work = [(domain, value)]

@@ -1,8 +1,8 @@
 """From the checked kernel to integer sets: iteration domains, schedule, and the location of every access.
 
-An access instance is a point of the time space T: textual places and loop counters in turn (docs/rules.md,
-section 1). A statement takes as many places in its body as it makes accesses, so that these need no dimension of
-their own. Loops with steps run over counters (`domains`); see `sizes` for symbolic tile sizes.
+An access instance is a point of the time space T: textual places and loop counters in turn (docs/rules.md, section 1).
+A statement takes as many places in its body as it makes accesses, so accesses need no separate dimension. Loops with
+steps run over counters (`domains`). For symbolic tile sizes, see `sizes`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from roofdsl.sets.sizes import DIGIT, Linear, NotAffine, Pair, Sizes, conjuncts,
 
 @dataclass(frozen=True)
 class Reference:
-    """One place in the text that touches an array: instances, and where each lands.
+    """One place in the text that accesses an array: its instances, and the location of each.
 
-    domain: isl.Set of T; location: isl.Map from T to the lines (or elements) of `array`.
-    An update counts as one reference that reads first and writes (its write always hits).
-    `count` raw accesses of `array.type.bytes` each happen per instance.
+    domain: isl.Set of T; location: isl.Map from T to the lines (or elements) of `array`. An update counts as one
+    reference that reads first and writes (its write always hits). Each instance makes `count` raw accesses of
+    `array.type.bytes`.
     """
 
     array: Array
@@ -68,8 +68,8 @@ class Stream:
 def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> Stream:
     """The access stream of `kernel` (directives applied) with some parameters as `numbers`.
 
-    line_bytes: the line size, or None for lines of one element. least: every symbolic parameter, and every number
-    of tiles, is at least this in the context. Raises NotAffine where a subscript or bound has no affine form.
+    line_bytes: the line size, or None for lines of one element. least: every symbolic parameter, and every number of
+    tiles, is at least this in the context. Raises NotAffine if a subscript or bound has no affine form.
     """
     steps = frozenset(
         loop.step.name

@@ -1,8 +1,8 @@
-"""Sums of terms, each where its condition holds: how Q(Z) is written where no partition of all sizes would be read.
+"""Sums of conditional terms: the form of Q(Z) if a partition into cases would be too long to read.
 
-What misses in a cache of Z bytes is a sum over classes of accesses of one reuse distance each, counted where that is
-greater than Z. A distance that grows along a loop is passed at one iteration of it, an integer root, which is given a
-name. Plain Python, exact at any sizes.
+The misses in a cache of Z bytes are a sum over classes of accesses with one reuse distance, each counted if that is
+greater than Z. A distance that grows along a loop exceeds Z from one iteration on, an integer root, which gets a name.
+This is plain Python, exact at any sizes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ Alternatives = tuple[tuple[Constraint, ...], ...]
 
 
 class Root(Record):
-    """`name`: the last integer, coming from where `of` is small, at which it is at most `limit`.
+    """`name`: the last integer, coming from where `of` is small, at which `of` is at most `limit`.
 
-    Where `of` rises, that is the greatest one from `low` to `high`, and low - 1 where there is none; where it falls,
-    the least one, and high + 1 where there is none. of: a polynomial in `name` and the sizes, monotone from `low` to
-    `high`.
+    If `of` rises, this is the greatest one from `low` to `high`, or low - 1 if there is none. If it falls, it is the
+    least one, or high + 1 if there is none. of: a polynomial in `name` and the sizes, monotone from `low` to `high`.
     """
 
     name: str
@@ -73,7 +72,7 @@ class Root(Record):
 
 
 class Rest(Record):
-    """`name`: `of`, but no less than low - 1 and no more than `high`."""
+    """`name`: the value of `of`, limited to the range from low - 1 to `high`."""
 
     name: str
     of: Quasi
@@ -98,7 +97,7 @@ class Span(Record):
 
 
 class Term(Record):
-    """`value` where one of `where` holds (none: everywhere), summed over `over` where there is one."""
+    """`value` if one of `where` holds (none: always), summed over `over` if there is one."""
 
     value: Quasi
     where: Alternatives = ()
@@ -108,8 +107,8 @@ class Term(Record):
 class Terms(Record):
     """The sum of the terms whose conditions hold.
 
-    definitions: names that stand in terms and in later definitions, which come after what they use. assumes: beyond
-    the kernel's own assumptions.
+    definitions: names used in terms and in later definitions, each after those that it uses. assumes: assumptions
+    beyond the kernel's own.
     """
 
     terms: tuple[Term, ...]
@@ -154,7 +153,7 @@ class Terms(Record):
         return known
 
     def substitute(self, put: Mapping[str, Quasi]) -> Terms:
-        """Every symbol in `put` replaced; names of definitions and variables of summation only by other names."""
+        """Every symbol in `put` replaced; names of definitions and summation variables only by other names."""
 
         def name(old: str) -> str:
             return _only_name(put[old]) if old in put else old

@@ -1,7 +1,7 @@
-"""The longest reuse distance in a window of accesses: what decides whether a line written is stored before the end.
+"""The longest reuse distance in a window of accesses, which decides whether a written line is stored before the end.
 
-docs/rules.md, step 5: a write is the last of its residency exactly when an access to its line after it, up to and
-including the next write, misses; in a cache of Z bytes that is when the longest of their distances exceeds Z.
+See docs/rules.md, step 5. A write is the last one of its residency exactly if an access to its line after it, up to and
+including the next write, misses. In a cache of Z bytes, that is the case if the longest of their distances exceeds Z.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Found = tuple[Any, Quasi | None]
 
 
 def stored(reuse: ArrayReuse) -> list[Piece]:
-    """One point for every store there may be, with the distances that a cache must not exceed to have it.
+    """One point for every possible store, with the distances of which the longest must exceed the cache size.
 
-    Raises CannotCount where it is not known which access of a window has the longest distance.
+    Raises CannotCount if it is not known which access of a window has the longest distance.
     """
     if reuse.writes.is_empty():
         return []

@@ -98,7 +98,7 @@ def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | 
     check_complete(f"kernel {kernel.name}", [p.name for p in kernel.parameters], params)
     for condition in kernel.assumptions:
         if not condition.holds(params):
-            raise CommandError(f"kernel {kernel.name} assumes {condition}, which these sizes do not meet")
+            raise CommandError(f"kernel {kernel.name} assumes {condition}, which does not hold at these sizes")
     compiler = _Compiler(params, _layouts(kernel, params, line_bytes))
     compiler.block(kernel.body, {})
     compiler.emit(HALT)

@@ -82,7 +82,7 @@ def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
         _check_below(levels[: k + 1], is_last=k == len(levels) - 1)
     if levels[0].inclusion != "free":
         raise CommandError(
-            f"{levels[0].name} is the first level and cannot be {levels[0].inclusion}", "there is nothing above it"
+            f"{levels[0].name} is the first level and cannot be {levels[0].inclusion}", "there is no level above it"
         )
 
 
@@ -109,7 +109,7 @@ def _check_level(level: CacheLevel) -> None:
         if size % (line * level.ways):
             raise CommandError(
                 f"{name} of {size} B does not divide into sets of {level.ways} ways of {line} B lines",
-                f"{_near(size, line * level.ways)} would be; without ways it is fully associative",
+                f"{_near(size, line * level.ways)} would work; without ways, it is fully associative",
             )
     ways = level.ways or level.lines
     if level.policy == "plru" and ways & (ways - 1):
@@ -129,9 +129,8 @@ def _check_below(levels: Sequence[CacheLevel], is_last: bool) -> None:
     upper = above[-1]
     if level.sector < upper.sector:
         raise CommandError(
-            f"{level.name} is asked for {upper.sector} B at a time by {upper.name}, and its own sector is "
-            f"{level.sector} B",
-            "sectors (lines where there are none) may not become smaller from level to level",
+            f"{upper.name} requests {upper.sector} B at a time from {level.name}, whose sector is {level.sector} B",
+            "sectors (or lines, without sectors) may not become smaller from level to level",
         )
     if level.inclusion == "inclusive":
         longest = max(above, key=lambda u: u.line_bytes)
@@ -150,7 +149,7 @@ def _check_below(levels: Sequence[CacheLevel], is_last: bool) -> None:
         claiming = next((u for u in above if u.write_miss == "claim"), None)
         if claiming is not None:
             raise CommandError(
-                f"{level.name} cannot be inclusive where {claiming.name} takes lines without reading them",
+                f"{level.name} cannot be inclusive if {claiming.name} takes lines without reading them",
                 "let it allocate: --traffic write_allocate",
             )
     if level.inclusion == "exclusive":

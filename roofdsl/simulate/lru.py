@@ -189,4 +189,4 @@ def check_inside(cursor: tuple[NDArray[np.int64], ...], program: Program, name: 
     control = cursor[7]
     if control[STATUS] == OUTSIDE:
         array = program.layouts[control[CULPRIT]].array.name
-        raise CommandError(f"kernel {name} reaches outside array {array} at these sizes")
+        raise CommandError(f"kernel {name} accesses elements outside array {array} at these sizes")

@@ -136,7 +136,7 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
     sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
     cache = machine.last_cache
     if not sizes:
-        return replace(row, notes=(*row.notes, "no lower bound: the kernel touches no array"))
+        return replace(row, notes=(*row.notes, "no lower bound: the kernel accesses no array"))
     try:
         values = numbers(kernel, row.parameters)
         found = bound(kernel)

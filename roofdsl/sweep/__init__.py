@@ -1,1 +1,1 @@
-"""Predictions over ranges of parameters, machines and cache sizes: vectorized where closed forms hold, else exact."""
+"""Predictions over ranges of parameters, machines and cache sizes: vectorized if closed forms hold, exact otherwise."""

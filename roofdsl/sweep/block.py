@@ -98,8 +98,8 @@ class Strip:
         if self.too_large:
             memory = self.machine.main_memory
             found.append(
-                f"at {count_words(self.too_large)} more is touched than {self.machine.name}'s {memory.name} holds "
-                f"({show_size(memory.size_bytes)}); the times there are as if it did"
+                f"at {count_words(self.too_large)}, the data exceed {self.machine.name}'s {memory.name} "
+                f"({show_size(memory.size_bytes)}); the times assume that they fit"
             )
         return found
 

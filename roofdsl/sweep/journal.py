@@ -43,7 +43,7 @@ class Journal:
         self._file: IO[bytes] | None = None
         if path.exists():
             if not path.is_file():
-                raise CommandError(f"`{path}` is not a file, and a journal is read again")
+                raise CommandError(f"`{path}` is not a regular file, and a journal must be readable later")
             self._read()
 
     def _read(self) -> None:

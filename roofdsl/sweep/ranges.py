@@ -71,9 +71,7 @@ def _each_once(parts: Sequence[Sequence[int]]) -> Sequence[int]:
 def require_few(points: int) -> None:
     """Raises CommandError for more points than a sweep takes."""
     if points > MOST_POINTS:
-        raise CommandError(
-            f"the sweep has {points:,} points, and at most {MOST_POINTS:,} are taken", "take larger steps"
-        )
+        raise CommandError(f"the sweep has {points:,} points, and the limit is {MOST_POINTS:,}", "take larger steps")
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

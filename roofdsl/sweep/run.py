@@ -145,7 +145,7 @@ def _evaluated(
         if len(found) == begun:
             kernel = strip.variant.kernel
             assumed = ", ".join(map(str, kernel.assumptions))
-            raise CommandError(f"no point of the sweep keeps what kernel {kernel.name} assumes: {assumed}")
+            raise CommandError(f"no point of the sweep meets the assumptions of kernel {kernel.name}: {assumed}")
     if open_points > most_counted:
         raise CommandError(
             f"{open_points:,} of {total:,} points have no closed form and would be counted one by one "
@@ -171,7 +171,9 @@ def _warnings(strip: Strip, k: int, places: Sequence[Place], outcomes: Mapping[i
     found = strip.warnings()
     for name in strip.plan.level_names:
         if lacking := sum(f"{name}_bytes" not in row for row in rows):
-            found.append(f"{name} is left out at {count_words(lacking)} where its exact traffic takes too long")
+            found.append(
+                f"{name} is left out at {count_words(lacking)}, where its exact traffic takes too long to compute"
+            )
     return found
 
 

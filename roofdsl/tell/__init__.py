@@ -1,1 +1,1 @@
-"""A derivation as text, steps, LaTeX, HTML and JSON. Nothing here computes; `derive` and `steps` facts are quoted."""
+"""Results as text, steps, LaTeX, HTML and JSON. Nothing here computes; these modules quote results and facts."""

@@ -28,9 +28,9 @@ MOST_ILLEGAL = 3
 
 
 def blocks(advised: Advised, machine: Machine | None = None, show_all: bool = False) -> list[Block]:
-    """Where the kernel stands, the changes that help, and those that dependences forbid.
+    """The kernel's present state, the changes that help, and those that dependences forbid.
 
-    machine: the one of the predictions, for the title.
+    machine: that of the predictions, for the title.
     """
     now = advised.now.prediction
     title = f"{advised.kernel} on {now.machine if machine is None else on(machine)}"
@@ -40,11 +40,11 @@ def blocks(advised: Advised, machine: Machine | None = None, show_all: bool = Fa
     if keeping:
         found += [Gap(), *_table(advised, keeping)]
     else:
-        found += [Gap(), line(f"at this precision nothing helps, because {_why_nothing(advised)}")]
+        found += [Gap(), line(f"at this precision, nothing helps: {_why_nothing(advised)}")]
     if changing:
         found += [Gap(), line("with results of fewer digits:"), *_table(advised, changing)]
     if any(not a.estimate.exact for a in advised.advice):
-        found += [Gap(), line("<= and >=: the exact traffic takes too long to find; the time is no longer than this")]
+        found += [Gap(), line("<= and >=: the exact traffic takes too long to compute; the time is at most this")]
     return [*found, *_refused(advised.refused, show_all)]
 
 
@@ -71,13 +71,13 @@ def _why_nothing(advised: Advised) -> str:
         return f"it computes at the peak, {show_rate(now.peak_per_s, now.operation)}"
     if level is not None and advised.compulsory:
         return (
-            f"all that {level.name} moves is compulsory: {show_bytes(level.bytes)}, each datum once, "
+            f"all traffic of {level.name} is compulsory: {show_bytes(level.bytes)}, each datum once, "
             f"at {show_bandwidth(level.bandwidth_bytes_per_s)}"
         )
     unknown = sum(r.why == NOT_FOUND for r in advised.refused)
     if unknown:
-        return f"no change whose time was found takes anything from {now.bound}; {unknown} took too long (`--effort`)"
-    return f"no change known here takes anything from what bounds it: {now.bound}"
+        return f"no change with a known time reduces {now.bound}; {unknown} took too long (`--effort`)"
+    return f"no known change reduces what bounds it: {now.bound}"
 
 
 def _table(advised: Advised, shown: Sequence[Advice]) -> list[Block]:
@@ -98,13 +98,13 @@ def _table(advised: Advised, shown: Sequence[Advice]) -> list[Block]:
         )
         rounding = "; changes rounding" if one.rounding else ""
         notes.append((str(number), f"{one.because}{rounding}"))
-    why = "what becomes of the results:" if shown[0].precision else "why the results stay the same:"
+    why = "how the results change:" if shown[0].precision else "why the results stay the same:"
     head = ("", "change", "time", "gain", "lifts", "then bound by")
     return [figures(rows, head, (0, 2, 3)), Gap(), line(why), figures(notes, right=(0,))]
 
 
 def short(one: Advice, advice: tuple[Advice, ...]) -> str:
-    """A chain by the numbers of those of its steps that stand in the table."""
+    """A chain of steps, by the numbers of those steps that are in the table."""
     if len(one.steps) == 1:
         return one.what
     numbers = {a.what: str(k) for k, a in enumerate(advice, 1) if len(a.steps) == 1}
@@ -134,7 +134,7 @@ def _refused(refused: tuple[Refused, ...], show_all: bool) -> list[Block]:
             found.append(line(f"and {len(illegal) - len(shown)} more (--all)", 2))
     others = [r for r in refused if not r.illegal]
     if show_all and others:
-        found += [Gap(), line("tried, and no advice:"), items(map(_sentence, others))]
+        found += [Gap(), line("tried, without a gain:"), items(map(_sentence, others))]
     return found
 
 
@@ -144,7 +144,7 @@ def _sentence(refused: Refused) -> str:
 
 
 def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) -> list[Block]:
-    """The kernels of a program by their share of the time, and how to ask about each."""
+    """The kernels of a program by their share of the time, with the command that analyzes each."""
     path = file.split(":", maxsplit=1)[0]
     rows = []
     for row in prediction.by_kernel:

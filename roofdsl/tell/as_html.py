@@ -1,4 +1,4 @@
-"""Blocks of a report as HTML, whose formulas MathJax sets."""
+"""Blocks of a report as HTML, with formulas for MathJax."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_ROWS = 60
 
 
 def to_html(blocks: Sequence[Block]) -> Iterator[str]:
-    """Lines of HTML whose formulas MathJax sets."""
+    """Lines of HTML, with formulas for MathJax."""
     for block in blocks:
         match block:
             case Title(words, rest):

@@ -45,7 +45,7 @@ def _limit(found: BreakEven) -> str:
 
 
 def threshold_rows(found: BreakEven, values: Mapping[str, int]) -> list[tuple[str, str]]:
-    """(term, what is known of it), first the value, then the form and its limit."""
+    """(term, result): first the value, then the formula and its limit."""
     rows = [(found.term, answer(found, values))]
     constant = None if found.form is None else found.form.constant()
     if found.form is not None and (constant is None or constant >= 1):
@@ -68,11 +68,11 @@ def _s(names: str) -> str:
 
 
 def answer(found: BreakEven, values: Mapping[str, int]) -> str:
-    """`from B = 276 on`, `never`, `at every B`; what is missing where it is not decided."""
+    """`from B = 276 on`, `never`, `at every B`; or what is missing if it is undecided."""
     name = found.parameter
     if found.intervals is None:
         missing = sorted((_names(found.form) | found.slope.names()) - values.keys() - {name})
-        return f"give {', '.join(missing)} for a number" if missing else "not decided: no polynomial"
+        return f"give {', '.join(missing)} to get a number" if missing else "undecided: not a polynomial"
     if not found.intervals:
         return "never"
     parts = []

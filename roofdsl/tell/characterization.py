@@ -1,4 +1,4 @@
-"""What was measured of a machine: peaks, levels, and the cost of a call or a launch."""
+"""The measurements of a machine: peaks, levels, and the cost of a call or a launch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def of_cpu(found: Characterization) -> list[Block]:
-    """Tables of peaks and levels, all cores and one beside each other."""
+    """Tables of peaks and levels, for all cores and for one core."""
     from roofdsl.measure.machine_file import approximate_size
 
     cores = f"{found.cores} core{'s' if found.cores > 1 else ''}"

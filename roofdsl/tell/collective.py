@@ -1,4 +1,4 @@
-"""Collectives: what the busiest link carries, and the times."""
+"""Collectives: the bytes on the busiest link, and the times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roofdsl.tell.blocks import Block, Gap, Title, figures
 
 
 def blocks(kind: str, size_bytes: int, where: str, found: Collective, routed: Routed | None) -> list[Block]:
-    """A collective among the devices that `where` names; routed: over the links as they are."""
+    """A collective among the devices that `where` names. routed: over the links as they are."""
     rows = _rows(found) + (_bound_rows(routed) if routed is not None else [])
     return [Title(f"{kind} of {show_size(size_bytes)} among {where}, {found.way}"), Gap(), figures(rows)]
 
@@ -35,5 +35,5 @@ def _rows(c: Collective) -> list[tuple[str, str]]:
 def _bound_rows(routed: Routed) -> list[tuple[str, str]]:
     order = [("order", " -> ".join((*routed.order, routed.order[0])))] if routed.order else []
     if routed.at_least_s is None:
-        return [*order, ("at least", f"not looked for: more than {MOST_CUTS} devices")]
+        return [*order, ("at least", f"not computed: more than {MOST_CUTS} devices")]
     return [*order, ("at least", f"{show_time(routed.at_least_s)}, whatever the algorithm")]

@@ -14,13 +14,13 @@ from roofdsl.tell.words import heading
 
 
 def to_html(d: Derivation) -> str:
-    """The kernel's name, W, Q, I and the plateaus, or the argument where the steps were asked for."""
+    """The kernel's name, W, Q, I and the plateaus, or the argument if the steps were requested."""
     blocks = summary_blocks(d) if d.steps is None else step_blocks(d)
     return "\n".join(['<div class="roofdsl">', f"<h3>{html.escape(heading(d))}</h3>", *render(blocks), "</div>"])
 
 
 def inline(q: Quantity | Ratio) -> str:
-    """What a notebook shows of one quantity: its closed form, else why there is none."""
+    """A single quantity in a notebook: its closed form, or why there is none."""
     found = formula(q)
     if found is not None:
         return mathjax(found)

@@ -17,7 +17,7 @@ NOTHING_MOVED = "Q = 0: no intensity"
 
 
 def together(documents: Sequence[Json]) -> Json:
-    """One document as it is, several under `kernels`."""
+    """A single document as it is; several under `kernels`."""
     return documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": list(documents)}
 
 
@@ -43,13 +43,13 @@ def to_json(d: Derivation) -> Json:
 
 
 def line_bytes(d: Derivation) -> int | None:
-    """The line given, else the size of an element where all arrays have the same; None where they differ."""
+    """The given line, otherwise the size of an element if all arrays have the same; None if they differ."""
     sizes = {a.type.bytes for a in d.kernel.arrays if not a.is_scalar}
     return d.line_bytes if d.line_bytes is not None or len(sizes) != 1 else min(sizes)
 
 
 def notes(d: Derivation) -> list[str]:
-    """What is to be known of the derivation as a whole."""
+    """Notes on the derivation as a whole."""
     return [*d.notes, *([f"no plateaus: {d.plateaus_note}"] if d.plateaus_note else [])]
 
 
@@ -90,7 +90,7 @@ def _optional(q: Quantity | None) -> Json | None:
 
 
 def entry(q: Quantity | Ratio) -> Json:
-    """{"expr", "value"} and, where there is something to say, "assumes", "note" and "terms"."""
+    """{"expr", "value"} and, if there is something to say, "assumes", "note" and "terms"."""
     out: Json = {
         "expr": q.expr,
         "value": None if q.value is None else number(q.value),
@@ -108,13 +108,13 @@ def entry(q: Quantity | Ratio) -> Json:
 
 
 def number(value: Fraction | int) -> int | float:
-    """A JSON number: an integer where it is one."""
+    """A JSON number, an integer if possible."""
     value = Fraction(value)
     return int(value) if value.denominator == 1 else float(value)
 
 
 def why_none(q: Quantity | Ratio) -> str:
-    """Why a ratio whose parts are known has no form: a division of or by 0."""
+    """Why a ratio with known parts has no form: a division of or by 0."""
     if not isinstance(q, Ratio) or q.numerator.form is None or q.denominator.form is None:
         return ""
     if q.of_work and not q.numerator.form.cases:

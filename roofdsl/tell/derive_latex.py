@@ -16,7 +16,7 @@ HEAD = "% roofdsl derive; \\usepackage{amsmath}"
 
 
 def to_latex(derivations: Sequence[Derivation]) -> str:
-    """The fragment of all of them: with the steps where they were asked for, else the results."""
+    """The fragment for all derivations: the steps if they were requested, otherwise the results."""
     lines = [HEAD]
     for d in derivations:
         blocks = summary_blocks(d) if d.steps is None else step_blocks(d)
@@ -31,7 +31,7 @@ def formula(q: Quantity | Ratio) -> str | None:
 
 
 def inline(q: Quantity | Ratio) -> str:
-    """What a notebook shows: the closed form as display math, else why there is none."""
+    """A quantity in a notebook: the closed form as display math, or why there is none."""
     found = formula(q)
     if found is not None:
         return f"$\\displaystyle {found}$"

@@ -42,23 +42,23 @@ MOST_CASES = 3
 """Cases for small sizes that are written out, at most."""
 
 WHY = {
-    "read": "only read: it is loaded, and never stored",
-    "read, then written": "read before it is written, so it is loaded; written, so it is {end} in the end",
-    "written": "written without being read: nothing is loaded, and it is {end} in the end",
-    "written, then read": "written before it is read: nothing is loaded, and it is {end} in the end",
-    "mixed": "what is read before it is written is loaded, what is written is {end} in the end",
+    "read": "only read: loaded, never stored",
+    "read, then written": "read before it is written: loaded at first, {end} at the end",
+    "written": "written and never read: not loaded, {end} at the end",
+    "written, then read": "written before it is read: not loaded, {end} at the end",
+    "mixed": "elements read first are loaded; written elements are {end} at the end",
 }
 WHY_ALLOCATE = {
-    "written": "written without being read, but a write that misses loads too; {end} in the end",
-    "written, then read": "written before it is read, but a write that misses loads too; {end} in the end",
-    "mixed": "every first access loads, a write too; what is written is {end} in the end",
+    "written": "written and never read, but a write miss loads: loaded at first, {end} at the end",
+    "written, then read": "written before it is read, but a write miss loads: loaded at first, {end} at the end",
+    "mixed": "every first access loads, even a write; written elements are {end} at the end",
 }
 
 
 def step_blocks(d: Derivation) -> list[Block]:
     """The whole argument. Raises ValueError for a derivation without steps."""
     if d.steps is None:
-        raise ValueError("derive(..., steps=True) gives the steps")
+        raise ValueError("use derive(..., steps=True) for the steps")
     return list(_Argument(d, d.steps).blocks())
 
 
@@ -110,7 +110,7 @@ class _Argument(Writer):
             loose = _minus(others, work.fused_pairs)
             if loose is not None:
                 rows.append(
-                    self.equation(Math("N", "N"), [Math("W - 2*F", "W - 2 F")], loose, "", ("operations beside them",))
+                    self.equation(Math("N", "N"), [Math("W - 2*F", "W - 2 F")], loose, "", ("unfused operations",))
                 )
             alpha = ratio_form(work.fma_fraction, self.order, self.names)
             if alpha is not None:
@@ -120,7 +120,7 @@ class _Argument(Writer):
         yield from self._ceiling()
         for label, q in (("comparisons", work.cmp), ("casts", work.casts), *self.d.counters.items()):
             if not is_zero(q) and q.form is not None:
-                yield Equations((self.equation(word(label), [], q, "", ("beside W",)),))
+                yield Equations((self.equation(word(label), [], q, "", ("not in W",)),))
 
     def _statement(self, s: StatementStep) -> Iterator[Block]:
         yield Paragraph((Code(s.text),))
@@ -157,7 +157,7 @@ class _Argument(Writer):
         if work.total.form is None:
             return
         if is_zero(work.fused_pairs):
-            yield Paragraph(("No addition takes a product: no fused pair, at most half the fused peak.",))
+            yield Paragraph(("No addition uses a product, so there is no fused pair: at most half the fused peak.",))
             return
         limit = limit_of(work.fma_fraction, self.order, self.d.values)
         alpha = work.fma_fraction.value
@@ -173,7 +173,7 @@ class _Argument(Writer):
 
     def _compulsory(self) -> Iterator[Block]:
         d = self.d
-        yield self.heading("Compulsory traffic: every datum moved as seldom as the convention allows")
+        yield self.heading("Compulsory traffic: each datum moves as rarely as the convention allows")
         yield Paragraph((f"{d.convention}: {CONVENTIONS[d.convention]}",))
         arrays = self.steps.arrays
         if not arrays and d.compulsory.bytes.note:
@@ -233,13 +233,13 @@ class _Argument(Writer):
             yield Paragraph((f"no closed form: {self.steps.note or self.d.plateaus_note}",))
             return
         if not self.steps.reuses:
-            yield Paragraph(("No datum is used twice: a cache of any size moves the same.",))
+            yield Paragraph(("No datum is used twice, so the traffic is the same for every cache size.",))
             return
         words = "lines" if self.d.line_bytes is not None else "elements"
         yield Paragraph(
             (
-                f"The distance of a reuse: the bytes of distinct {words} touched since the last time, the datum itself "
-                "included. A cache of that size still holds it. Leading terms:",
+                f"The reuse distance is the number of bytes of distinct {words} touched since the last access, "
+                "including the datum itself. A cache of that size still holds the datum. Leading terms:",
             )
         )
         head: tuple[Sentence, ...] = (("datum",), ("last touched in",), ("distance (B)",), ("times",), ())

@@ -1,4 +1,4 @@
-"""A derivation as a report for people, in the order of a textbook."""
+"""A derivation as a text report, in the order of a textbook."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from roofdsl.tell.words import (
 
 
 def to_text(d: Derivation, width: int = WIDTH) -> str:
-    """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument where the steps were asked for.
+    """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument if the steps were requested.
 
-    width: of a line, in columns; what is longer goes on in the next line.
+    width: the columns of a line; longer lines continue on the next one.
     """
     return "\n".join(fitted(_lines(d, width), width)) + "\n"
 
@@ -113,7 +113,7 @@ class _Report:
         beside = once_differs(d)
         yield self.rows.ratio("I = W/Q", d.intensity, f"({d.convention})" if beside else "")
         if beside:
-            what = "(each datum once)" if d.cache_bytes is None else "(each stay in the cache once)"
+            what = "(each datum once)" if d.cache_bytes is None else "(once per residency)"
             yield self.rows.ratio("", Ratio(d.work.total, d.once, of_work=True), what)
         if d.cache_bytes is not None:
             yield self.rows.ratio("compulsory", Ratio(d.work.total, d.compulsory.bytes, of_work=True))
@@ -186,7 +186,7 @@ def _within(where: Alternatives, fact: Fact) -> bool:
 
 
 def common_condition(d: Derivation) -> Alternatives:
-    """The condition under which anything is done at all, where all that is derived has it as its only case."""
+    """The condition under which anything is done at all, if it is the only case of all derived quantities."""
     work = [d.work.total, *d.work.by_class.values(), d.work.fused_pairs]
     traffic = [q for t in (d.compulsory, d.at_cache) for q in (t.loads, t.stores, t.bytes) if q is not None]
     forms = [q.form for q in (*work, *traffic, *d.by_array.values()) if q.form is not None and q.form.cases]
@@ -195,7 +195,7 @@ def common_condition(d: Derivation) -> Alternatives:
 
 
 def any_cache_lines(q: Quantity, order: Growth, width: int = WIDTH) -> Iterator[str]:
-    """Q(Z) with Z a symbol, case by case from the smallest cache up."""
+    """Q(Z) with a symbolic Z, case by case from the smallest cache up."""
     if q.terms is not None:
         yield from sum_lines("Q(Z) with Z a symbol", q, q.terms)
         return
@@ -212,7 +212,7 @@ def any_cache_lines(q: Quantity, order: Growth, width: int = WIDTH) -> Iterator[
 
 
 def sum_lines(title: str, q: Quantity, form: Terms) -> Iterator[str]:
-    """A traffic that is a sum of terms, and its number where sizes are set."""
+    """A traffic that is a sum of terms, with its number if sizes are given."""
     assumed = f", for {facts_text(form.assumes)}" if form.assumes else ""
     yield ""
     yield f"{title}{assumed}: the sum of"
@@ -222,7 +222,7 @@ def sum_lines(title: str, q: Quantity, form: Terms) -> Iterator[str]:
 
 
 def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
-    """What share of the fused peak the mixture of operations can reach (rule 5)."""
+    """The share of the fused peak that the mix of operations can reach (rule 5)."""
     work = d.work
     if not has_work(d):
         yield "nothing is computed"
@@ -246,7 +246,7 @@ def fused_text(d: Derivation, order: Growth) -> Iterator[str]:
 
 
 def plateau_rows(d: Derivation, plateaus: Sequence[Plateau], order: Growth, operation: str) -> list[tuple[str, ...]]:
-    """A table of plateaus with its head: cache size, traffic, intensity, and their numbers where sizes are set."""
+    """A table of plateaus with its head: cache size, traffic, intensity, and their numbers if sizes are given."""
     valued = any(p.from_bytes.value is not None and not _plain(p.from_bytes) for p in plateaus)
     valued = valued or any(p.bytes.value is not None and not _plain(p.bytes) for p in plateaus)
     head = ("from Z (B)", "", "Q (B)", "", f"I ({operation}/B)", "", "")

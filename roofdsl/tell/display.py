@@ -1,4 +1,4 @@
-"""How derivations and their quantities are shown by `print` and in notebooks. Importing this module sets it up."""
+"""How derivations and their quantities appear with `print` and in notebooks. Importing this module sets it up."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from roofdsl.tell.lines import LONG
 
 
 class Row(Record):
-    """`label = expression = value unit`, what it tends to, and a remark; `note` says why there is no expression."""
+    """`label = expression = value unit`, its limit, and a remark; `note` says why there is no expression."""
 
     label: str
     form: Form | None
@@ -31,7 +31,7 @@ class Row(Record):
 
 
 def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterator[str]:
-    """Rows as lines with their equality signs below each other; conditions in `known` are not said again."""
+    """Rows as lines with aligned equality signs; conditions in `known` are not repeated."""
     shown = [part for r in rows if r.form is not None or r.value for part in _apart(r)]
     label = max((len(r.label) for r in shown), default=0)
     texts = [_expression(r) for r in shown]

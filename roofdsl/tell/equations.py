@@ -1,4 +1,4 @@
-"""Equations of derived quantities: how a sum comes about, its closed form, its number."""
+"""Equations of derived quantities: the parts of a sum, its closed form, its number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from roofdsl.tell.words import exact_number, operation_name
 
 
 class Writer:
-    """Writes the quantities of one derivation, floors by name; of cases that at the sizes given, else at large."""
+    """Writes the quantities of one derivation with named floors; of several cases, the one at the given (or large)
+    sizes.
+    """
 
     def __init__(self, d: Derivation) -> None:
         self.d = d
@@ -49,7 +51,7 @@ class Writer:
         return ("until ", Math("Z", "Z"), " = ", end, ", then falls")
 
     def number(self, q: Quantity, shown: Math | None) -> str:
-        """The number of a quantity, where it says more than its form."""
+        """The number of a quantity, if it says more than its form."""
         text = "" if q.value is None else exact_number(q.value)
         return text if shown is None or text.replace(",", "") != shown.text else ""
 

@@ -1,4 +1,4 @@
-"""Names for floors that a sum of terms has again and again: u = ceiling(n/8), so that its terms can be read."""
+"""Names for floors that occur often in a sum of terms, such as u = ceiling(n/8), to make its terms readable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LETTERS = ("u", "v", "w", "p", "q", *(f"u{k}" for k in range(1, 1000)))
 
 
 def with_names(form: Terms) -> tuple[Terms, list[Shorthand]]:
-    """The same sum with its frequent floors written by names, and what the names mean."""
+    """The same sum with its frequent floors written by names, and the definitions of the names."""
     values = list(_values(form))
     found = Counter(a for value in values for m, _ in value for a, _ in m if isinstance(a, Floor))
     often = [a for a, times in found.items() if times >= OFTEN]

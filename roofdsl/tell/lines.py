@@ -1,4 +1,4 @@
-"""Lines no wider than the terminal: where a formula, a condition or a row of a table is broken."""
+"""Lines no wider than the terminal: where to break a formula, a condition or a row of a table."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ BREAKS = (
 def aligned(
     rows: Sequence[Sequence[str]], gap: str = "  ", width: int | None = WIDTH, right: Collection[int] = ()
 ) -> Iterator[str]:
-    """The rows with columns below each other, those whose number is in `right` aligned to the right.
+    """The rows in aligned columns; the columns whose number is in `right` are aligned to the right.
 
-    Where they are wider than `width` together, long cells take several lines; where that is not enough, the cells of a
-    row stand behind each other. Without a width they are as wide as they are.
+    If the rows are wider than `width`, long cells take several lines. If that is not enough, the cells of a row follow
+    one another. Without a width, the rows are as wide as they are.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     room = sum(widths) if width is None else width - len(gap) * (len(widths) - 1)
@@ -60,7 +60,7 @@ def aligned(
 
 
 def fitted(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
-    """The lines, each too long one as several, the later ones further right. Only spaces change."""
+    """The lines; a line that is too long becomes several, the later ones indented. Only spaces change."""
     width = max(width, NARROW)
     for line in lines:
         if len(line) <= width:

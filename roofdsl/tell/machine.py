@@ -1,4 +1,4 @@
-"""Machines: the shipped ones in a table, one in full, and the rate of streams over its links."""
+"""Machines: the shipped ones in a table, one in full, and the rate of a stream over its links."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def listed(machines: Iterable[Machine]) -> list[Block]:
 
 
 def flow(rate: StreamRate) -> list[Block]:
-    """The rate of a stream, what limits it, and what each link and memory carries."""
+    """The rate of a stream, what limits it, and the share of each link and memory."""
     limits = f", limited by {', '.join(rate.limits)}" if rate.limits else ": no link leads there"
     used = [(n, show_bandwidth(v)) for n, v in (*rate.links, *rate.memories) if v]
     return [Title(show_bandwidth(rate.bytes_per_s), limits), figures(used, right=(1,))]
 
 
 def blocks(m: Machine) -> list[Block]:
-    """A machine, a line for every number."""
+    """A machine, with one line for every number."""
     rows: list[tuple[str, str, str]] = []
     for p in m.peaks:
         cls = "" if p.cls == UNFUSED else f" {p.cls}"
         rows.append((f"peak {p.type}{cls}", show_rate(p.rate_per_s, operation(p.type)), p.source))
     if m.pipes_separate:
-        what = "adder, multiplier and divider are three" if m.divider_separate else "adder and multiplier are two"
+        what = "separate adder, multiplier and divider" if m.divider_separate else "separate adder and multiplier"
         rows.append(("pipes", what, ""))
     for c in m.caches:
         about = (show_size(c.size_bytes), show_bandwidth(c.bandwidth_bytes_per_s))

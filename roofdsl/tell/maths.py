@@ -26,7 +26,7 @@ def name(of: str) -> Math:
 
 
 def total(parts: Sequence[Math]) -> Math:
-    """A sum as it is before it is simplified."""
+    """A sum before it is simplified."""
     if not parts:
         return math(0)
     if len(parts) > 1:
@@ -35,7 +35,7 @@ def total(parts: Sequence[Math]) -> Math:
 
 
 def bracketed(value: Math) -> Math:
-    """`value`, in brackets where it is a sum."""
+    """`value`, in brackets if it is a sum."""
     if not _is_sum(value):
         return value
     return Math(f"({value.text})", f"\\left({value.latex}\\right)")
@@ -51,7 +51,7 @@ def _is_sum(value: Math) -> bool:
 
 
 def times(factor: int, value: Math) -> Math:
-    """factor * value, in brackets where value is a sum."""
+    """factor * value, in brackets if value is a sum."""
     if factor == 1:
         return value
     inner = bracketed(value)
@@ -59,6 +59,6 @@ def times(factor: int, value: Math) -> Math:
 
 
 def ratio(top: Math, bottom: Math) -> Math:
-    """top / bottom as it stands."""
+    """top / bottom, as it is."""
     below = bottom.text if bottom.text.isalnum() else f"({bottom.text})"
     return Math(f"{bracketed(top).text}/{below}", LATEX.fraction(top.latex, bottom.latex, False, False))

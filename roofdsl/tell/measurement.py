@@ -43,6 +43,6 @@ def _by_launch(m: Measurement) -> list[Block]:
     head = ("kernel", "variant", "launches", "each", "together", "", "error")
     return [
         Gap(),
-        line(f"launches of {m.kernel}, {m.variant}, each kernel at each size by itself:", 0),
+        line(f"launches of {m.kernel}, {m.variant}, by kernel and size:", 0),
         figures(rows, head, range(2, 7)),
     ]

@@ -1,4 +1,4 @@
-"""A prediction: counts, the terms of its time, what bounds it, what was assumed."""
+"""A prediction: counts, the terms of its time, its bound, and its assumptions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ NUMBERS = (1, 2, 3, 4)
 
 
 def blocks(p: Prediction, machine: Machine | None = None) -> list[Block]:
-    """The whole prediction: counts, terms of the time, what bounds it, and what was assumed.
+    """The whole prediction: counts, the terms of the time, the bound, and the assumptions.
 
-    machine: the one of the prediction, for its title.
+    machine: that of the prediction, for the title.
     """
     found: list[Block] = [
         Title(f"{p.kernel} on {p.machine if machine is None else on(machine)}", at(p.parameters)),

@@ -1,4 +1,4 @@
-"""The derivation of a program as a report for people, as LaTeX, and as a JSON document."""
+"""The derivation of a program as a text report, as LaTeX, and as a JSON document."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLD = "Q is a sum over launches, each of which begins with empty caches."
 
 
 def to_text(d: ProgramDerivation, width: int = WIDTH) -> str:
-    """Launches, W, Q and I, and what each kernel has of them; width: of a line, in columns."""
+    """Launches, W, Q and I, in total and by kernel; width: the columns of a line."""
     return "\n".join(fitted(_lines(d, width), width)) + "\n"
 
 
@@ -56,7 +56,7 @@ def _lines(d: ProgramDerivation, width: int) -> Iterator[str]:
     yield from _table(_head(d), _cells(d), width)
     if d.exchanges:
         yield ""
-        yield "Exchanged among devices, beside W and Q"
+        yield "Exchanged among devices (not in W and Q)"
         yield from _table(EXCHANGED, _exchanged(d), width)
 
 

@@ -1,4 +1,4 @@
-"""The prediction of a program: the sum as of one kernel, then its kernels by the time they take."""
+"""The prediction of a program: the sum, as for a kernel, then its kernels by time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roofdsl.tell.blocks import Block, Gap, figures, line
 
 
 def blocks(found: ProgramPrediction, machine: Machine | None = None) -> list[Block]:
-    """The sum of all launches, the table of kernels sorted by time, and the time by what bounds the launches."""
+    """The sum of all launches, the table of kernels sorted by time, and the time by the bounds of the launches."""
     head, *rows = _rows(found)
     out = [*prediction.blocks(found.total, machine), Gap(), line("kernels, by time:"), figures(rows, head, range(1, 7))]
     whole = found.total.expected_s

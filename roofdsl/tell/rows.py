@@ -1,4 +1,4 @@
-"""Rows of quantities as the reports of kernels and of programs have them: W with its parts, Q with its directions."""
+"""Rows of quantities for the reports of kernels and programs: W with its parts, Q with its directions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roofdsl.tell.words import class_name, exact_number, is_zero, operation_name
 
 
 class Rows:
-    """Makes rows. `at`: the sizes given; `names`: of floors; `large`: parameters in which ratios may have a limit."""
+    """Makes rows. at: the given sizes; names: those of floors; large: parameters in which ratios may have a limit."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class Rows:
         return Row(label, form, value, f"{self.operation}/B", tends, remark, r.assumes, note, equal=here, at=self.sizes)
 
     def work(self) -> Iterator[Row]:
-        """W, by class and by type where there are several, and what is counted beside it."""
+        """W, by class and by type if there are several, and other counts."""
         for part in work_parts(self.counted):
             yield self.quantity("  " * part.depth + part.label, part.of, part.unit, part.remark)
 
     def traffic(self, t: Traffics) -> Iterator[Row]:
-        """Q in bytes, and its loads and stores where they are told apart."""
+        """Q in bytes, with its loads and stores if they are distinguished."""
         yield self.quantity("Q", t.bytes, "B")
         if t.loads is not None and t.stores is not None:
             yield self.quantity("  loads", t.loads, "B")
@@ -64,7 +64,7 @@ class Rows:
 
 
 class WorkPart(Record):
-    """One quantity of W: `depth` says how deep it stands below W."""
+    """One quantity of W; `depth` is its level below W."""
 
     label: str
     of: Quantity
@@ -74,7 +74,7 @@ class WorkPart(Record):
 
 
 def work_parts(work: Work) -> Iterator[WorkPart]:
-    """W, by class and by type where there are several, and what is counted beside it: in every report alike."""
+    """W, by class and by type if there are several, and other counts; the same in every report."""
     types = list(work.by_type)
     yield WorkPart("W", work.total, 0, f"{operation_name(work)}{f' ({types[0]})' if len(types) == 1 else ''}")
     functions = work.by_function if len(work.by_function) > 1 else {}
@@ -93,4 +93,4 @@ def work_parts(work: Work) -> Iterator[WorkPart]:
         yield WorkPart("fused pairs", work.fused_pairs)
     for name, q in (("comparisons", work.cmp), ("casts", work.casts)):
         if not is_zero(q):
-            yield WorkPart(name, q, remark="(beside W)")
+            yield WorkPart(name, q, remark="(not in W)")

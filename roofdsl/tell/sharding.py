@@ -1,4 +1,4 @@
-"""A contraction shared by several devices: its compute against its communication."""
+"""A contraction split over several devices: compute and communication."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from roofdsl.tell.titles import sizes
 
 
 def of_several(found: Sequence[ShardedPrediction]) -> list[Block]:
-    """A row for each number of devices: the terms of one device, the bounds, and how much of each device is of use.
+    """A row for each number of devices: the terms of one device, the bounds, and the computing share.
 
-    The last is the time that compute alone would take over the lower bound.
+    That share is the time of compute alone over the lower bound.
     """
     first = found[0]
     memory, s = first.device.memory.name, first.sharding
@@ -28,7 +28,7 @@ def of_several(found: Sequence[ShardedPrediction]) -> list[Block]:
         share = f"{show_number(100 * f.compute_s / f.expected_s, 3)} %"
         rows.append((str(f.network.devices), *map(show_time, times), share, f.bound))
     out: list[Block] = [
-        Title(f"{s.kernel.name} shared along {s.parameter} by several {first.device.machine}", _at(first)),
+        Title(f"{s.kernel.name} split along {s.parameter} over devices like {first.device.machine}", _at(first)),
         Gap(),
         figures(_who(first, steps=False)),
         Gap(),
@@ -41,7 +41,7 @@ def of_several(found: Sequence[ShardedPrediction]) -> list[Block]:
 
 
 def blocks(found: ShardedPrediction) -> list[Block]:
-    """What each device has, the terms of its time, the bounds on it, and the break-evens asked for."""
+    """What each device has, the terms of its time, the bounds on it, and the requested break-evens."""
     s, device = found.sharding, found.device
     rate = f"{show_rate(found.rate_per_s, device.operation)} together"
     outcome = [
@@ -50,7 +50,10 @@ def blocks(found: ShardedPrediction) -> list[Block]:
     ]
     terms = [*terms_rows(device, found.bounds), *_links(found)]
     out: list[Block] = [
-        Title(f"{s.kernel.name} shared along {s.parameter} by {found.network.devices} of {device.machine}", _at(found)),
+        Title(
+            f"{s.kernel.name} split along {s.parameter} over {found.network.devices} devices like {device.machine}",
+            _at(found),
+        ),
         Gap(),
         figures(_who(found)),
         Gap(),

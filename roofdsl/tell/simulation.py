@@ -37,7 +37,7 @@ class LevelRow:
 
 @dataclass(frozen=True)
 class Run:
-    """One kernel simulated, and its miss curve where that was asked for."""
+    """One simulated kernel, with its miss curve if that was requested."""
 
     kernel: str
     parameters: Mapping[str, int]
@@ -61,7 +61,7 @@ class Run:
         progress: Callable[[int], None],
         warp: bool = True,
     ) -> Run:
-        """Simulated through `levels`, or where there are none through one cache of lines of all sizes."""
+        """The simulation through `levels`, or without levels through one cache with lines of all sizes."""
         if levels is None:
             return self._through_elements(kernel, values, cache_bytes, convention, progress, warp)
         from roofdsl.simulate.hierarchy import simulate
@@ -157,7 +157,7 @@ def to_json(run: Run) -> dict[str, Any]:
 
 
 def curve_json(run: Run) -> dict[str, Any]:
-    """Q(Z) at every size where it changes, from there up to the next."""
+    """Q(Z) at every size at which it changes; each value holds up to the next size."""
     assert run.curve is not None
     sizes, values = run.curve.steps(run.convention)
     found = {
@@ -195,7 +195,7 @@ def blocks(run: Run) -> list[Block]:
     ]
     scalars = run.scalar_load_bytes + run.scalar_store_bytes
     if scalars:
-        found.append(line(f"bytes with {scalars} B of scalars, which live in registers and are no lines"))
+        found.append(line(f"bytes with {scalars} B of scalars, which live in registers, not in lines"))
     return found
 
 
@@ -211,7 +211,7 @@ def _described(r: LevelRow) -> str:
 
 
 def of_curve(run: Run) -> list[Block]:
-    """Q(Z) at the powers of two, or of sets at the powers of two of ways."""
+    """Q(Z) at the powers of two, or for a number of sets, at the powers of two of ways."""
     curve = run.curve
     assert curve is not None
     last = int(curve.steps(run.convention)[0][-1])

@@ -23,9 +23,9 @@ def levels_of(machine: Machine) -> list[str]:
 
 
 def blocks(rows: Sequence[Row], machine: Machine, size: str | None, width: int = 0) -> list[Block]:
-    """The table, and below it why cells are empty. It is two, one below the other, where lines exceed `width`, if any.
+    """The table, and below it the reasons for empty cells. The table is split in two if lines exceed `width`, if given.
 
-    The first has what the kernels move, the second how near that is to the bound and what follows.
+    The first part has the traffic of the kernels, the second its distance from the bound, and the times.
     """
     scale = f", size {size}" if size is not None else ""
     shown = [
@@ -69,11 +69,11 @@ def _legend(machine: Machine, shown: Sequence[str]) -> list[str]:
     where = f"with the {cache.name} as fast memory" if cache is not None else "each datum once"
     lines = []
     if shown:
-        lines.append(f"{', '.join(shown)}: bytes that each delivers to the nearer level and takes back")
+        lines.append(f"{', '.join(shown)}: bytes that each exchanges with the nearer level")
     return [
         *lines,
-        f"lower bound: loads from {memory} that no legal order can do without, {where}",
-        "ratio: the loads of the kernel as it is over the lower bound",
+        f"lower bound: loads from {memory} that every legal order needs, {where}",
+        "ratio: the loads of the kernel as written over the lower bound",
         f"I: W over the bytes of {memory}",
     ]
 
@@ -155,7 +155,7 @@ def forms_to_json(found: Sequence[Forms], machine: Machine) -> dict[str, Any]:
 
 
 def to_csv(rows: Sequence[Row], machine: Machine) -> str:
-    """One line for each kernel: plain numbers in operations, bytes, seconds; what is not known is empty."""
+    """One line for each kernel: plain numbers in operations, bytes, seconds; unknown values are empty."""
     names = levels_of(machine)
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")

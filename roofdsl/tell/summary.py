@@ -1,4 +1,4 @@
-"""A derivation without its argument as blocks: W, Q, I and the plateaus. LaTeX and HTML are made of them."""
+"""A derivation without its argument, as blocks: W, Q, I and the plateaus. LaTeX and HTML are made from them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class _Summary(Writer):
 
 
 def part_name(part: WorkPart) -> Math:
-    """The left side of the equation of W or of a part of it."""
+    """The left side of the equation of W or of one of its parts."""
     return Math("W", "W") if part.label == "W" else word(part.label)
 
 
@@ -173,7 +173,7 @@ def closed_form(q: Quantity | Ratio) -> Math | None:
 
 
 def cases_math(form: Form, otherwise: str) -> Math:
-    """A closed form with its cases; with many, the main one alone and the condition it holds under."""
+    """A closed form with its cases; if there are many, only the main one with its condition."""
     main = math(form.main.expr)
     if not form.main.where and not form.others:
         return main

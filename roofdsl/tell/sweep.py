@@ -27,8 +27,8 @@ MOST_FRONT = 20
 
 
 class Views(Record):
-    """What is shown of a table: the places of the best points by column `rated`, those of the Pareto front of two
-    columns, and the columns that are not the same everywhere.
+    """What to show of a table: the positions of the best points by column `rated`, the Pareto front of two columns, and
+    the columns that are not the same everywhere.
     """
 
     rated: str
@@ -40,7 +40,7 @@ class Views(Record):
 
 
 def views_of(table: Table, columns: tuple[str, str, str], per: Sequence[str]) -> Views:
-    """Looks through the table once. columns: of the best, and of the front. Raises CommandError for one it lacks."""
+    """Goes through the table once. columns: of the best, and of the front. Raises CommandError for a missing one."""
     from roofdsl.sweep.table import Varying, best_of, front_of, look
 
     rated, first, second = columns
@@ -50,7 +50,7 @@ def views_of(table: Table, columns: tuple[str, str, str], per: Sequence[str]) ->
 
 
 def blocks(found: Sweep, kernel: str, views: Views) -> list[Block]:
-    """How many points there are, all of them where they are few, the best, and the Pareto front."""
+    """The number of points, all points if they are few, the best, and the Pareto front."""
     table = found.table
     names = [n for n in table.names if n != "how" and (n in _ALWAYS or n in views.varying)]
     names = [n for n in names if n not in ("compute_s", "time_no_overlap_s")]
@@ -91,7 +91,7 @@ def _head(name: str) -> str:
 
 
 def show(name: str, value: Any) -> str:
-    """A cell as people read it."""
+    """A cell in readable form."""
     if value is None:
         return "-"
     if name == "cache_bytes":

@@ -19,7 +19,7 @@ SCHEMA = "roofdsl.sweep/1"
 
 
 def check_output(path: Path) -> None:
-    """Says before anything is computed that the table could not be written. Raises CommandError."""
+    """Raises CommandError before anything is computed if the table could not be written."""
     from roofdsl.store.atomic import check_writable
 
     kind = path.suffix.lstrip(".").lower()
@@ -42,7 +42,7 @@ def _parquet() -> Any:
 
 
 def write_table(path: Path, found: Sweep) -> None:
-    """The whole table at `path`, in the format of its ending. Raises CommandError."""
+    """Writes the whole table to `path`, in the format of its extension. Raises CommandError."""
     from roofdsl.store.atomic import write_whole
 
     kind = path.suffix.lstrip(".").lower()
@@ -107,7 +107,7 @@ def _pieces(table: Table, names: Sequence[str]) -> Iterator[Table]:
 
 
 def csv_pieces(table: Table) -> Iterator[str]:
-    """One line a point behind a line of names; what has no value is empty, times have all their digits."""
+    """One line per point after a line of names; missing values are empty, times have all their digits."""
     import csv
 
     out = StringIO()
@@ -121,7 +121,7 @@ def csv_pieces(table: Table) -> Iterator[str]:
 
 
 def plain(table: Table) -> dict[str, Any]:
-    """The table as JSON, for `json_pieces`: a list for each column, null where there is no value."""
+    """The table as JSON, for `json_pieces`: a list for each column, null without a value."""
     return {"schema": SCHEMA, "points": len(table), "columns": {n: f"{_HERE}{k}" for k, n in enumerate(table.names)}}
 
 
@@ -130,7 +130,7 @@ _HERE = "\0"
 
 
 def json_pieces(document: Mapping[str, Any], table: Table, indent: int | None = None) -> Iterator[str]:
-    """The document as text, in which the columns of `table` stand where `plain` has left place for them."""
+    """The document as text, with the columns of `table` in the places that `plain` has left for them."""
     import json
     import re
 

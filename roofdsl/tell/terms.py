@@ -1,4 +1,4 @@
-"""Sums of terms, as lines of text, as blocks and as JSON: each term with its condition, then what its names mean."""
+"""Sums of terms as lines of text, as blocks and as JSON: each term with its condition, then the definitions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from roofdsl.tell.words import exact_number
 
 
 def terms_lines(form: Terms, unit: str = "B") -> Iterator[str]:
-    """The terms, from what always holds up, and what their names mean."""
+    """The terms, beginning with those that always hold, and the definitions of their names."""
     form, names = with_names(form)
     rows = [(f"{math(t.value).text} {unit}{_span(t.over)}", _if(t.where)) for t in form.terms]
     if not rows:
@@ -74,7 +74,7 @@ def traffic_blocks(heading: Heading, q: Quantity, order: Growth) -> Iterator[Blo
 
 
 def terms_blocks(form: Terms) -> Iterator[Block]:
-    """The terms as a table, then what their names mean."""
+    """The terms as a table, then the definitions of their names."""
     form, names = with_names(form)
     head: tuple[Sentence, ...] = (("the sum of (B)",), ("if",))
     yield Table(head, tuple(((_shown(t),), _sentence(t.where)) for t in form.terms[:MOST_ROWS]))
@@ -91,9 +91,9 @@ def _sentence(where: Alternatives) -> Sentence:
 
 
 def terms_entry(form: Terms) -> dict[str, Any]:
-    """JSON: {"sum": [{"expr", "if", "over"}], "where": [definitions]}; every expression is read by sympy.
+    """JSON: {"sum": [{"expr", "if", "over"}], "where": [definitions]}; sympy can read every expression.
 
-    "if" is null where a term always counts; "over" stands where it is summed over a variable.
+    "if" is null if a term always counts; "over" is present if the term is summed over a variable.
     """
     return {"sum": [_term_entry(t) for t in form.terms], "where": [_definition_entry(d) for d in form.definitions]}
 
@@ -128,7 +128,7 @@ def _shown(t: Term) -> Math:
 
 
 def condition(where: Alternatives) -> Math:
-    """A condition, bounds of the cache as such: `Z < 16*n + 8`, and the rest as everywhere."""
+    """A condition: bounds of the cache as `Z < 16*n + 8`, other parts as everywhere."""
     each = [_conjunction(constraints) for constraints in where]
     return Math(" or ".join(m.text for m in each), "\\ \\text{or}\\ ".join(m.latex for m in each))
 

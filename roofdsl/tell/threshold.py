@@ -1,4 +1,4 @@
-"""Where what bounds a kernel or program changes, as a parameter grows."""
+"""Where the bound of a kernel or program changes as a parameter grows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_FORM = 48
 def blocks(
     machine: Machine, over: str, parameters: dict[str, int], whole: Bounds, parts: Sequence[Bounds]
 ) -> list[Block]:
-    """What bounds a kernel, or a program and its launches, over which values of `over`."""
+    """The bounds of a kernel, or of a program and its launches, over the values of `over`."""
     found: list[Block] = [Title(f"{whole.kernel} on {on(machine)}, over {over}", at(parameters.items())), Gap()]
     if len(parts) > 1:
         rows = [*(_row(b) for b in parts), _row(whole, "all together")]
@@ -29,7 +29,7 @@ def blocks(
         _, _, bound, work, moved = _row(whole)
         found += [figures([["bound", bound], *([["W", work], ["Q", moved]] if work else [])])]
     if whole.searched_to is not None:
-        found += [Gap(), line(f"searched up to {over} = {whole.searched_to:,}, not derived: {whole.why}")]
+        found += [Gap(), line(f"found by search up to {over} = {whole.searched_to:,}, not derived ({whole.why})")]
     return found
 
 
@@ -74,9 +74,9 @@ def _left(parts: Sequence[Bounds], over: str) -> list[str]:
         first, label = min(left)
         lines.append(f"first to leave the launch bound: {label} at {over} = {first:,}")
         last, label = max(left)
-        lines.append(f"last to leave it:                {label} at {over} = {last:,}")
+        lines.append(f"last to leave the launch bound:  {label} at {over} = {last:,}")
     never = [label for first, label in firsts if first is None]
-    return [*lines, *([f"in it at the largest:            {', '.join(never)}"] if never else [])]
+    return [*lines, *([f"still launch-bound at the end:   {', '.join(never)}"] if never else [])]
 
 
 def to_json(

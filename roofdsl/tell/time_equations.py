@@ -11,7 +11,7 @@ from roofdsl.tell.blocks import Equation, Equations, Math
 
 
 def equations(p: Prediction) -> Equations:
-    """Every term as amount over rate, and the time as their maximum: what LaTeX has beside the tables."""
+    """Every term as amount over rate, and the time as their maximum; LaTeX shows them next to the tables."""
     rows = []
     if p.peak_per_s is not None:
         amount, rate = f"{group(p.work)} {p.operation}", show_rate(p.peak_per_s, p.operation)

@@ -1,4 +1,4 @@
-"""What the titles of results have in common: sizes, and the machine by name."""
+"""Parts of titles that all results share: sizes, and the machine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def short_sizes(parameters: Iterable[tuple[str, int]]) -> str:
 
 
 def at(parameters: Iterable[tuple[str, int]]) -> str:
-    """The sizes as they follow a title, `, n = 64`; nothing without sizes."""
+    """The sizes after a title, `, n = 64`; nothing without sizes."""
     found = sizes(parameters)
     return f", {found}" if found else ""
 
 
 def on(machine: Machine) -> str:
-    """The machine by name, its title in brackets where it has one."""
+    """The machine by name, with its title in parentheses if it has one."""
     return machine.name + (f" ({machine.title})" if machine.title else "")

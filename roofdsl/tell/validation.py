@@ -1,4 +1,4 @@
-"""Comparisons of prediction and measurement; and as a document."""
+"""Comparisons of prediction and measurement, as text and as a document."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def _by_launch(c: Comparison, several: bool) -> list[Block]:
 
 
 def of_points(checks: Sequence[PointCheck]) -> list[Block]:
-    """Time, operations and bytes of every point beside the prediction, one a line; then what has no counterpart."""
+    """Time, operations and bytes of every point next to the prediction, one per line; then points without a
+    counterpart.
+    """
     several = len({c.prediction.machine for c in checks}) > 1
     rows, notes = [], []
     for c in checks:
@@ -111,7 +113,7 @@ def spread_of(d: Distribution) -> str:
 
 
 def to_json(comparisons: Sequence[Comparison], checks: Sequence[PointCheck] = ()) -> dict[str, Any]:
-    """The document `roofdsl.validate/1`: predictions, measurements, ratios and verdicts; points apart."""
+    """The document `roofdsl.validate/1`: predictions, measurements, ratios and verdicts; points separately."""
     return {
         "schema": SCHEMA,
         **({"points": [_point_json(c) for c in checks]} if checks else {}),

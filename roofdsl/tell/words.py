@@ -12,8 +12,8 @@ from roofdsl.sets.plateaus import Growth
 
 CONVENTIONS = {
     "once": "every datum counts once, whether it is read or written",
-    "load_store": "what is read before it is written is loaded, what is written is stored",
-    "write_allocate": "as load_store, and what is written first is loaded too",
+    "load_store": "data that are read first are loaded, written data are stored",
+    "write_allocate": "as load_store, and a write miss loads too",
 }
 
 NO_PAIR = "no fused pair: at most half the fused peak"
@@ -22,7 +22,7 @@ EXACT = "exact, compulsory"
 
 
 def has_work(d: Derivation) -> bool:
-    """Whether anything is computed, as far as is known (rule 16)."""
+    """Whether anything is computed, as far as known (rule 16)."""
     return d.work.total.form is None or bool(d.work.total.form.cases)
 
 
@@ -39,7 +39,7 @@ def heading(d: Derivation) -> str:
 
 
 def operation_name(work: Work) -> str:
-    """FLOP or OP; OP where only whole numbers are computed with."""
+    """FLOP or OP; OP if all operations are on integers."""
     types = list(work.by_type)
     return "OP" if types and all(t.startswith("i") for t in types) else "FLOP"
 
@@ -50,7 +50,7 @@ def class_name(of: str) -> str:
 
 
 def once_differs(d: Derivation) -> bool:
-    """Whether the textbook's count, each datum once, is another than the one printed (rule 11)."""
+    """Whether the textbook's count, each datum once, differs from the printed one (rule 11)."""
     printed = d.at_cache.bytes
     return d.convention != "once" and (d.once.form != printed.form or d.once.value != printed.value)
 
@@ -61,7 +61,7 @@ def ceiling(alpha: Fraction | None) -> str:
 
 
 def fused_share(d: Derivation, order: Growth) -> Fraction | None:
-    """alpha at the sizes given, else its limit for large ones where that is a number."""
+    """alpha at the given sizes, otherwise its limit for large sizes if that is a number."""
     if d.work.fma_fraction.value is not None:
         return d.work.fma_fraction.value
     limit = limit_of(d.work.fma_fraction, order, d.values)
@@ -69,7 +69,7 @@ def fused_share(d: Derivation, order: Growth) -> Fraction | None:
 
 
 def size_order(d: Derivation, order: Growth) -> list[str]:
-    """How the parameters are taken to compare in size, in words."""
+    """The assumed order of the parameters by size, in words."""
     names = [p.name for p in d.kernel.parameters]
     tiles = [n for n in names if n in order.tiles]
     extents = [n for n in names if n not in order.tiles]
@@ -78,7 +78,7 @@ def size_order(d: Derivation, order: Growth) -> list[str]:
 
 
 def plateaus_by_sizes(d: Derivation) -> list[tuple[Condition | None, list[Plateau]]]:
-    """The plateaus, those together that hold for the same remainders of the sizes."""
+    """The plateaus, grouped by the remainders of the sizes for which they hold."""
     found: dict[Condition | None, list[Plateau]] = {}
     for p in d.plateaus:
         found.setdefault(p.where, []).append(p)
@@ -90,11 +90,11 @@ def is_zero(q: Quantity) -> bool:
 
 
 def exact_number(value: Fraction) -> str:
-    """An exact count with thousands apart, or a fraction."""
+    """An exact count with thousands separators, or a fraction."""
     return group(int(value)) if value.denominator == 1 else show_number(value, 6)
 
 
 def cache_title(cache_bytes: int, line_bytes: int | None) -> str:
-    """The title of the section of Q at a cache."""
+    """The title of the section on Q at a cache size."""
     line = "" if line_bytes is None else f" in lines of {show_size(line_bytes)}"
     return f"Traffic through a cache of {show_size(cache_bytes)}{line}"

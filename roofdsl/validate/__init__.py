@@ -1,1 +1,1 @@
-"""Prediction beside measurement: ratios, verdicts, and what may explain a measurement above the roof."""
+"""Predictions compared with measurements: ratios, verdicts, and possible causes of measurements above the roof."""

@@ -133,7 +133,7 @@ def compare_program(
     launched = {(part.of.kernel, part.of.parameters): part for part in measurement.by_launch}
     if {key: p.launches for key, p in parts.items()} != {key: part.launches for key, part in launched.items()}:
         raise CommandError(
-            f"{measurement.kernel} launched other kernels, or at other sizes, when it was measured", "measure it again"
+            f"{measurement.kernel} launched other kernels or sizes when it was measured", "measure it again"
         )
     found = []
     for key, p in parts.items():
@@ -158,34 +158,34 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
     memory_bound = p.memory.name in p.bounds
     if memory_bound and machine.caches and touched <= 4 * caches:
         found.append(
-            f"the {show_size(touched)} it touches stay in part in the caches, {show_size(caches)} as stated: a cache "
-            "shared with idle cores is larger than stated, and none replaces strictly the least recently used"
+            f"part of its {show_size(touched)} of data stays in the caches ({show_size(caches)} as stated): a cache "
+            "that idle cores share is larger than stated, and real caches are not strictly LRU"
         )
     if memory_bound and p.traffic == "write_allocate":
         found.append(
-            "its stores may bypass the caches, which then load no line to write it: predict with --traffic load_store"
+            "its stores may bypass the caches, so that no line is loaded for them: predict with --traffic load_store"
         )
     if machine.units is not None and m.threads > machine.units:
-        found.append(f"it ran on {m.threads} threads, and {machine.name} has {machine.units} cores")
+        found.append(f"it ran on {m.threads} threads, but {machine.name} has {machine.units} cores")
     one_way = [v for v in p.levels if v.stores_bytes and v.duplex_bytes is None and v.nearer != "registers"]
     if any(level.name in p.bounds for level in one_way):
         found.append(
-            "lines that are written back may travel beside those that are loaded, and the level's bandwidth is stated "
-            "for both together: `characterize` finds out, and says `duplex`"
+            "the level may load and store at the same time, while its bandwidth is stated for both together: "
+            "`characterize` measures this and writes `duplex`"
         )
     if any(level.nearer == "registers" and level.kind == "cache" and level.name in p.bounds for level in p.levels):
         found.append(
-            "the code keeps more in registers from one access to the next (a sum over an inner loop, a tile) than the "
-            "model counts: predict with --levels memory"
+            "the code keeps more values in registers than the model assumes (a sum over an inner loop, a tile): "
+            "predict with --levels memory"
         )
     if COMPUTE in p.bounds:
         found.append(
-            "the peak stated is below what the hardware does: a higher clock (turbo); or the compiler left out an "
-            "operation, or replaced it by a cheaper one"
+            "the hardware exceeds the stated peak, for example with a higher clock (turbo), or the compiler removed an "
+            "operation or replaced it by a cheaper one"
         )
     if LAUNCH in p.bounds:
-        found.append("calls of this kernel cost less than the launch time stated")
-    found.append(f"the rates of {machine.name} were stated for other hardware, or measured while it was busy")
+        found.append("a call of this kernel takes less than the stated launch time")
+    found.append(f"the rates of {machine.name} are those of other hardware, or were measured while it was busy")
     return tuple(found)
 
 

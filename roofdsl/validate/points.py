@@ -98,7 +98,7 @@ def compare_points(
             raise CommandError(f"there is no kernel `{whose}` for the point `{label}`", f"the kernels are {known}")
         if label not in held:
             help = did_you_mean(label, held, points_held(documents))
-            raise CommandError(f"the results hold no point `{label}`", help)
+            raise CommandError(f"the results contain no point `{label}`", help)
     found = []
     for kernel, sizes in kernels:
         own = [
@@ -107,7 +107,7 @@ def compare_points(
         if own and asked.count(kernel.name) > 1:
             raise CommandError(
                 f"a point states no sizes, and {kernel.name} is asked about at {asked.count(kernel.name)}",
-                "give those of the profiled run once, with --set",
+                "give the sizes of the profiled run, with --set",
             )
         found += [check_point(kernel, sizes, d, p, machine, options=options, limits=limits) for d, p in own]
     return found
@@ -139,8 +139,8 @@ def check_point(
     each = max(1, p.launches)
     if point.launches % each:
         raise CommandError(
-            f"{point.label} is {point.launches} launches, and one execution of {kernel.name} makes {each}",
-            "give the report of whole executions",
+            f"{point.label} has {point.launches} launches, but one execution of {kernel.name} makes {each}",
+            "import a report of complete executions",
         )
     executions = max(1, point.launches // each)
     if point.time_s is None and not point.levels:

@@ -166,7 +166,7 @@ def compare_all(
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
         held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
-        raise CommandError(f"the results hold no measurement of {names} at these sizes", f"they hold {held}")
+        raise CommandError(f"the results contain no measurement of {names} at these sizes", f"they hold {held}")
     return found
 
 
@@ -180,7 +180,7 @@ def stale(kernels: Sequence[Subject], measurements: Sequence[Measurement]) -> li
     """What to say of measurements whose kernel's text is another now."""
     by_name = {k.name: k for k in kernels}
     return [
-        f"{m.kernel} was measured on {m.when}, and its text is another now: measure it again"
+        f"{m.kernel} was measured on {m.when}, and its text has changed since: measure it again"
         for m in measurements
         if m.kernel in by_name and _is_stale(by_name[m.kernel], m)
     ]
@@ -199,7 +199,7 @@ def check_work(kernels: Sequence[Subject], comparisons: Sequence[Comparison]) ->
             raise CommandError(
                 f"the result of {m.kernel}{f' at {at}' if at else ''} says {group(m.work)} operations, and it does "
                 f"{group(work)}",
-                "measure it again; result files are not edited by hand",
+                "measure it again; do not edit result files",
             )
 
 

@@ -79,7 +79,7 @@ def test_two_submissions_of_one_student_are_both_graded(tmp_path: Path, capfd: p
         "bob": "1",
     }
     out = capfd.readouterr().out
-    assert out.count("3 submissions are of this student (alice, alice.json, alice.toml)") == 3
+    assert out.count("3 submissions are from this student (alice, alice.json, alice.toml)") == 3
 
 
 def test_names_that_no_file_can_have() -> None:
@@ -187,7 +187,7 @@ STRANGE = [
     ('[gemv]\nw = "2n^2"\n', "[gemv] has `w`, and its parts are `W`, `Q`, `I` and `limit`; did you mean `W`?"),
     ('[gemv]\nlimits = "2n^2"\n', "did you mean `limit`?"),
     ('[gemv]\nzzz = 3\n', "the table [gemv] has `zzz`, and its parts are `W`, `Q`, `I` and `limit`"),
-    ('W = "2n^2"\n', "`W` stands outside a table; write the exercise in brackets above it"),
+    ('W = "2n^2"\n', "`W` is outside a table; write the exercise in brackets above it"),
     ('[cooking]\nsalt = 1\n', "there is no exercise `cooking`"),
 ]  # fmt: skip
 

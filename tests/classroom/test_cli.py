@@ -53,7 +53,7 @@ ERRORS = [
     (["show", "../../etc/passwd"], "there is no exercise", ""),
     (["check", "gemv"], "no answers to check", "PART=ANSWER"),
     (["check", "gemv", "V=3"], "none of W=..., Q=...", ""),
-    (["check", "gemv", "--answers", "missing.toml"], "nothing that can be read", ""),
+    (["check", "gemv", "--answers", "missing.toml"], "nothing to read", ""),
     (["check", "fuse", "kernel=missing.roof"], "`missing.roof` cannot be read", ""),
     (["list", "--unit", "cooking"], "no unit `cooking`", ""),
     (["grade", "missing"], "is not a folder", ""),

@@ -46,7 +46,7 @@ def test_right_and_wrong_answers(name: str) -> None:
                 found = one(version, part, text)
                 assert not found.correct and found.score == 0, (version.values, part.part.id, text)
                 assert any(t in found.message for t in told), (version.values, part.part.id, text, found.message)
-                assert found.message != "Not right. The hints lead to it step by step."
+                assert found.message != "Not right. The hints lead to the answer step by step."
         assert wrongs >= 3 or name == "measure-triad", name  # that one has a test of its own below
 
 

@@ -43,9 +43,9 @@ def test_values(text: str, value: Fraction) -> None:
 
 REFUSED = [
     ("", "empty"),
-    ("2n", "`*`, 2*n"),
-    ("n^2", "write `**`"),
-    ("W = 2*n", "right-hand side alone"),
+    ("2n", "`*`, as in 2*n"),
+    ("n^2", "write powers as `**`"),
+    ("W = 2*n", "only the right-hand side"),
     ("x + 1", "`x` is not known here; the names are n"),
     ("n +", "ends where"),
     ("(n", "not closed"),
@@ -66,7 +66,7 @@ REFUSED = [
     ("\u0663", "is not part"),  # a digit of another script
     ("(" * 100 + "n" + ")" * 100, "nested more than 40"),
     ("-" * 100 + "n", "nested more than 40"),
-    ("n" + "+n" * 400, "at most 500 are read"),
+    ("n" + "+n" * 400, "limit is 500"),
     ("1" * 60, "more digits"),
     ("1e200", "more digits"),
     ("n < 2", "`<` is not expected"),

@@ -128,7 +128,7 @@ def test_the_autograder_always_writes_results(tmp_path: Path) -> None:
     done = _autograder(tmp_path, ["ridge-point"])
     assert done.returncode == 0
     document = _results(tmp_path)
-    assert document["score"] == 0 and "does not say who handed in" in str(document["output"])
+    assert document["score"] == 0 and "does not name the student" in str(document["output"])
 
 
 def test_setup_that_failed_still_leaves_results(tmp_path: Path) -> None:
@@ -179,13 +179,13 @@ answer = "2*n"
 FAULTY = [
     ("title = ", "is not valid TOML"),
     (OWN.replace("machines", "nothing"), "there is no unit `nothing`"),
-    (OWN.replace("kind", "kinds"), "has a key `kinds`"),
+    (OWN.replace("kind", "kinds"), "an unknown key `kinds`"),
     (OWN.replace('answer = "2*n"', ""), "lacks `answer`"),
     (OWN.replace('"number"', '"riddle"'), "kind `riddle`"),
     (OWN.replace('"Mine"', "3"), "`title` of the file has the wrong type"),
     (OWN.partition("[[part]]")[0], "lacks `part`"),
     (OWN.replace("[vary]", 'show = ["triad"]\n[vary]'), "there is no kernel `triad`"),
-    (OWN + 'prediction = "y"\n', "speaks of a part `y`"),
+    (OWN + 'prediction = "y"\n', "refers to a part `y`"),
 ]
 
 
@@ -200,8 +200,8 @@ def test_faulty_exercises_are_told(text: str, says: str, tmp_path: Path) -> None
 
 SETTLING = [
     (OWN.replace("2*n", "2*k"), "`k` is not known"),
-    (OWN.replace("{n}", "{k}"), "nothing called `k`"),
-    (OWN.replace('"2*n"', '"1/(n-n)"'), "divided by zero"),
+    (OWN.replace("{n}", "{k}"), "no value called `k`"),
+    (OWN.replace('"2*n"', '"1/(n-n)"'), "divides by zero"),
     (OWN + '[quantities]\nQ = { ask = "taste" }\n', "`taste`"),
     (OWN + '[quantities]\nQ = "R + 1"\nR = "2*Q"\n', "depends on itself"),
     (OWN + '[quantities]\nQ = { ask = "W", kernel = "k" }\n[kernels]\nk = "kernel k(n):"\n', "quantity Q"),

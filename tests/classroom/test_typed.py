@@ -96,13 +96,13 @@ def test_texts_with_two_readings(text: str, expected: list[str]) -> None:
 
 REFUSED = [
     ("n2", "write n**2, or 2*n"),
-    ("log(n)", "written log2(...)"),
+    ("log(n)", "write logarithms as log2(...)"),
     ("2 3", "something is missing before `3`"),
     ("x + 1", "`x` is not known here"),
-    ("n = m = 2", "right-hand side alone"),
+    ("n = m = 2", "only the right-hand side"),
     ("2n GB", "`GB` is not known"),
     ("(" * 60 + "n" + ")" * 60, "nested more than 40"),
-    ("n" * 600, "at most 500"),
+    ("n" * 600, "limit is 500"),
     ("\ufdfa" * 200, "characters"),
     ("2\u202en", "U+202E"),
     ("1" * 60, "more digits"),

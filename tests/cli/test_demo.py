@@ -104,7 +104,7 @@ def test_a_machine_too_noisy_is_characterized_again(computer: Computer) -> None:
 
 def test_a_machine_that_others_took_from_is_in_doubt_though_its_numbers_are_calm(computer: Computer) -> None:
     computer.machines = iter((replace(GOOD, disturbed=BUSY), replace(GOOD, disturbed=BUSY)))
-    assert f"the machine's own rates are in doubt: {BUSY}" in computer.demo().output
+    assert f"the machine's rates are doubtful: {BUSY}" in computer.demo().output
 
 
 @pytest.mark.thorough
@@ -112,4 +112,4 @@ def test_a_machine_that_stays_noisy_has_no_roof_to_be_above(computer: Computer) 
     computer.machines, computer.factors = iter((BAD, BAD)), iter([(0.5, 0.0)] * 6)
     done = computer.demo()
     assert f"gemv n=1000: inconclusive: when the machine was measured, {BUSY}" in done.output
-    assert f"the machine's own rates are in doubt: {BUSY}" in done.output and "above the roof" not in done.output
+    assert f"the machine's rates are doubtful: {BUSY}" in done.output and "above the roof" not in done.output

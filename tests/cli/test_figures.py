@@ -35,7 +35,7 @@ def test_letters_without_a_glyph_are_told(tmp_path: Path, capsys: pytest.Capture
     out = str(tmp_path / "a.png")
     assert run([*PLOTS["roofline"].split(), "--machine", "v100", "-o", out, "--title", "x \U0001e900 $ y"]) == 0
     err = capsys.readouterr().err
-    assert err.startswith("warning: no font of this computer has the letters \U0001e900")
+    assert err.startswith("warning: no font on this computer has the letters \U0001e900")
     assert err.count("\n") == 1
 
 

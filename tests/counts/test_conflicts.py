@@ -101,7 +101,7 @@ def test_what_is_just_too_large_is_kept_in_part() -> None:
     k, sizes = model("minplus"), {"n": 64}
     assert misses(k, sizes, L1, 8) < 0.6 * misses(k, sizes, L1, None)
     (text,) = conflict_words(k, sizes, L1)
-    assert "512 fit" in text and "less is moved than predicted" in text
+    assert "the 512 that fit" in text and "fewer bytes move than predicted" in text
 
 
 def test_sizes_beyond_64_bits() -> None:

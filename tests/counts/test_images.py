@@ -72,7 +72,7 @@ def test_sizes_whose_order_decides_have_no_plateaus() -> None:
         "    for i in range(n - r + 1):\n        Y[i] = 0\n"
         "        for p in range(r):\n            Y[i] += X[i + p] * G[p]\n"
     )
-    with pytest.raises(NoClosedForm, match="which of its sizes is the larger"):
+    with pytest.raises(NoClosedForm, match="which of its sizes is larger"):
         ClosedForms(kernel_of(text), {}, None).regimes("once")
     assert ClosedForms(kernel_of(text), {"r": 3}, None).regimes("once")
 

@@ -143,7 +143,7 @@ def test_faults_that_constants_bring_out(line: str, code: str) -> None:
 
 def test_a_false_assumption_of_constants_is_an_error() -> None:
     text = "kernel k(n, const s = 2):\n    assume s > 3, n > s\n    out y: f64[n]\n    y[0] = 1\n"
-    with pytest.raises(CommandError, match="assumes what does not hold with s = 2"):
+    with pytest.raises(CommandError, match="an assumption of the kernel does not hold with s = 2"):
         kernel(load_file(Source("t", text)), None, {})
     assert kernel(load_file(Source("t", text)), None, {"s": 4}).assumptions == (Compare(">", n, Const(4)),)
 

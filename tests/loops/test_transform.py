@@ -160,9 +160,9 @@ def test_tiles_of_tiles_go_tile_by_tile() -> None:
             "for i in range(1, n), j in range(i, n, 2): y[i] = 1",
             "its step is 2, and its bounds depend on",
         ),
-        ("order j, i", "for i in range(n), j in range(i): y[i] = j", "`j` cannot stand outside `i`"),
+        ("order j, i", "for i in range(n), j in range(i): y[i] = j", "`j` cannot be moved outside `i`"),
         ("tile i, j by 8", "for i in range(n), j in range(i // 2): y[i] = j", "depend on other loops through"),
-        ("tile i by 4\norder i, ii", "for i in range(n): y[i] = 1", "`i` cannot stand outside `ii`"),
+        ("tile i by 4\norder i, ii", "for i in range(n): y[i] = 1", "`i` cannot be moved outside `ii`"),
     ],
 )
 def test_bounds_that_do_not_allow_it(directives: str, loops: str, message: str) -> None:

@@ -254,7 +254,7 @@ def test_working_sets_reach_far_beyond_the_last_cache() -> None:
 
 
 def test_too_many_cores() -> None:
-    with pytest.raises(ValueError, match="cores are asked for"):
+    with pytest.raises(ValueError, match="cores were requested"):
         characterize_cpu.characterize_cpu(cores=100_000)
 
 

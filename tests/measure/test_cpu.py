@@ -136,7 +136,7 @@ def test_sequential_and_illegal_kernels() -> None:
 
 def test_no_compiler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "/nowhere/cc")
-    with pytest.raises(CommandError, match="`/nowhere/cc` that CC names is not found"):
+    with pytest.raises(CommandError, match="`/nowhere/cc` of the variable CC was not found"):
         build(shipped("gemv"), CpuOptions("loops", "cc"))
 
 

@@ -101,7 +101,7 @@ def test_without_cupy_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ImportError(name)
 
     monkeypatch.setattr(gpu_driver, "import_module", missing)
-    with pytest.raises(CommandError, match="cupy, through which the GPU is used, is not installed"):
+    with pytest.raises(CommandError, match="measuring on a GPU needs cupy, which is not installed"):
         measure_gpu(shipped("gemv"), {"n": 8})
 
 

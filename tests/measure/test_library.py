@@ -93,7 +93,7 @@ NOT_FOUND = {
             "n"), "not a loop variable"),
     "reads itself": (
         one("for i in range(n), j in range(n):\n        y[i] += A[i, j] * y[j]",
-            "in A: f64[n, n]\n    inout y: f64[n]", "n"), "reads what it adds to"),
+            "in A: f64[n, n]\n    inout y: f64[n]", "n"), "reads its own target"),
     "repeated": (
         one("for t in range(n), i in range(n), j in range(n):\n        y[i] += A[i, j] * x[j]",
             "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "not a subscript"),
@@ -103,7 +103,7 @@ NOT_FOUND = {
     "zero in the wrong loop": (
         one("for j in range(n):\n        for i in range(n):\n            y[i] = 0\n"
             "        for i in range(n):\n            y[i] += A[i, j] * x[j]",
-            "in A: f64[n, n], x: f64[n]\n    out y: f64[n]", "n"), "not set to zero"),
+            "in A: f64[n, n], x: f64[n]\n    out y: f64[n]", "n"), "does not set each element"),
     "guarded": (
         one("for i in range(n), j in range(n):\n        if i > j:\n            y[i] += A[i, j] * x[j]",
             "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "branches"),

@@ -47,10 +47,10 @@ def test_a_calm_machine_is_not_doubted(cores: int) -> None:
     [
         (("f64", "exp"), scaled(spread=NOISY), "f64 exp: samples of one core spread by 60%"),
         (("f64", "exp"), scaled(spread=NOISY), "f64 exp: samples of 2 cores spread by 60%"),
-        (("f64", "fma"), scaled(0.5, 0.5), "f32 fma is 4 times as fast as f64 fma, and 2 times is usual"),
-        (("f32", "add"), scaled(0.5, 0.5), "f32 add is 1 times as fast as f64 add, and 2 times is usual"),
-        (("f64", "fma"), scaled(0.5, 0.5), "f64 fma does 0.83 times the operations of mul, and 1 to 2 is usual"),
-        (("f32", "fma"), scaled(1.5, 1.5), "f32 fma does 2.5 times the operations of mul, and 1 to 2 is usual"),
+        (("f64", "fma"), scaled(0.5, 0.5), "f32 fma is 4 times as fast as f64 fma; about 2 is usual"),
+        (("f32", "add"), scaled(0.5, 0.5), "f32 add is 1 times as fast as f64 add; about 2 is usual"),
+        (("f64", "fma"), scaled(0.5, 0.5), "f64 fma does 0.83 times the operations of mul; 1 to 2 is usual"),
+        (("f32", "fma"), scaled(1.5, 1.5), "f32 fma does 2.5 times the operations of mul; 1 to 2 is usual"),
         (("f64", "log"), scaled(0.4, 1.0), "f64 log: 2 cores together are 0.8 times as fast as one"),
         (("f64", "log"), scaled(1.0, 0.5), "f64 log: 2 cores together are 4 times as fast as one"),
     ],
@@ -128,7 +128,7 @@ def test_of_two_numbers_the_faster_but_rather_a_calm_one(
 def test_a_noisy_peak_is_left_out_and_said() -> None:
     found = trusted(with_peak(characterized(), ("f64", "exp"), scaled(spread=NOISY)))
     text, machine = machine_text(found), to_machine(found)
-    note = "f64 exp is left out, since its samples spread by 60% and 25% is the most"
+    note = "f64 exp is left out, since its samples spread by 60% (limit 25%)"
     assert note in found.notes and f"# Note: {note}." in text
     assert machine.stated("f64", "exp") is None and machine.stated("f64", "log") is not None
     assert "f64: special at 1/8 of the unfused rate (the default cost)" in machine.rate("f64", "exp").assumptions
@@ -150,7 +150,7 @@ def test_a_file_that_would_mislead_is_refused() -> None:
         trusted(found)
     assert error.value.message == (
         "this machine is too busy to be characterized (other programs took 1.0 of 2 cores): the samples vary too much, "
-        "f64 fma by 60%; a number that spreads by more than 25% would mislead"
+        "f64 fma by 60%; numbers that spread by more than 25% are misleading"
     )
     memory = found.levels[-1]
     noisy = replace(memory, all_cores=replace(memory.all_cores, spread=0.31))

@@ -51,5 +51,5 @@ def test_links_that_carry_nothing_have_no_line() -> None:
 
 
 def test_what_cannot_be_drawn() -> None:
-    with pytest.raises(CommandError, match="two numbers of them or more"):
+    with pytest.raises(CommandError, match="at least two numbers of devices"):
         draw_sharded(predictions()[:1])

@@ -147,7 +147,7 @@ def test_terms_of_programs_are_the_predictions(sizes: dict[str, int]) -> None:
 
 def test_behind_a_cache_there_is_no_one_form() -> None:
     own = kernel_of("kernel k(n):\n    inout A: f64[n]\n    for i in range(n):\n        A[i] += A[i] * A[i]\n")
-    with pytest.raises(CommandError, match="has caches, behind which"):
+    with pytest.raises(CommandError, match="has caches, so its traffic"):
         terms_of(own, machine("peak f64 1 TFLOP/s", "cache L 1 KiB, 1 TB/s", "memory M 1 GB, 1 GB/s"))
 
 

@@ -80,7 +80,7 @@ def test_loads_and_stores_cross_a_duplex_level_at_the_same_time() -> None:
         assert found.bytes == found.loads_bytes + found.stores_bytes
         assert found.time_s == Fraction(found.loads_bytes, rate * 10**9)
         assert found.rate_bytes_per_s == found.bytes / found.time_s
-        assert any(note.startswith(f"{name}: loads and stores cross at the same time") for note in p.assumptions)
+        assert any(note.startswith(f"{name}: loads and stores move at the same time") for note in p.assumptions)
     assert level(p, "L1").duplex_bytes is None
     assert p.ridge is not None and p.machine_balance is not None and p.ridge < p.machine_balance / 2
     assert level(p * 3 + p, "DRAM").time_s == 4 * level(p, "DRAM").time_s
@@ -116,7 +116,7 @@ def test_the_memory_alone() -> None:
 def test_a_machine_that_starts_with_its_l2() -> None:
     p = predict(shipped("gemv"), {"n": 64}, load_machine("v100_deck"))
     assert [found.name for found in p.levels] == ["HBM"]
-    assert "states no L1" in p.assumptions[0]
+    assert "defines no L1" in p.assumptions[0]
     names = {"L1": True, "l1d": True, "L2": False, "LLC": False}
     for name, first in names.items():
         cache = machine("peak f64 1 GFLOP/s", f"cache {name} 1 KiB, 1 GB/s").caches[0]
@@ -134,7 +134,7 @@ def test_a_level_out_of_reach_is_left_out_and_told(monkeypatch: pytest.MonkeyPat
     small = machine("peak f64 1 GFLOP/s", "cache L1 128 B, 4 GB/s, line 64 B, sector 16 B", "cache L2 8 KiB, 2 GB/s")
     p = predict(hard, {"n": 13}, small)
     assert [found.name for found in p.levels] == ["L1", "HBM"]
-    assert p.warnings == ("L2 is left out: its exact traffic at these sizes takes too long to find",)
+    assert p.warnings == ("L2 is left out: its exact traffic at these sizes takes too long to compute",)
 
 
 @pytest.mark.parametrize(
@@ -251,4 +251,4 @@ def test_accesses_as_compiled_leave_out_what_inner_loops_do_not_move() -> None:
 def test_warps_are_not_counted_as_compiled() -> None:
     p = predict(TRANSPOSE, {"n": 40}, WARPS, Options(accesses="compiled"))
     assert [found.name for found in p.levels] == ["HBM"]
-    assert p.warnings == ("L1 is left out: accesses as compiled are those of code in one thread, not of warps",)
+    assert p.warnings == ("L1 is left out: --accesses compiled applies to single-threaded code, not to warps",)

@@ -55,7 +55,7 @@ def test_a_link_of_one_direction() -> None:
 def test_names_that_are_not_there() -> None:
     with pytest.raises(CommandError, match="no memory or link end named HBM9"):
         stream_rate(NODE, ["DRAM0"], ["HBM9"])
-    with pytest.raises(CommandError, match="both where the stream starts"):
+    with pytest.raises(CommandError, match="both a source and a destination"):
         stream_rate(NODE, ["DRAM0"], ["DRAM0"])
 
 
@@ -101,4 +101,4 @@ def test_data_that_do_not_fit_stream_as_often_as_the_memory_misses_them() -> Non
         assert not p.warnings
     assert link.bytes == 3 * 100 * 24  # nothing is left of the pass before
     (warning,) = predict(kernel, {"n": 1000}, node).warnings
-    assert warning.endswith("the time is as if it did; `--data DRAM` streams it from there")
+    assert warning.endswith("the time assumes that it fits; `--data DRAM` streams it from there")

@@ -106,7 +106,7 @@ def test_a_wave_that_holds_everything_moves_it_once() -> None:
 def test_without_parallel_loops_the_order_is_that_of_the_text() -> None:
     serial = kernel_of(NAIVE.format("").replace("parallel ", ""))
     p = predict(serial, {"n": 24}, SMALL)
-    assert any("no `parallel for` to spread over blocks" in note for note in p.assumptions)
+    assert any("no `parallel for` to distribute over blocks" in note for note in p.assumptions)
     behind_l1 = transfers_at(serial, {"n": 24}, Transfers(4096, 64, 32), "load_store")
     assert p.levels[1].bytes == behind_l1.bytes
     assert p.memory.bytes == traffic_at(serial, {"n": 24}, 16384, 64, "load_store").bytes

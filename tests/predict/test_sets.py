@@ -17,8 +17,8 @@ SKYLAKE = "skylake_gold_6148"
 def test_warnings_name_array_stride_and_what_helps() -> None:
     k, on = model("transpose"), load_machine(SKYLAKE)
     (warning,) = predict(k, {"n": 128}, on, Options(conflicts=True)).warnings
-    assert warning.startswith("L1: loop i comes back to 144 lines")
-    assert "4 of 64 sets of 8 ways" in warning and "those of B 1,024 B apart" in warning
+    assert warning.startswith("L1: loop i reuses 144 lines")
+    assert "4 of 64 sets get more than 8" in warning and "lines of B are 1,024 B apart" in warning
     assert "rows of B that are 8 elements longer" in warning and "--sets" in warning
     assert predict(k, {"n": 136}, on, Options(conflicts=True)).warnings == ()
     assert predict(k, {"n": 128}, on).warnings == ()
@@ -38,7 +38,7 @@ def test_bytes_with_sets(n: int) -> None:
     before = next(level for level in plain.levels if level.name == "L2")
     assert (second.bytes > 5 * before.bytes) if n == 128 else second.bytes == before.bytes
     assert sets.memory.bytes == plain.memory.bytes
-    assert any("64 sets of 8 ways of L1, simulated" in a for a in sets.assumptions) and not sets.warnings
+    assert any("simulated behind L1 with 64 sets of 8 ways" in a for a in sets.assumptions) and not sets.warnings
 
 
 def test_where_sets_have_no_meaning() -> None:
@@ -47,4 +47,4 @@ def test_where_sets_have_no_meaning() -> None:
     with pytest.raises(CommandError, match="empty caches"):
         predict(model("gemv"), {"n": 64}, load_machine(SKYLAKE), Options(sets=True, warm=True))
     once = predict(model("gemv"), {"n": 64}, load_machine(SKYLAKE), Options(sets=True, traffic="once"))
-    assert any("the convention knows no cache" in w for w in once.warnings)
+    assert any("the convention assumes no cache" in w for w in once.warnings)

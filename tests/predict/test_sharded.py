@@ -139,21 +139,21 @@ def test_two_ways_round_halve_the_communication() -> None:
 
 BAD = {
     "kernel square(n):\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n"
-    "    for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n": "as two of",
+    "    for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n": "for two of",
     "kernel ends(n, m):\n    in A: f64[n + 1], B: f64[m]\n    inout C: f64[m]\n"
-    "    for i in range(n), j in range(m):\n        C[j] += A[i + 1] * B[j]\n": "dimension in which it is not alone",
+    "    for i in range(n), j in range(m):\n        C[j] += A[i + 1] * B[j]\n": "dimension that is an expression in it",
     "kernel skips(n, m):\n    in A: f64[n], B: f64[m]\n    inout C: f64[m]\n"
-    "    for i in range(1, n), j in range(m):\n        C[j] += A[i] * B[j]\n": "ends elsewhere than at n",
+    "    for i in range(1, n), j in range(m):\n        C[j] += A[i] * B[j]\n": "does not run from 0 to n",
     "kernel shifts(n, m):\n    in A: f64[n], B: f64[m]\n    inout C: f64[m]\n"
-    "    for i in range(n), j in range(m):\n        C[j] += A[n - 1 - i] * B[j]\n": "not taken part by part",
+    "    for i in range(n), j in range(m):\n        C[j] += A[n - 1 - i] * B[j]\n": "because of its subscript",
     "kernel tiles(n, m):\n    assume n % 4 == 0\n    in A: f64[n], B: f64[m]\n    inout C: f64[m]\n"
-    "    for i in range(n), j in range(m):\n        C[j] += A[i] * B[j]\n": "an assumption is about it",
+    "    for i in range(n), j in range(m):\n        C[j] += A[i] * B[j]\n": "an assumption restricts it",
     "kernel overwrites(n):\n    in A, B: f64[n]\n    out C: f64[1]\n    inout D: f64[n]\n"
     "    for i in range(n):\n        C[0] = A[i] * B[i]\n        D[i] += A[i] * B[i]\n": "its loop overwrites C",
     "kernel triangle(n, m):\n    in A: f64[n, m], B: f64[m]\n    inout C: f64[n]\n"
-    "    for i in range(n), j in range(min(m, i + 1)):\n        C[i] += A[i, j] * B[j]\n": "not the same for all",
+    "    for i in range(n), j in range(min(m, i + 1)):\n        C[i] += A[i, j] * B[j]\n": "bounds that change",
     "kernel asks(n, m):\n    in A: f64[n, m], B: f64[m]\n    inout C: f64[n]\n    for i in range(n), j in range(m):\n"
-    "        if i >= 2:\n            C[i] += A[i, j] * B[j]\n": "an `if` asks which",
+    "        if i >= 2:\n            C[i] += A[i, j] * B[j]\n": "an `if` depends on its iteration",
     "kernel lets(n, m):\n    in A: f64[n, m], B: f64[m]\n    inout C, D: f64[m]\n"
     "    for i in range(n), j in range(m):\n        C[j] += A[i, j] * B[j]\n"
     "    for j in range(m):\n        let c = C[j]\n        D[j] += c * B[j]\n": "is used before",

@@ -66,7 +66,7 @@ def test_ceilings_asked_for() -> None:
         at(1, 1, ceilings=("lzy",))
     assert error.value.help == 'did you mean "lazy"?'
     other = predict_counts("k", {}, WorkAt({}, {}), 8, M, ceilings=("lazy",))
-    assert "touches neither" in other.warnings[0]
+    assert "limits neither" in other.warnings[0]
 
 
 def test_no_work_is_legal_and_judged_by_its_bytes() -> None:
@@ -109,7 +109,7 @@ def test_repetition_is_addition() -> None:
 
 
 def test_different_machines_do_not_add() -> None:
-    with pytest.raises(ValueError, match="do not add"):
+    with pytest.raises(ValueError, match="cannot be added"):
         _ = at(1, 1) + predict_counts("k", {}, work(pairs=1), 1, load_machine("v100_textbook"))
 
 

@@ -396,7 +396,7 @@ def test_the_command_tells_and_clears(cache: Path, file: str, monkeypatch: pytes
     assert told["bytes"] == sum(p.stat().st_size for p in entries_of(cache))
     assert f"entries  {count}\n" in output("cache", "info")
     monkeypatch.setenv("ROOFDSL_CACHE", "off")
-    assert output("cache", "info").startswith("switched off")
+    assert output("cache", "info").startswith("disabled")
     assert f"removed {count} entr" in output("cache", "clear")
     assert entries_of(cache) == []
 

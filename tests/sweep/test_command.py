@@ -76,7 +76,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
         time.sleep(0.02)
     os.kill(running.pid, signal.SIGINT)
     _, said = running.communicate(timeout=60)
-    assert running.returncode == 130 and "goes on from there" in said
+    assert running.returncode == 130 and "continues from there" in said
     assert [p.name for p in tmp_path.iterdir()] == [journal.name]
     kept = journal.read_bytes().count(b"\n") - 1
     assert 3 <= kept < 26
@@ -110,8 +110,8 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
         (("sweep", "models/kernels/lstm.roof", "--machine", "v100_deck", "--set", "batch=8"), "several programs"),
         (("sweep", "llama3_8b_decode", "--machine", "h200", "--set", "b=8"), "no parameter `b`"),
         (("sweep", "models/kernels/stream.roof", "--machine", "v100_deck", "--set", "n=8"), "several kernels"),
-        (("sweep", "matmul_tiled", "--machine", "v100_deck", "--set", "n=7,b=3"), "no point of the sweep keeps"),
-        ((*GEMV, "--set", "n=8", "--scheduler", "tcp://x:1", "--jobs", "2"), "take one"),
+        (("sweep", "matmul_tiled", "--machine", "v100_deck", "--set", "n=7,b=3"), "no point of the sweep meets"),
+        ((*GEMV, "--set", "n=8", "--scheduler", "tcp://x:1", "--jobs", "2"), "choose one"),
     ],
 )  # fmt: skip
 def test_refused(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:

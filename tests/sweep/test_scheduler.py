@@ -101,7 +101,7 @@ def test_a_scheduler_that_ends(how: str, tmp_path: Path, start: Callable[[str, s
         running.kill()
     assert running.returncode == 2
     assert f"error: the scheduler at `{address}` no longer responds" in said
-    assert f"are in {journal}; the same command goes on from there" in said and "without --scheduler" in said
+    assert f"are in {journal}; the same command continues from there" in said and "without --scheduler" in said
     assert len(said.splitlines()) == 2, said
     kept = _lines(journal) - 1
     assert 2 <= kept < 40 and not out.exists()

@@ -65,7 +65,7 @@ function start() {
       await navigator.clipboard.writeText(location.href);
       find("status").textContent = "The link is copied.";
     } catch {
-      find("status").textContent = "Copy the address of this page: it holds what you see.";
+      find("status").textContent = "Copy the address of this page: it contains your settings.";
     }
   });
   window.addEventListener("hashchange", () => {
@@ -150,7 +150,7 @@ function notesOf(state) {
   const machine = machineOf(state);
   const out = [];
   if (state.unit === "tensor_sparse") {
-    out.push("the sparse peak of matrix units is a data sheet's: only products with matrices of which half is zero reach it");
+    out.push("the sparse peak of matrix units is that of the data sheet: only products with half-zero (2:4 sparse) matrices reach it");
   }
   if (machine.source) out.push(`${machine.title}: ${machine.source}`);
   for (const k of shownKernels(state)) {

@@ -242,7 +242,7 @@ function drawKey(state, place) {
   const spans = state.step < STEPS ? [] : shownKernels(state).filter((i) => predicted(state, i).isOne === false);
   if (spans.length > 0) {
     const ends = [7, 27].map((x) => marker(spans[0], x, 8, 4, { class: "point open" }));
-    rows.push([swatch(spans[0], line("interval"), ...ends), "interval: Q is known to lie between two values"]);
+    rows.push([swatch(spans[0], line("interval"), ...ends), "interval: Q lies between two known values"]);
   }
   if (state.step >= STEPS && measuredPoints(state).length > 0) {
     rows.push([swatch(k, marker(k, 17, 8, 5, { class: "point open" })), "hollow: measured"]);

@@ -160,11 +160,11 @@ function howText(found) {
     exact: "the closed form of Q(Z)",
     fits: "all data fit, and each moves once",
     compulsory: "fast memory without bound",
-    plateau: "on a plateau of Q(Z), away from steps whose places are leading terms",
+    plateau: "on a plateau of Q(Z), away from its ends, whose positions are leading terms",
     step: "an interval: Z lies in a step of Q(Z) between two plateaus",
-    rows: "an interval: rows begin within lines of the cache, and the closed form is for rows that do not",
-    sectors: "an interval: a missing line costs at least one of its sectors and at most all of it",
-    least: "an interval: no closed form is found at this cache, and Q lies between compulsory traffic and a bound",
+    rows: "an interval: rows begin within cache lines, but the closed form assumes aligned rows",
+    sectors: "an interval: a missing line costs at least one of its sectors and at most all of them",
+    least: "an interval: no closed form is found at this cache size, so Q lies between compulsory traffic and a bound",
   }[found.how];
   const stated = statedFor(found);
   return `${isExact(found) ? "exact: " : ""}${said}${stated ? `; stated for ${stated}` : ""}`;

@@ -6,6 +6,6 @@ from roofdsl.plot.planes import plane_kind
 
 KIND = plane_kind(
     "complexity",
-    "Work over bytes, with the balance and the launches' box.",
-    "Draw work over bytes: the balance, launches as a box, lines of equal intensity.",
+    "Draw work over bytes.",
+    "Draw work over bytes, with the machine balance, lines of equal intensity, and the launches as a box.",
 )

@@ -6,6 +6,6 @@ from roofdsl.plot.planes import plane_kind
 
 KIND = plane_kind(
     "complexity-time",
-    "Both in one: closed work and bytes, open run time.",
-    "Draw work and bytes (closed) and run time (open) of each kernel together.",
+    "Draw work over bytes and run times in one figure.",
+    "Draw each kernel's work and bytes (filled symbols) and run time (hollow symbols) in one figure.",
 )

@@ -155,21 +155,21 @@ def _figure(
     in_flight: int | None,
 ) -> Any:
     if threads is None and (registers or shared or in_flight):
-        raise CommandError("the occupancy needs the threads of a block", "add --threads 128")
+        raise CommandError("the occupancy needs the number of threads in a block", "add --threads 128")
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
     predictions = asked.predicted(Options(asked.traffic, asked.unit, block=block, in_flight_bytes=in_flight))
     latency = dict.fromkeys(found.ceiling() for p in predictions for found in p.latency if found.binds)
     shown = points_of(predictions)
     for p in predictions:
         if not p.work:
-            asked.warn(f"{p.kernel} has no operations, and so no intensity to draw it at")
+            asked.warn(f"{p.kernel} has no operations, so it has no intensity")
     if predictions and not shown:
         raise CommandError("none of these kernels has operations", "`roofdsl plot roofline` shows their bandwidth")
     for name in points:
         measured = measured_points(points_named(name))
         if bare := [p.label for p in measured if not p.places]:
             asked.warn(
-                f"{joined(bare)} of {name} left out: no bytes of any level are known, and so no intensity; "
+                f"{joined(bare)} of {name} left out: no bytes of any level are known, so there is no intensity; "
                 f"`plot trajectory --points {name}` draws rate over work"
             )
         shown += [p for p in measured if p.places]
@@ -178,20 +178,20 @@ def _figure(
 
 
 KIND = Kind(
-    "A symbol for every kernel and memory level.",
-    "Draw kernels with a symbol for every memory level, under the bandwidths of all levels of a machine.",
+    "Draw a symbol for each kernel and memory level.",
+    "Draw the hierarchical roofline: a symbol for each kernel and memory level, under the bandwidths of all levels.",
     (
         "machine",
         "set",
-        at_option("One kernel per size (repeatable)."),
+        at_option("A size to draw, or a range of sizes (repeatable)."),
         "traffic",
         "unit",
         "type",
         POINTS,
-        Option("--threads", "Threads of a block, for the latency ceilings.", takes="count"),
-        Option("--registers", "32-bit registers of a thread.", takes="count"),
-        Option("--shared", "Shared memory of a block.", "SIZE", takes="size"),
-        Option("--in-flight", "Bytes each thread keeps in flight.", "SIZE", takes="size"),
+        Option("--threads", "Threads in a block, for the latency ceilings.", takes="count"),
+        Option("--registers", "32-bit registers per thread.", takes="count"),
+        Option("--shared", "Shared memory per block.", "SIZE", takes="size"),
+        Option("--in-flight", "Bytes that each thread keeps in flight.", "SIZE", takes="size"),
         "ceilings",
     ),
     _figure,

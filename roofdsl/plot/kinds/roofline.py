@@ -242,20 +242,26 @@ def _profiled(asked: Asked, name: str, level: str) -> list[Point]:
 
 
 KIND = Kind(
-    "Performance over intensity, under a machine's roofs.",
+    "Draw performance over intensity, with a machine's roofs.",
     "Draw kernels (FILEs, FILE:KERNELs, shipped names) under the roofs of machines.",
     (
         "machines",
         "set",
-        at_option("One point per size (repeatable)."),
+        at_option("A size to draw, or a range of sizes (repeatable)."),
         "traffic",
         "unit",
         "type",
-        Option("--measured", 'A measured point, "mine=0.25@200 GFLOP/s".', "LABEL=I@RATE", many=True, read=_measured),
+        Option(
+            "--measured",
+            'A measured point, as in "mine=0.25@200 GFLOP/s" (repeatable).',
+            "LABEL=I@RATE",
+            many=True,
+            read=_measured,
+        ),
         Option("--measured-file", "From `import ncu`.", "POINTS.json", many=True),
-        Option("--level", "Level whose bytes place these points; else the memory.", "NAME"),
-        Option("--launches", "Draw W over the launches' time as ceilings.", takes="nothing"),
-        Option("--by-kernel", "Draw each program's kernels, with their share of its time.", takes="nothing"),
+        Option("--level", "The level whose bytes give these points' intensity; by default, the memory.", "NAME"),
+        Option("--launches", "Draw W over the total launch time as ceilings.", takes="nothing"),
+        Option("--by-kernel", "Also draw each program's kernels, with their shares of its time.", takes="nothing"),
         "ceilings",
     ),
     _figure,

@@ -226,9 +226,16 @@ def _measured(bar: Bar, found: Comparison) -> Bar:
 
 
 KIND = Kind(
-    "Run times as bars, programs by their kernels.",
-    "Draw expected run times as bars, those of programs by kernel, with the overhead of their launches.",
-    ("machine", "set", at_option("One bar per size, in this order."), "results", "traffic", "unit"),
+    "Draw run times as bars.",
+    "Draw expected run times as bars, with the launch overhead; the bars of programs are split by kernel.",
+    (
+        "machine",
+        "set",
+        at_option("A size to draw, or a range of sizes, in this order (repeatable)."),
+        "results",
+        "traffic",
+        "unit",
+    ),
     _figure,
     files="FILE...",
 )

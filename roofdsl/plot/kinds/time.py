@@ -6,6 +6,6 @@ from roofdsl.plot.planes import plane_kind
 
 KIND = plane_kind(
     "time",
-    "Compute time over bandwidth time, with lines of equal run time.",
-    "Draw compute time over bandwidth time: launches as a box, lines of equal run time.",
+    "Draw compute time over bandwidth time.",
+    "Draw compute time over bandwidth time, with lines of equal run time and the launches as a box.",
 )

@@ -181,13 +181,13 @@ def _figure(asked: Asked, *, line: int | None) -> Any:
 
 
 KIND = Kind(
-    "Q(Z): traffic over cache size, exact, derived and simulated.",
-    "Draw Q(Z) of one kernel: exact, by its closed form where there is one, its plateaus, and simulated points.",
+    "Draw Q(Z): traffic over cache size.",
+    "Draw Q(Z) of one kernel, exactly: its closed form if there is one, its plateaus, and simulated points.",
     (
         "set",
         "traffic",
         Option(
-            "--line", "Size of a line; without one, that of the machine's last cache, else an element.", "SIZE",
+            "--line", "Size of a line; by default, that of the machine's last cache, otherwise an element.", "SIZE",
             takes="size",
         ),
         "optional machine",

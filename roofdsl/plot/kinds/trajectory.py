@@ -229,13 +229,13 @@ def _trajectories(found: Sequence[Prediction]) -> list[Trajectory]:
 
 
 KIND = Kind(
-    "A kernel over sizes, or versions one after another.",
-    "Draw a kernel over sizes (--at), or several versions of a code, one after another, joined by arrows.",
+    "Draw a kernel over sizes, or versions of a code.",
+    "Draw a kernel over sizes (--at), or several versions of a code, joined by arrows.",
     (
         "machine",
         "set",
-        at_option("One step per size, in this order."),
-        Option("--level", "Show intensities at these levels; by default the memory.", "NAME", many=True),
+        at_option("A size to draw, or a range of sizes, in this order (repeatable)."),
+        Option("--level", "Show intensities at these levels; by default, the memory.", "NAME", many=True),
         POINTS,
         "traffic",
         "unit",
