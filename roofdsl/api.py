@@ -22,8 +22,11 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size
+from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import numbers
+from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.machine.named import (
@@ -37,8 +40,12 @@ from roofdsl.machine.named import (
     program,
     several,
 )
+from roofdsl.plot.traffic_content import traffic_content
 from roofdsl.predict.kernel import Options
+from roofdsl.predict.kernel import predict as predicted
+from roofdsl.predict.program import predict_launches
 from roofdsl.predict.time import Prediction
+from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
@@ -142,8 +149,6 @@ def simulate(
     source: KernelLike, *, cache: Size | None = None, line: Size | None = None, sizes: Sizes | None = None, **more: int
 ) -> SimulatedTraffic:
     """Simulate every access through one fully associative LRU cache; without `cache`, an unbounded one."""
-    from roofdsl.loops.numbers import numbers
-    from roofdsl.loops.transform import apply
     from roofdsl.simulate.lru import simulate_lru
 
     own, values = kernel_and_sizes(source, sizes, more)
@@ -166,8 +171,6 @@ def predict(
 
     traffic, unit, ceilings, warm: as in Options; they override those of `options`.
     """
-    from roofdsl.predict.kernel import predict as predicted
-
     how = _options(options, traffic, unit, ceilings, warm)
     if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
         return _launches(source, on, how, {**(sizes or {}), **more}).total
@@ -193,8 +196,6 @@ def launches(
 
 
 def _launches(source: ProgramLike, on: MachineLike, options: Options, sizes: Sizes) -> ProgramPrediction:
-    from roofdsl.predict.program import predict_launches
-
     found = source if isinstance(source, Program) else program(source)
     return predict_launches(found.checked, found.name, sizes, machine(on), options)
 
@@ -278,10 +279,8 @@ def traffic_figure(
 
     path: where to save the figure, as svg, png or pdf.
     """
-    from roofdsl.loops.numbers import numbers
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.traffic import draw_traffic
-    from roofdsl.plot.traffic_content import traffic_content
 
     own, values = kernel_and_sizes(source, sizes, more)
     where = None if on is None else machine(on)
@@ -315,8 +314,6 @@ def explore(
     name = title or " and ".join(k.name for k, _ in chosen)
     page = to_page(content_of(Asked(name, tuple(chosen), tuple(map(machine, _listed(on))), traffic, unit)))
     if path is not None:
-        from roofdsl.store.atomic import write_whole
-
         write_whole(Path(path), page)
     return page
 
@@ -325,8 +322,6 @@ def explore(
 
 
 def _program_of(source: ProgramLike) -> ProgramOf:
-    from roofdsl.loops.launched import ProgramOf
-
     found = source if isinstance(source, Program) else program(source)
     return ProgramOf(found.checked, found.name)
 

@@ -20,10 +20,12 @@ from roofdsl.advise.evaluate import (
 )
 from roofdsl.advise.kernel_text import checked
 from roofdsl.advise.workers import Tell, run_all
+from roofdsl.counts.traffic_at import OutOfReach, traffic_at
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.predict.kernel import DEFAULTS, Options
@@ -134,8 +136,6 @@ def advise(
     not suffice, a time that it surely does not exceed takes its place. Raises what `predict` raises for the kernel as
     it is.
     """
-    from roofdsl.loops.numbers import numbers
-
     case = Case(numbers(kernel, parameters), machine, options)
     progress(0.0, "the kernel as it is")
     now = estimate_exactly(kernel, case)
@@ -181,8 +181,6 @@ def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
 
 def _moves_once(kernel: Kernel, case: Case, now: Prediction) -> bool:
     """Whether no cache, however large, would take bytes from the level that bounds the kernel."""
-    from roofdsl.counts.traffic_at import traffic_at
-
     level = next((level for level in now.levels if level.name in now.bounds), None)
     caches = case.machine.caches
     if level is None:
@@ -218,8 +216,6 @@ def _found(
 
 def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) -> None:
     """Tells a time that is not exceeded, if that comes quickly, and then the exact one; or why there is none."""
-    from roofdsl.counts.traffic_at import OutOfReach
-
     case = subject.case if candidate.options is None else replace(subject.case, options=candidate.options)
     try:
         kernel = subject.lowered(candidate.text) if candidate.text else subject.kernel

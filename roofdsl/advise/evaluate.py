@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.advise.regions import NoBound, traffic_at_most
+from roofdsl.counts.sectors import Transfers
+from roofdsl.counts.traffic_at import work_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import boundary_behind
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import Options, predict, predict_counts
 from roofdsl.predict.level_overlap import in_turn
-from roofdsl.predict.orders import orders_of
+from roofdsl.predict.levels import nearer_levels
+from roofdsl.predict.orders import Orders, orders_of
 from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime, Prediction
 
@@ -106,10 +110,6 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
 
     None where the bound does not reach. Raises CommandError for a type or unit that the machine lacks.
     """
-    from roofdsl.counts.traffic_at import work_at
-    from roofdsl.predict.kernel import predict_counts
-    from roofdsl.predict.levels import nearer_levels
-    from roofdsl.predict.orders import Orders
 
     machine, options = case.machine, case.options
     if not machine.caches or options.warm or options.data is not None:
@@ -154,8 +154,6 @@ def _behind_caches(case: Case) -> list[str]:
 
 def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
     """Every level behind a cache with what crosses its boundary at most. Raises NoBound."""
-    from roofdsl.counts.sectors import Transfers
-    from roofdsl.loops.numbers import numbers
 
     machine, traffic = case.machine, case.options.traffic
     values = numbers(kernel, case.values)

@@ -18,7 +18,10 @@ from roofdsl.bounds.untile import untiled
 from roofdsl.formulas.expressions import expression, parameter, polynomial
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
+from roofdsl.sets.cases import closed_form
 from roofdsl.sets.library import LibraryFailure, TooHard, limited
+from roofdsl.sets.sizes import NotAffine
+from roofdsl.sets.stream import build
 
 T = TypeVar("T")
 OPERATIONS = 3_000_000
@@ -167,13 +170,10 @@ def _flow(kernel: Kernel, numbers: Mapping[str, int]) -> Flow:
 
 def _touched(kernel: Kernel) -> Compulsory:
     """The compulsory loads by the engine's own counting, where the flow of values has no exact form."""
-    from roofdsl.sets.cases import closed_form
     from roofdsl.sets.compulsory import compulsory
     from roofdsl.sets.count import count_symbolic
     from roofdsl.sets.misses import CannotCount
     from roofdsl.sets.reuse import NotCertified
-    from roofdsl.sets.sizes import NotAffine
-    from roofdsl.sets.stream import build
 
     try:
         with limited("compulsory loads"):

@@ -24,9 +24,12 @@ import sympy
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import count
 from roofdsl.bounds.exponents import echelon
+from roofdsl.checks.legality import find_reversal
 from roofdsl.formulas.expressions import expression, parameter
+from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
+from roofdsl.lang.source import Source
 from roofdsl.loops.integers import Const
 from roofdsl.loops.model import For, Kernel, Node, Order, Tile
 from roofdsl.loops.transform import apply
@@ -153,8 +156,6 @@ def tiled(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> Kernel:
 
 def tiled_by(bound: Bound, directives: tuple[Order | Tile, ...]) -> Kernel:
     """The kernel with these lines. Raises CommandError where dependences or bounds forbid them."""
-    from roofdsl.checks.legality import find_reversal
-
     kernel = bound.plain
     changed = replace(kernel, directives=directives)
     try:
@@ -174,10 +175,8 @@ def tiled_by(bound: Bound, directives: tuple[Order | Tile, ...]) -> Kernel:
 
 def source_of(bound: Bound, directives: tuple[Order | Tile, ...]) -> str:
     """The kernel with these lines as canonical `.roof` text. Raises CommandError as `tiled_by` does."""
-    from roofdsl.lang import tree
     from roofdsl.lang.format import format_source
     from roofdsl.lang.parse import parse
-    from roofdsl.lang.source import Source
 
     if bound.untiled or bound.kernel.directives:
         message = f"kernel {bound.kernel.name} is already tiled, by its loops or its directives"

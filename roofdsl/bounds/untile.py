@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from roofdsl.checks.dependences import uses
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import leaves
 from roofdsl.loops.affine import affine
@@ -82,8 +83,6 @@ def _ends_tile(over: For, stop: IntExpr) -> bool:
 
 def _used(body: Sequence[Node], name: str) -> bool:
     """Whether a variable stands in a body of plain statements; true for anything else there."""
-    from roofdsl.checks.dependences import uses
-
     for node in body:
         if isinstance(node, (For, If)) or not isinstance(node, (Assign, Let)):
             return True

@@ -23,8 +23,11 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped_model
+from roofdsl.machine.find import machine_of as the_machine
 from roofdsl.machine.model import Cache, ComputeCeiling, Machine, Memory
+from roofdsl.predict.links import stream_rate
 from roofdsl.sets.quasi import Quasi
+from roofdsl.simulate.levels import CacheLevel
 
 MOST_ACCESSES = 20_000_000
 
@@ -249,7 +252,6 @@ def _simulated(query: Query) -> Node:
     """Bytes, loads or misses of one set-associative cache, every access simulated."""
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.simulate.hierarchy import simulate
-    from roofdsl.simulate.levels import CacheLevel
 
     at = Sized(apply(kernel_of(query.source, query.at)), query.at)
     if query.cache is None or query.line is None or access_count(at) > MOST_ACCESSES:
@@ -274,7 +276,6 @@ def machine_of(name: str) -> Machine:
     """A shipped machine, or the one of a text. Raises CommandError, InputError."""
     if "\n" not in name:
         return load_machine(name)
-    from roofdsl.machine.find import machine_of as the_machine
 
     return the_machine(load_file(Source("exercise.roof", name)), None)
 
@@ -316,8 +317,6 @@ def _ceiling(query: Query) -> Node:
 
 def _stream(query: Query) -> Node:
     """The rate of a stream over links: `from` and `to` are lists of memories."""
-    from roofdsl.predict.links import stream_rate
-
     rate = stream_rate(machine_of(query.machine), query.option("from", ()), query.option("to", ()))
     return number(rate.bytes_per_s)
 

@@ -9,6 +9,7 @@ from typing import Any
 from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.student_version import Settled
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.plot.traffic_content import traffic_content
 
 
 def save(settled: Settled, path: Path) -> None:
@@ -49,7 +50,6 @@ def _traffic(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
 
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.traffic import draw_traffic
-    from roofdsl.plot.traffic_content import traffic_content
 
     at = {n: settled.whole(v) for n, v in plot["set"].items()}
     kernel = kernel_of(settled.kernels[plot["kernel"]], at)

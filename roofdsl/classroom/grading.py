@@ -14,12 +14,14 @@ from typing import Any
 from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
 from roofdsl.classroom.judge import NO_ANSWER, PartResult, Result, judge
+from roofdsl.classroom.kernels import prepare as prepare_kernels
 from roofdsl.classroom.strangers import missing, strangers
 from roofdsl.classroom.student_version import Settled, drawn, fresh_seed, settled
 from roofdsl.classroom.submissions import Submission, Unreadable, read
 from roofdsl.classroom.versions import version_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
+from roofdsl.lang.report import did_you_mean
 
 FILES = {"kernel": ".roof", "measurement": ".json"}
 """The endings of files that answers of a kind may name."""
@@ -179,8 +181,6 @@ def prepare(
     tell: Callable[[float, str], None] = lambda part, step: None,
 ) -> None:
     """Derives the right answers of these versions (of `versions.version_of`), so that forks find them known."""
-    from roofdsl.classroom.kernels import prepare as prepare_kernels
-
     done = set()
     for k, exercise in enumerate(exercises):
         tell(0.2 * k / len(exercises), exercise.id)
@@ -274,8 +274,6 @@ def chosen(course: Mapping[str, Exercise], names: Sequence[str]) -> list[Exercis
 
     Raises CommandError for a name that is neither.
     """
-    from roofdsl.lang.report import did_you_mean
-
     units = {e.unit for e in course.values()}
     for name in names:
         if name not in course and name not in units:

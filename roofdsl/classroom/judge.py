@@ -12,7 +12,10 @@ from typing import Any
 
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
+from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import FormulaError, Node
+from roofdsl.classroom.kernels import judge_kernel
+from roofdsl.classroom.measured import judge_measurement
 from roofdsl.classroom.student_version import MEASURED, Settled, SettledPart, shown
 from roofdsl.classroom.submissions import Missing, Unreadable
 from roofdsl.classroom.typed import as_read, formulas, readings
@@ -124,10 +127,7 @@ def _judged(settled: Settled, part: SettledPart, answer: Any, known: Mapping[str
         case "prediction":
             return _prediction(part, text)
         case "measurement":
-            from roofdsl.classroom.measured import judge_measurement
-
             return judge_measurement(settled, part, text, known)
-    from roofdsl.classroom.kernels import judge_kernel
 
     return judge_kernel(settled, part, text)
 
@@ -305,6 +305,5 @@ def _prediction(part: SettledPart, text: str) -> Verdict:
     given, told = read[0]
     if given <= 0:
         return Verdict(False, "A prediction is a positive number.", reading=told)
-    from roofdsl.classroom.forms import number
 
     return Verdict(True, "Noted. Now measure.", {"prediction": number(given)}, told)

@@ -14,13 +14,18 @@ from roofdsl.classroom.engine import MOST_ACCESSES, kernel_of
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms import number
 from roofdsl.classroom.formula import Node, names_in
+from roofdsl.classroom.kernel_equality import Differs, decides, expected, same_results
 from roofdsl.classroom.student_version import Settled, SettledPart
 from roofdsl.classroom.verdict import Verdict
+from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.parse import MAX_BYTES
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.integers import Compare, Const, Sym
+from roofdsl.loops.lower import lower
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import sized
 
 COUNTS = ("W", "pairs", "Q", "loads", "stores", "accesses")
 """What conditions may use of a submitted kernel."""
@@ -36,8 +41,6 @@ class _Wrong(Exception):
 
 def judge_kernel(settled: Settled, part: SettledPart, text: str) -> Verdict:
     """Whether the kernel computes what the reference does and meets the requirements, each in turn."""
-    from roofdsl.classroom.kernel_equality import Differs, same_results
-
     at = {n: settled.whole(v) for n, v in part.part.at.items()}
     reference = kernel_of(settled.kernels[part.part.reference], at)
     try:
@@ -64,9 +67,6 @@ def _told(counts: Mapping[str, Node]) -> str:
 
 def _read(text: str, at: Mapping[str, int]) -> Kernel:
     """The one kernel of an untrusted text. Raises _Wrong."""
-    from roofdsl.lang.check import check
-    from roofdsl.lang.parse import MAX_BYTES
-    from roofdsl.loops.lower import lower
 
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _Wrong("The file is too large for a kernel.")
@@ -129,7 +129,6 @@ def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str
     """COUNTS of a kernel where the part counts. Raises _Wrong for one that is illegal or runs too long."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import access_count, traffic_at, work_at
-    from roofdsl.loops.sized import sized
 
     asked = part.part
     convention: Any = asked.traffic or "load_store"
@@ -182,8 +181,6 @@ def _require_similar_work(settled: Settled, part: SettledPart, counts: Mapping[s
 
 def prepare(settled: Settled) -> None:
     """Runs the references of an exercise's version, so that forks find their results."""
-    from roofdsl.classroom.kernel_equality import decides, expected
-
     for part in settled.exercise.parts:
         if part.kind == "kernel":
             at = {n: settled.whole(v) for n, v in part.at.items()}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roofdsl.classroom.data import COURSE, Exercise
+from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.judge import Result
 from roofdsl.classroom.student_version import Settled, SettledPart, shown
 from roofdsl.lang.record import Record
@@ -125,7 +126,6 @@ def right_answer(p: SettledPart) -> str:
 
 def _steps(version: Settled) -> str:
     """The derivation of the exercise's kernel, step by step."""
-    from roofdsl.classroom.engine import kernel_of
     from roofdsl.counts.derive import derive
     from roofdsl.tell.derive_text import to_text
 

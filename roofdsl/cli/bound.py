@@ -8,6 +8,8 @@ from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_opt
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
+from roofdsl.machine.find import load_machine
 
 
 @click.command()
@@ -63,8 +65,6 @@ def bound(
 
 def _values(kernel: Kernel, own: dict[str, int]) -> dict[str, int]:
     """The parameters given, and the file's defaults for the others. Raises what `numbers` raises."""
-    from roofdsl.loops.numbers import numbers
-
     defaults = {p.name: p.default for p in kernel.parameters if p.default is not None}
     return numbers(kernel, {**defaults, **own}, complete=False)
 
@@ -74,7 +74,6 @@ def _caches(cache: int | None, machine_name: str | None) -> tuple[tuple[str, int
         return (("a cache", cache),)
     if machine_name is None:
         return ()
-    from roofdsl.machine.find import load_machine
 
     machine = load_machine(machine_name)
     caches = tuple((c.name, c.size_bytes) for c in machine.caches)

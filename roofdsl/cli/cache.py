@@ -6,6 +6,10 @@ import click
 
 from roofdsl.cli.options import json_option, show_json
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.place import folder, is_off
+from roofdsl.machine.quantities import group, show_size
+from roofdsl.store import entries
+from roofdsl.tell.blocks import figures, line
 
 
 @click.group()
@@ -22,10 +26,6 @@ def cache() -> None:
 def info(as_json: bool) -> None:
     """Show the folder, the number of entries and their size."""
     from roofdsl.cli.text import show_blocks
-    from roofdsl.lang.place import folder, is_off
-    from roofdsl.machine.quantities import group, show_size
-    from roofdsl.store import entries
-    from roofdsl.tell.blocks import figures, line
 
     root = folder()
     found = entries.kept(root) if root is not None else entries.Kept(0, 0)
@@ -53,9 +53,6 @@ def info(as_json: bool) -> None:
 @cache.command()
 def clear() -> None:
     """Remove all cached derivations, and no other file."""
-    from roofdsl.lang.place import folder
-    from roofdsl.machine.quantities import group
-    from roofdsl.store import entries
 
     root = folder()
     if root is None:

@@ -14,10 +14,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_size
 from roofdsl.measure.bandwidth_curve import STREAMS
 from roofdsl.measure.characterize_cpu import Characterization, characterize_cpu
-from roofdsl.measure.characterize_gpu import GpuCharacterization
+from roofdsl.measure.characterize_gpu import GpuCharacterization, characterize_gpu
+from roofdsl.measure.gpu_machine import gpu_machine_text
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
 from roofdsl.measure.timing import usable_cores
-from roofdsl.measure.trust import trusted
+from roofdsl.measure.trust import trusted, trusted_gpu
 from roofdsl.plot.bandwidth_curve import Curve, Mark, SweepFigure, draw_sweep
 from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.look import Look
@@ -89,9 +90,6 @@ def _of_gpu(
     output: Path, plot: Path | None, quick: bool, name: str | None, *, keep_noisy: bool = False, look: Look
 ) -> None:
     """Measures the GPU, writes the machine, prints what it has, and draws the sweep where asked."""
-    from roofdsl.measure.characterize_gpu import characterize_gpu
-    from roofdsl.measure.gpu_machine import gpu_machine_text
-    from roofdsl.measure.trust import trusted_gpu
 
     with progress_bar("characterize") as tell:
         found = characterize_gpu(quick, tell)

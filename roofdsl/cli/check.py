@@ -10,6 +10,7 @@ from roofdsl.cli.options import json_option, set_option, show_json
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError, render
 from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.source import Source
+from roofdsl.loops.load import kernel
 from roofdsl.machine.find import Target, checked_file, find_model
 
 
@@ -59,7 +60,6 @@ def _check(target: Target, deep: bool, settings: dict[str, int]) -> tuple[list[t
     found = [(checked.source, d) for d in checked.warnings]
     if deep:
         from roofdsl.checks.deep import deep_check
-        from roofdsl.loops.load import kernel
 
         for name in checked.own_kernels:
             try:

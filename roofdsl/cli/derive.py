@@ -21,6 +21,7 @@ from roofdsl.cli.options import (
 )
 from roofdsl.cli.text import terminal_width
 from roofdsl.loops.model import Traffic
+from roofdsl.tell.lines import WIDTH
 
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
@@ -109,7 +110,6 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
         click.echo("\n".join(texts), nl=False)
     else:
         from roofdsl.tell.derive_text import to_text
-        from roofdsl.tell.lines import WIDTH
 
         width = terminal_width() or WIDTH
         texts = [to_text(d, width) for d in kernels]

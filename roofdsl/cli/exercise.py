@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from roofdsl.classroom.data import COURSE, course
+from roofdsl.classroom.data import exercise as load_exercise
+from roofdsl.classroom.isolate import Limits
+from roofdsl.classroom.roster import everyone, file_names, safe
+from roofdsl.classroom.submissions import Submission, Unreadable, read, read_text
+from roofdsl.classroom.versions import KEY_VARIABLE, code_of, course_key, version_of
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.progress import progress_bar
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
+from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:
     from roofdsl.classroom.data import Exercise
@@ -63,7 +71,6 @@ def exercise() -> None:
 @json_option
 def list_exercises(*, unit: str | None, folder: Path | None, as_json: bool) -> None:
     """List the exercises, unit by unit."""
-    from roofdsl.classroom.data import COURSE, course
     from roofdsl.classroom.sheet import listing
     from roofdsl.cli.text import show_blocks
 
@@ -103,9 +110,7 @@ def show(
 ) -> None:
     """Show an exercise in a student's version, and on request its hints, solution and figure."""
     from roofdsl.classroom import sheet
-    from roofdsl.classroom.data import exercise as load_exercise
     from roofdsl.classroom.student_version import settled
-    from roofdsl.classroom.versions import course_key, version_of
 
     version = settled(load_exercise(name, folder), version_of(student, course_key(key_file), code))
     who = sheet.Reader(student, code)
@@ -147,12 +152,9 @@ def check(
 
     The exit status is 0 if all answers are right, and 1 otherwise.
     """
-    from roofdsl.classroom.data import exercise as load_exercise
     from roofdsl.classroom.grading import FILES, check_alone
     from roofdsl.classroom.sheet import told
     from roofdsl.classroom.student_version import fresh_seed
-    from roofdsl.classroom.submissions import Submission, Unreadable, read, read_text
-    from roofdsl.classroom.versions import course_key, version_of
 
     chosen = load_exercise(name, folder)
     if answers is None and not given:
@@ -235,12 +237,8 @@ def grade(
     Each submission is graded in a separate process, with limits. A submission that cannot be read gets zero points and
     a message. With --gradescope, SUBMISSIONS is the submission of a single student.
     """
-    from roofdsl.classroom.data import course
     from roofdsl.classroom.grading import Judging, chosen
-    from roofdsl.classroom.isolate import Limits
     from roofdsl.classroom.student_version import fresh_seed
-    from roofdsl.classroom.versions import course_key
-    from roofdsl.store.atomic import write_whole
 
     exercises = chosen(course(folder), _names(only))
     limits = Limits(wall_s=seconds, cpu_s=int(seconds) + 1)
@@ -275,9 +273,6 @@ def _grade_class(
 ) -> None:
     """Grades everybody in a folder; what is odd about one costs nobody else a grade and is said at the end."""
     from roofdsl.classroom.grading import grade_all, summary, table
-    from roofdsl.classroom.roster import everyone, file_names, safe
-    from roofdsl.lang.record import replace
-    from roofdsl.store.atomic import write_whole
 
     found = everyone(submissions)
     if not found:
@@ -323,10 +318,8 @@ def autograder(*, output: Path, only: str | None, key_file: Path | None, folder:
 
     With a course key, the zip contains the key; keep such a zip away from your students.
     """
-    from roofdsl.classroom.data import course
     from roofdsl.classroom.gradescope import write_zip
     from roofdsl.classroom.grading import chosen
-    from roofdsl.classroom.versions import course_key
 
     exercises = chosen(course(folder), _names(only))
     count = write_zip(output, [e.id for e in exercises], folder, course_key(key_file))
@@ -342,8 +335,6 @@ def codes(*, students: tuple[str, ...], roster: TextIO | None, key_file: Path | 
     """Print the version code of each student under a course key, as CSV. Give each student only their own code."""
     import csv
     import sys
-
-    from roofdsl.classroom.versions import KEY_VARIABLE, code_of, course_key
 
     key = course_key(key_file)
     if not key:

@@ -10,6 +10,7 @@ from roofdsl.cli.options import choose_all, kernels_of, no_programs, set_option,
 from roofdsl.lang.report import plural
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.store.atomic import check_writable, write_whole
 
 
 @click.command()
@@ -54,7 +55,6 @@ def explore(
     from roofdsl.measure.results import load
     from roofdsl.page.assemble import to_page
     from roofdsl.page.content import Asked, content_of
-    from roofdsl.store.atomic import check_writable, write_whole
 
     path = Path(output)
     if path.suffix.lower() not in (".html", ".htm"):

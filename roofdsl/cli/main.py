@@ -21,6 +21,7 @@ from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.progress import telling_progress
 from roofdsl.cli.visible import visible_output
 from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.place import turn_off
 
 # name -> (module:attribute, one line of help)
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -102,8 +103,6 @@ def run(args: list[str], debug: bool = False) -> int:
 
 def _run_in_budget(args: list[str], debug: bool) -> int:
     if "--no-cache" in args:  # like --debug, it may stand anywhere
-        from roofdsl.lang.place import turn_off
-
         turn_off()
         args = [a for a in args if a != "--no-cache"]
     try:

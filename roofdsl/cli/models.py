@@ -12,6 +12,7 @@ from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedFile
+from roofdsl.lang.format_text import parameters
 from roofdsl.loops.load import read_source
 from roofdsl.machine.find import GROUPS, checked_file, find_model, shipped_models, standard_sizes
 from roofdsl.tell.blocks import line
@@ -47,14 +48,12 @@ def show(name: str) -> None:
 def _listed(group: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
     """What `--json` says of the models of a group."""
     sizes = standard_sizes() if group == "polybench" else {}
-    for name, parameters, file in rows:
+    for name, own, file in rows:
         more = {"sizes": sizes[Path(file).stem]} if sizes else {}
-        yield {"name": name, "parameters": parameters, "file": file, "group": group, **more}
+        yield {"name": name, "parameters": own, "file": file, "group": group, **more}
 
 
 def _parameters(checked: CheckedFile, name: str) -> str:
-    from roofdsl.lang.format_text import parameters
-
     found: tree.Kernel | tree.Program
     found = checked.kernels[name].tree if name in checked.kernels else checked.programs[name].tree
     return parameters(found.parameters)

@@ -11,11 +11,14 @@ import click
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
+from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_count, parse_size, parse_time
+from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import few
 from roofdsl.machine.find import checked_file, find_model
+from roofdsl.sweep.ranges import parse_ranges, points_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 LARGEST_PARAMETER = 2**62
@@ -129,8 +132,6 @@ def parse_steps(texts: Sequence[str]) -> list[dict[str, int]]:
             continue
         from itertools import product
 
-        from roofdsl.sweep.ranges import parse_ranges, points_of
-
         ranges = parse_ranges(text)
         if points_of(ranges) > MOST_STEPS:
             raise CommandError(f"`--at {text}` is {points_of(ranges):,} sizes", f"give at most {MOST_STEPS:,}")
@@ -193,7 +194,6 @@ def choose(text: str, *, whole: bool = False) -> Chosen:
         return Chosen(checked, (), (target.name,))
     if target.name in checked.kernels:
         return Chosen(checked, (target.name,), ())
-    from roofdsl.lang.report import did_you_mean
 
     names = (*checked.kernels, *checked.programs)
     listed = f"it has {', '.join(names[:8])}" if names else "it has no kernels"
@@ -277,8 +277,6 @@ def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel
 
     Raises CommandError for a setting that none of them knows.
     """
-    from roofdsl.loops.load import kernel
-
     pairs = []
     unknown = set(settings)
     for name in chosen.kernels:

@@ -25,11 +25,13 @@ from roofdsl.cli.options import (
 from roofdsl.cli.subjects import subjects_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
+from roofdsl.measure.results import load
 from roofdsl.plot import kinds
 from roofdsl.plot.board import check_name, save_figure
 from roofdsl.plot.kind import Asked, Kind, Option
 from roofdsl.predict.kernel import Options
 from roofdsl.validate.compare import Comparison
+from roofdsl.validate.run import compare_all
 
 Decorate = Callable[[Any], Any]
 Given = dict[str, Any]
@@ -118,8 +120,6 @@ def _asked(kind: Kind, given: Given) -> Asked:
 
     def measured(options: Options) -> Sequence[Comparison]:
         """Predictions are cold, whatever was measured: they are the points drawn, whose run times these are."""
-        from roofdsl.measure.results import load
-        from roofdsl.validate.run import compare_all
 
         stored = [m for path in results for m in load(Path(path))]
         if results and not subjects:

@@ -13,11 +13,12 @@ from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.sized import Sized
+from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.look import Look
+from roofdsl.plot.traffic_content import traffic_content
 from roofdsl.simulate.levels import CacheLevel, Inclusion, Policy, Write, WriteMiss
 from roofdsl.tell.simulation import Run, blocks, curve_json, of_curve, to_json
 
@@ -116,7 +117,6 @@ def simulate(
     if figure is not None:  # the numbers are told by now, whatever comes of the figure
         from roofdsl.plot.board import save_figure
         from roofdsl.plot.kinds.traffic import draw_traffic
-        from roofdsl.plot.traffic_content import traffic_content
 
         (kernel, _), (run,) = kernels[0], runs
         content = traffic_content(kernel, run.parameters, run.convention, line, machine=machine, curve=run.curve)
@@ -200,7 +200,6 @@ def _run(
 ) -> Run:
     """One kernel through the caches, where there are some, and its curve of caches with `curve_sets` sets."""
     from roofdsl.checks.deep import require_legal
-    from roofdsl.loops.sized import sized
     from roofdsl.simulate.distances import miss_curve
 
     require_legal(kernel)

@@ -18,12 +18,20 @@ from roofdsl.cli.text import show_blocks
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
+from roofdsl.loops.launched import program_sizes
+from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import numbers
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
+from roofdsl.sweep.block import Variant
+from roofdsl.sweep.journal import Journal, journaled
+from roofdsl.sweep.points import ConnectionLost, on_cluster, on_cores
+from roofdsl.sweep.programs import swept_program
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
+from roofdsl.sweep.run import sweep as run
 from roofdsl.tell.sweep import blocks, views_of
 from roofdsl.tell.sweep_files import FORMATS, check_output, json_pieces, to_json, write_table
 
@@ -151,7 +159,6 @@ def sweep(
         from roofdsl.plot.board import check_format
 
         check_format(Path(figure))
-    from roofdsl.sweep.run import sweep as run
 
     runner, journal = _runner(jobs, scheduler, journal_name or (f"{output}.journal" if output else None))
     options = Options(traffic, unit, ceilings, levels, warm=warm)
@@ -197,8 +204,6 @@ def _names(text: str | None) -> tuple[str, ...]:
 @contextmanager
 def _kept_in(journal: Journal | None) -> Iterator[None]:
     """Says where the counted points are when the sweep is interrupted or its scheduler is lost; closes the journal."""
-    from roofdsl.sweep.points import ConnectionLost
-
     try:
         yield
     except KeyboardInterrupt:
@@ -235,8 +240,6 @@ def _views(names: Sequence[str], best_by: str | None, pareto_text: str | None) -
 
 
 def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -> tuple[Runner, Journal | None]:
-    from roofdsl.sweep.journal import Journal, journaled
-    from roofdsl.sweep.points import on_cluster, on_cores
 
     if jobs is not None and scheduler is not None:
         raise click.UsageError("--jobs sets processes on this machine, and --scheduler has its own workers; choose one")
@@ -274,10 +277,6 @@ def _tell_troubles(found: Sweep, journal: Journal | None) -> int:
 
 def _variants(file: str, ranges: dict[str, Sequence[int]]) -> tuple[list[Variant], dict[str, Sequence[int]]]:
     """The kernels or programs, one for each combination of numbers that shape it, and their parameters' ranges."""
-    from roofdsl.loops.launched import program_sizes
-    from roofdsl.loops.load import kernel
-    from roofdsl.sweep.block import Variant
-    from roofdsl.sweep.programs import swept_program
 
     chosen = choose(file)
     found = (*chosen.programs, *chosen.kernels)
@@ -311,8 +310,6 @@ def _constants_of(checked: CheckedFile, name: str) -> list[str]:
 
 def _complete(kernel: Kernel, ranges: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
     """Values of all parameters, those of the file's defaults too. Raises CommandError as `predict` does."""
-    from roofdsl.loops.numbers import numbers
-
     free = replace(kernel, assumptions=())  # which points keep them is seen later
     return _ordered(numbers(free, {n: v[0] for n, v in ranges.items()}), ranges)
 

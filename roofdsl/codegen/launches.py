@@ -8,11 +8,12 @@ from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import Emitter, LoopHeader
 from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
 from roofdsl.codegen.generated import Call, HostIf, HostLoop, Step
+from roofdsl.codegen.independent import mentioned
 from roofdsl.codegen.renaming import renamed
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
 from roofdsl.lang.record import Record
-from roofdsl.loops.model import Assign, For, If, Kernel, Let, Node
+from roofdsl.loops.model import Assign, Count, For, If, Kernel, Let, Node, ScalarRef
 
 
 class Launched(Record):
@@ -203,8 +204,6 @@ class _Builder:
 
 def scalars(nodes: Sequence[Node]) -> tuple[set[str], set[str]]:
     """(used, assigned): the declared scalars of a block."""
-    from roofdsl.codegen.independent import mentioned
-    from roofdsl.loops.model import ScalarRef
 
     used, assigned = set(mentioned(tuple(nodes))), set()
     pending = list(nodes)
@@ -222,8 +221,6 @@ def scalars(nodes: Sequence[Node]) -> tuple[set[str], set[str]]:
 
 def _is_nothing(node: Node) -> bool:
     """A `count`, which takes no code."""
-    from roofdsl.loops.model import Count
-
     return isinstance(node, Count)
 
 

@@ -9,7 +9,8 @@ from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source
-from roofdsl.loops.load import load_file
+from roofdsl.loops.load import kernel as lowered
+from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import checked_file, find_model
 
@@ -34,8 +35,6 @@ def kernel(source: str | Path, name: str | None = None, *, sizes: Sizes | None =
     name: which kernel, where there are several. constants, sizes: numbers of its `const` parameters.
     Raises InputError for a text with errors, CommandError for a kernel that is not there.
     """
-    from roofdsl.loops.load import kernel as lowered
-
     checked, found = checked_source(source)
     return lowered(checked, name or found, {**(sizes or {}), **constants})
 
@@ -81,8 +80,6 @@ def kernel_and_sizes(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tu
 
 def several(sources: Sequence[KernelLike], given: Sizes) -> list[tuple[Kernel, dict[str, int]]]:
     """Kernels, each with those sizes that are its parameters. Raises CommandError for sizes that are of none."""
-    from roofdsl.loops.load import kernels
-
     found: list[Kernel] = []
     for source in sources:
         if isinstance(source, Kernel):

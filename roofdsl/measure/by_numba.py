@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.codegen.generated import Argument, Generated
+from roofdsl.codegen.storage import STORAGE, decode
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.device import software
 from roofdsl.measure.runner import Call, Runner
@@ -80,8 +81,6 @@ def _value(argument: Argument, arrays: Mapping[str, NDArray[Any]], params: Mappi
 
 def by_value(argument: Argument, array: NDArray[Any]) -> Any:
     """A scalar as numpy has it; reduced types are passed as f32."""
-    from roofdsl.codegen.storage import STORAGE, decode
-
     assert argument.type is not None
     if STORAGE[argument.type.name].startswith("uint"):
         return np.float32(decode(array, argument.type.name).reshape(-1)[0])

@@ -17,6 +17,7 @@ from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Pattern, Point,
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.level_overlap import Place, measure
 from roofdsl.measure.levels_of_curve import Plateau, plateaus
+from roofdsl.measure.microkernels import nothing, stream
 from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
 from roofdsl.measure.others import BUSY, Others, taken_by_others
 from roofdsl.measure.peaks import (
@@ -143,8 +144,6 @@ def _call_s() -> float:
     """
     import numpy as np
 
-    from roofdsl.measure.microkernels import nothing
-
     call = nothing()
     a = np.ones(8)
     with pinned(usable_cores()[:1]):
@@ -190,8 +189,6 @@ class Buffers:
 
 def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort, tell: Progress) -> Sweep:
     """All patterns over all working sets; core k of the team streams its own block."""
-    from roofdsl.measure.microkernels import stream
-
     points = []
     who = "one core" if len(team) == 1 else f"{len(team)} cores"
     total, done = float(sum(s + (1 << 22) for s in sizes) * len(PATTERNS)), 0.0

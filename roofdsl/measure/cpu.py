@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
+from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
+from roofdsl.measure.device import describe_cpu, software
+from roofdsl.measure.library_kernels import library_runner
 from roofdsl.measure.record import Ran, Setup, recorded
 from roofdsl.measure.results import Measurement
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
+from roofdsl.measure.verify import verify
 
 VARIANTS = ("loops", "parallel", "library")
 
@@ -41,10 +46,6 @@ def measure_cpu(
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.codegen.inputs import random_inputs
-    from roofdsl.loops.numbers import numbers
-    from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
-    from roofdsl.measure.device import describe_cpu, software
-    from roofdsl.measure.verify import verify
 
     options = options or CpuOptions()
     say = tell or (lambda what: None)
@@ -83,8 +84,6 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
     if options.variant not in VARIANTS:
         raise CommandError(f"there is no variant `{options.variant}` on the CPU", f"it has {', '.join(VARIANTS)}")
     if options.variant == "library":
-        from roofdsl.measure.library_kernels import library_runner
-
         if options.compiler != "numba":
             raise CommandError("the variant `library` does not compile anything", "omit --compiler")
         return library_runner(kernel)

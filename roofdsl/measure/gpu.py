@@ -9,12 +9,19 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from roofdsl.codegen.generated import Generated
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
+from roofdsl.measure.buffers import total_bytes
+from roofdsl.measure.by_numba import by_value
+from roofdsl.measure.device import software
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
+from roofdsl.measure.library_kernels import GPU_TYPES, described, matrix_views, recognize, scale_of
 from roofdsl.measure.record import Ran, Setup, recorded
 from roofdsl.measure.results import Measurement
 from roofdsl.measure.timing import DEFAULT, LEAST_REPEATS, MOST, ClockFault, Plan, Times, is_time
+from roofdsl.measure.verify import verify
 
 VARIANTS = ("naive", "tiled", "library")
 _COPIES = 64
@@ -57,9 +64,6 @@ def measure_gpu(
     InputError for an illegal kernel, CommandError where there is no GPU or no such code, WrongResult for wrong results.
     """
     from roofdsl.checks.deep import require_legal
-    from roofdsl.loops.numbers import numbers
-    from roofdsl.measure.device import software
-    from roofdsl.measure.verify import verify
 
     options = options or GpuOptions()
     say = tell or (lambda what: None)
@@ -99,7 +103,6 @@ class Copies:
 def copies_on(device: Driver, kernel: Kernel, values: Mapping[str, int], options: GpuOptions, l2_bytes: int) -> Copies:
     """Random inputs on the device, in as many copies as are used in turn."""
     from roofdsl.codegen.inputs import random_inputs
-    from roofdsl.measure.buffers import total_bytes
 
     host = random_inputs(kernel, values, options.seed)
     size = total_bytes(host)
@@ -178,7 +181,6 @@ def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str
     """CUDA of codegen. The text of `tiled` holds tile sizes; where a verification has others it is made anew."""
     from roofdsl.checks.parallel import parallel_loops
     from roofdsl.codegen.generate import generate
-    from roofdsl.codegen.generated import Generated
 
     free = parallel_loops(kernel)
     compiled: dict[str, Callable[[str], Any]] = {}
@@ -215,8 +217,6 @@ def _value(argument: Any, arrays: Mapping[str, Any], sizes: Mapping[str, int], d
     """What is passed for an argument: an array on the device, a scalar by value, a size in 64 bits."""
     import numpy as np
 
-    from roofdsl.measure.by_numba import by_value
-
     if argument.role == "parameter":
         return np.int64(sizes[argument.name])
     if argument.role == "scalar_in":
@@ -233,8 +233,6 @@ def _integers(values: Sequence[int]) -> list[Any]:
 
 def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
     """cuBLAS through cupy, for what library.recognize knows."""
-    from roofdsl.measure.library_kernels import GPU_TYPES, described, matrix_views, recognize, scale_of
-
     found = recognize(kernel, GPU_TYPES)
     half = {o.array.name for o in (found.target, *found.operands) if o.array.type.name == "f16"}
     if found.kind == "axpy":

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roofdsl.measure.bandwidth_curve import LOAD, Beside
+from roofdsl.measure.microkernels import beside, stream
 from roofdsl.measure.multicore_timing import PIECE, Effort, Rate, rate, rate_in_pieces
 
 Blocks = Sequence[Any]
@@ -97,8 +98,6 @@ def measure(places: Sequence[Place], near: int, team: Sequence[int], blocks: Blo
 
 def stream_rate(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequence[int], effort: Effort) -> Rate:
     """Bytes of the long array per second, of all cores, beside the short one or (0) alone."""
-    from roofdsl.measure.microkernels import beside, stream
-
     loop: Callable[..., float] = beside() if short_bytes else stream(LOAD)
     unit = short_bytes or 4096
     count = max(1, min(long_bytes // PIECE, long_bytes // unit))  # a piece holds the short array's length at least

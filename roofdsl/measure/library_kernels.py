@@ -16,7 +16,9 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.integers import IntExpr, Sym
 from roofdsl.loops.model import Array, Assign, Binary, Element, Expr, For, Kernel, Let, LetRef, Number, ScalarRef
+from roofdsl.measure.device import blas
 from roofdsl.measure.runner import Call, Runner
+from roofdsl.measure.timing import usable_cores
 
 TYPES = ("f64", "f32", "c128", "c64")
 """Element types that BLAS has."""
@@ -228,8 +230,6 @@ def matrix_views(found: Contraction, arrays: Mapping[str, Any], params: Mapping[
 
 def library_runner(kernel: Kernel) -> Runner:
     """numpy, which calls its BLAS. Raises CommandError for a kernel that is no such product."""
-    from roofdsl.measure.device import blas
-    from roofdsl.measure.timing import usable_cores
 
     found = recognize(kernel)
     text = f"{found.kind}: {described(found)}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands, shapes
 from roofdsl.measure.multicore_timing import QUICK, Effort, Rate, rate
 from roofdsl.measure.others import wait_until_calm
 
@@ -66,8 +67,6 @@ def measure_peak(key: Key, team: Sequence[int], effort: Effort) -> Peak:
 def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -> Rate:
     """Operations per second of one class on all cores of `team` at once: the best of the loop's shapes."""
     import numpy as np
-
-    from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands, shapes
 
     dtype = DTYPES[type_name]
     integer = dtype.startswith("int")

@@ -6,14 +6,18 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 
+from roofdsl.codegen.inputs import random_inputs
 from roofdsl.loops.launched import Launched, ProgramAt
 from roofdsl.loops.model import Kernel
+from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
 from roofdsl.measure.cpu import VARIANTS, CpuOptions, build
+from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
 from roofdsl.measure.record import Ran, Setup
 from roofdsl.measure.results import Measurement
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import Clock, Times, pinned, time_calls, time_laps, usable_cores
+from roofdsl.measure.verify import verify
 
 
 def measure_program_cpu(
@@ -30,8 +34,6 @@ def measure_program_cpu(
     launches'.
     Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches.
     """
-    from roofdsl.measure.buffers import Flusher
-    from roofdsl.measure.device import describe_cpu, software
 
     options, say = options or CpuOptions(), tell or (lambda what: None)
     check_variant(options.variant, VARIANTS, "CPU")
@@ -68,9 +70,6 @@ def measure_program_cpu(
 
 def _ready(part: Launched, options: CpuOptions, built: dict[Kernel, tuple[Runner, str]]) -> Ready:
     """One kernel, compiled once for all its sizes, verified at this one, bound to arrays of its own."""
-    from roofdsl.codegen.inputs import random_inputs
-    from roofdsl.measure.buffers import Restorer, aligned, total_bytes
-    from roofdsl.measure.verify import verify
 
     kernel, values = part.kernel, dict(part.arguments)
     if kernel not in built:

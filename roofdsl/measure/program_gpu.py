@@ -7,11 +7,14 @@ from itertools import cycle
 
 from roofdsl.loops.launched import Launched, ProgramAt
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
+from roofdsl.measure.device import software
 from roofdsl.measure.gpu import VARIANTS, GpuCode, GpuOptions, build_gpu, copies_on, device_runner, time_launches
 from roofdsl.measure.gpu_driver import Driver, find_driver
 from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
 from roofdsl.measure.record import Ran, Setup
 from roofdsl.measure.results import Measurement
+from roofdsl.measure.verify import verify
 
 Built = dict[Kernel, tuple[tuple[str, GpuCode], str]]
 """(variant, its code) of each kernel, and why it is not of the variant asked for."""
@@ -25,8 +28,6 @@ def measure_program_gpu(
     Every launch takes the next of several copies of its arrays, together more than twice the L2 cache, so that it
     starts cold, as the model has it.
     """
-    from roofdsl.measure.device import software
-
     options, say = options or GpuOptions(), tell or (lambda what: None)
     check_variant(options.variant, VARIANTS, "GPU")
     order = order_of(program)
@@ -64,8 +65,6 @@ def measure_program_gpu(
 
 def _ready(part: Launched, options: GpuOptions, device: Driver, l2_bytes: int, built: Built) -> Ready:
     """One kernel, built once for all its sizes, verified at this one, bound to copies of its arrays."""
-    from roofdsl.loops.numbers import numbers
-    from roofdsl.measure.verify import verify
 
     kernel = part.kernel
     values = numbers(kernel, dict(part.arguments))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.verified import Verified
+from roofdsl.sets.sizes import NotAffine
 
 Run = Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]
 """Runs code on arrays (as codegen.inputs gives them), which it changes, at these sizes."""
@@ -140,7 +141,6 @@ def _accesses(kernel: Kernel, params: Mapping[str, int]) -> int:
     from roofdsl.loops.sized import Sized
     from roofdsl.loops.transform import apply
     from roofdsl.sets.library import LibraryFailure, TooHard
-    from roofdsl.sets.sizes import NotAffine
 
     try:
         return access_count(Sized(apply(kernel), params))

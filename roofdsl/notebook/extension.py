@@ -12,6 +12,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.notebook import rich
 from roofdsl.notebook.findings import of_error
+from roofdsl.notebook.magic import run
 from roofdsl.tell.blocks import Block
 
 FIELDS = (
@@ -24,7 +25,6 @@ FIELDS = (
 
 def load(shell: Any) -> None:
     """Registers everything with an IPython shell; loading twice changes nothing."""
-    from roofdsl.notebook.magic import run
 
     def roof(line: str, cell: str) -> Any:
         """A cell in the .roof language; its kernels, machines and programs become names of the notebook.

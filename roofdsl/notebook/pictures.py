@@ -6,6 +6,7 @@ import html
 from pathlib import Path
 
 from roofdsl.lang.record import Record
+from roofdsl.store.atomic import write_whole
 
 HEIGHT_PX = 760
 """Of a page inside a notebook."""
@@ -24,8 +25,6 @@ class Figure(Record):
 
     def save(self, path: str) -> None:
         """Writes the SVG. Raises CommandError where that cannot be done."""
-        from roofdsl.store.atomic import write_whole
-
         write_whole(Path(path), self.svg)
 
 
@@ -44,6 +43,4 @@ class Page(Record):
 
     def save(self, path: str) -> None:
         """Writes the page. Raises CommandError where that cannot be done."""
-        from roofdsl.store.atomic import write_whole
-
         write_whole(Path(path), self.text)

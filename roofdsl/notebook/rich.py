@@ -12,6 +12,7 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_time
+from roofdsl.notebook.theme import STYLE
 from roofdsl.tell.as_html import to_html
 from roofdsl.tell.as_latex import to_latex
 from roofdsl.tell.as_text import to_text
@@ -120,7 +121,6 @@ def as_latex(blocks: Sequence[Block]) -> str:
 
 def kernel_html(k: Kernel) -> str:
     """The kernel's source, highlighted."""
-    from roofdsl.notebook.theme import STYLE
     from roofdsl.page.article import source_html
 
     return f'<div class="roofdsl-source"><style>{STYLE}</style><pre>{source_html(k)}</pre></div>'

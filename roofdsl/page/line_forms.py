@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from roofdsl import budget
 from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
+from roofdsl.counts.forms import quasi_of
 from roofdsl.counts.traffic_at import QUICK_OPERATIONS
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
@@ -99,8 +100,6 @@ def _stored(kernel: Kernel) -> list[Array]:
 
 def _array_bytes(array: Array) -> Quasi:
     """The size of an array in bytes. Raises ValueError where it is not a polynomial."""
-    from roofdsl.counts.forms import quasi_of
-
     total = Quasi.constant(array.type.bytes)
     for extent in array.dims:
         total = total * quasi_of(extent)

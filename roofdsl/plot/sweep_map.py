@@ -12,7 +12,7 @@ from roofdsl.plot.board import frame_of, key_texts, log_axes
 from roofdsl.plot.look import SIGNS, USUAL, Look, fitted, named, styled
 from roofdsl.plot.sweep_thin import thinned
 from roofdsl.plot.ticks import log_ticks, prefixed, set_ticks
-from roofdsl.sweep.table import LongTable, Table
+from roofdsl.sweep.table import LongTable, Table, groups
 
 MOST_CURVES, MOST_MAPS, MOST_INSIDE = 24, 6, 6
 LABELS = {
@@ -91,8 +91,6 @@ def _axes(values: Mapping[str, Any]) -> list[str]:
 def _curves(table: Table, value: str, x: str, others: Sequence[str]) -> Curves:
     import numpy as np
 
-    from roofdsl.sweep.table import groups
-
     xs, ys = table.numbers(x), table.numbers(value)
     parts = groups(table, others)
     if len(parts) > MOST_CURVES:
@@ -110,8 +108,6 @@ def _curves(table: Table, value: str, x: str, others: Sequence[str]) -> Curves:
 
 def _maps(table: Table, value: str, axes: tuple[str, str], others: Sequence[str]) -> tuple[Map, ...]:
     import numpy as np
-
-    from roofdsl.sweep.table import groups
 
     parts = groups(table, others)
     if len(parts) > MOST_MAPS:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.sized import Sized
+from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 
@@ -81,7 +81,6 @@ def traffic_content(
 
     Without a line, the machine's last cache's. Raises what `derive` raises.
     """
-    from roofdsl.loops.sized import sized
     from roofdsl.simulate.distances import miss_curve
 
     if line_bytes is None and machine is not None and machine.last_cache is not None:

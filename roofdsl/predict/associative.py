@@ -12,6 +12,7 @@ from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime
+from roofdsl.simulate.levels import CacheLevel
 
 if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Sets
@@ -67,7 +68,6 @@ def with_sets(
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.sized import sized
     from roofdsl.simulate.hierarchy import simulate
-    from roofdsl.simulate.levels import CacheLevel
 
     caches = {cache.name: place for place, cache in enumerate(machine.caches)}
     whole = sized(kernel, values)

@@ -12,6 +12,7 @@ from math import lcm
 from typing import Any
 
 from roofdsl.formulas.quotients import Quotient, quotient
+from roofdsl.formulas.writing import text
 from roofdsl.lang.record import Record
 from roofdsl.sets.quasi import Monomial, Quasi
 from roofdsl.sets.roots import Interval, positive_intervals
@@ -41,8 +42,6 @@ class BreakEven(Record):
 
     def to_json(self) -> dict[str, Any]:
         """Numbers, exact if they are integers."""
-        from roofdsl.formulas.writing import text
-
         return {
             "term": self.term,
             "parameter": self.parameter,

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.lang.report import did_you_mean
 from roofdsl.machine.model import Link, Machine
 from roofdsl.predict.terms import link_seconds
 
@@ -172,8 +173,6 @@ def network_of(
 
 
 def _link(machine: Machine, name: str | None) -> Link:
-    from roofdsl.lang.report import did_you_mean
-
     names = [link.name for link in machine.links]
     if not names:
         help = "give its machine file a line such as `link ring: HBM <-> peer 45 GB/s`"

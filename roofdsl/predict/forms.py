@@ -17,11 +17,13 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Compare, IntExpr
 from roofdsl.loops.model import Kernel, Parameter
+from roofdsl.loops.numbers import check_names, numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.predict.program import Units
 from roofdsl.predict.terms import COMPUTE, LAUNCH, LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi
@@ -154,7 +156,6 @@ def kernel_terms(
 ) -> tuple[Values, tuple[Terms, ...]]:
     """The parameters of a kernel in a file, and the terms of one launch in them. Raises as `terms_of` does."""
     from roofdsl.loops.load import kernel
-    from roofdsl.loops.numbers import numbers
 
     found = kernel(checked, name, settings)
     numbers(found, settings, complete=False)  # raises where they are none of its parameters
@@ -175,9 +176,7 @@ def program_terms(
     `options.unit` applies to the launches that can use it, as in `predict_launches`. over: a parameter that must stay a
     symbol; an error if a kernel takes it as `const`. Raises what `terms_of` raises.
     """
-    from roofdsl.loops.numbers import check_names
     from roofdsl.loops.programs import program
-    from roofdsl.predict.program import Units
 
     check_names(f"program {name}", settings, checked.programs[name].names)
     lowered = program(checked, name, settings)

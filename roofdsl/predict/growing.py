@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.integers import Const, IntExpr
+from roofdsl.loops.integers import Const, IntExpr, add, mul
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.programs import LoweredProgram
 from roofdsl.machine.model import Machine
@@ -61,7 +61,6 @@ class Grown(Record):
 
 def sent_by(lowered: LoweredProgram, numbers: Mapping[str, IntExpr], machine: Machine) -> tuple[Sent, ...]:
     """The program's collectives. Raises CommandError if the growing parameter is their number of devices."""
-    from roofdsl.loops.integers import mul
     from roofdsl.loops.launched import Exchanged
     from roofdsl.predict.exchanges import collective_of
 
@@ -174,8 +173,6 @@ def as_quasi(e: IntExpr) -> Quasi:
 
 
 def count_text(launches: Sequence[Growing]) -> str:
-    from roofdsl.loops.integers import add
-
     return argument_text(add(*(launch.times for launch in launches)))
 
 

@@ -11,13 +11,17 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import closest
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
 from roofdsl.machine.quantities import show_bandwidth, show_size, show_time
+from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.level_overlap import in_turn
+from roofdsl.predict.levels import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
+from roofdsl.predict.orders import Orders, orders_of
 from roofdsl.predict.terms import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 from roofdsl.predict.time import LevelTime, Prediction
 
@@ -81,8 +85,6 @@ def predict(
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.traffic_at import footprint_at, work_at
-    from roofdsl.loops.numbers import numbers
-    from roofdsl.predict.levels import link_level
 
     require_legal(kernel)
     unit = options.unit or kernel.unit
@@ -149,9 +151,6 @@ def _crossing(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
 ) -> _Crossing:
     from roofdsl.counts.sectors import Transfers, warm_transfers_at
-    from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
-    from roofdsl.predict.levels import Hierarchy, nearer_levels
-    from roofdsl.predict.orders import Orders, orders_of
 
     orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
     if options.warm:
@@ -226,8 +225,6 @@ def _at_memory(
     """
     from roofdsl.counts.sectors import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
-    from roofdsl.predict.levels import NEARER_ACCESSES
-    from roofdsl.predict.orders import Orders
 
     cache = machine.last_cache
     if orders.launch is not None and cache is not None:

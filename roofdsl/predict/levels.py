@@ -15,6 +15,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
+from roofdsl.predict.links import stream_rate
 from roofdsl.predict.orders import Orders
 from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime
@@ -137,7 +138,6 @@ def link_level(kernel: Kernel, values: Mapping[str, int], machine: Machine, data
     machine does not have, or that no link joins to its main memory.
     """
     from roofdsl.counts.sectors import Transfers, transfers_at
-    from roofdsl.predict.links import stream_rate
 
     main = machine.main_memory
     if data not in {m.name for m in machine.memories} or data == main.name:

@@ -8,6 +8,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from roofdsl.counts.operations import operation_counts
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
@@ -159,8 +160,6 @@ class Units:
 
     def of(self, kernel: Kernel) -> str | None:
         """The unit for this launch; None if it stays on the ordinary pipes."""
-        from roofdsl.counts.operations import operation_counts
-
         if self.unit is None:
             return None
         why = ""

@@ -18,7 +18,7 @@ from roofdsl.lang.report import did_you_mean
 from roofdsl.loops.accesses import accesses, operands, statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Array, Assign, Count, Kernel
-from roofdsl.loops.numbers import check_names
+from roofdsl.loops.numbers import check_names, numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
@@ -274,8 +274,6 @@ def predict_sharded(
     Raises CommandError for a missing parameter, one that the number of devices does not divide, and what `predict`
     raises.
     """
-    from roofdsl.loops.numbers import numbers
-
     kernel, name, p = sharding.kernel, sharding.parameter, network.devices
     values = numbers(kernel, parameters)
     if values[name] % p:

@@ -16,9 +16,10 @@ from typing import TypeVar
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.integers import Const, IntExpr, Sym
+from roofdsl.loops.integers import Const, IntExpr, Sym, add
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import check_complete, check_names
+from roofdsl.loops.numbers import check_complete, check_names, numbers
+from roofdsl.loops.programs import program
 from roofdsl.machine.model import Machine
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
@@ -26,6 +27,7 @@ from roofdsl.predict.crossings import Interval, NotExact, largest
 from roofdsl.predict.forms import ANY, check_free
 from roofdsl.predict.growing import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.program import Units
 from roofdsl.predict.terms import LAUNCH
 from roofdsl.sets.cases import Cases
 
@@ -78,7 +80,6 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
     search.
     """
     from roofdsl.checks.deep import require_legal
-    from roofdsl.loops.numbers import numbers
 
     over = question.over
     names, whose = [p.name for p in kernel.parameters], f"kernel {kernel.name}"
@@ -106,8 +107,6 @@ def program_bounds(
     does.
     """
     from roofdsl.loops.launched import program_sizes
-    from roofdsl.loops.programs import program
-    from roofdsl.predict.program import Units
 
     given = {n: v for n, v in settings.items() if n != question.over}
     lowered = program(checked, name, {**given, question.over: ANY})
@@ -123,8 +122,6 @@ def program_bounds(
         times = launch.times.substitute(numbers)
         key = (launch.kernel.name, launch.kernel.constants, arguments)
         if key in found:
-            from roofdsl.loops.integers import add
-
             times = add(found[key].times, times)
         found[key] = Growing(launch.kernel, arguments, times, units.of(launch.kernel))
     launches = list(found.values())

@@ -14,7 +14,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
 from roofdsl.simulate.compiled_kernel import Program, compile_kernel
 from roofdsl.simulate.levels import CacheLevel, check_levels
-from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside
+from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside, simulate_lru
 
 if TYPE_CHECKING:
     import numpy as np
@@ -188,8 +188,6 @@ def _placed(program: Program, longest: int) -> tuple[list[int], int]:
 
 
 def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progress: Progress | None) -> Simulated:
-    from roofdsl.simulate.lru import simulate_lru
-
     found = simulate_lru(kernel, params, level.lines * level.line_bytes, level.line_bytes, progress=progress)
     begun = sum(a.residencies for a in found.arrays)
     loaded = begun if level.write_miss == "allocate" else begun - sum(a.begun_with_write for a in found.arrays)

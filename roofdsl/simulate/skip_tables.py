@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from roofdsl.simulate import skip_repeats as warp
 from roofdsl.simulate.compiled_kernel import Program
+from roofdsl.simulate.renaming import ABSENT, ALIKE, MIXED, MOST_FAMILIES, Loops, Names
 from roofdsl.simulate.shifts import Repeating, repeating_loops
 from roofdsl.simulate.walk import LEAST, STRIDE, Cursor, cursor_of
 
@@ -28,9 +30,6 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
     capacity = max(1, min(cache_bytes // line, program.lines))
     if program.lines * 24 + capacity * (24 + 5 * len(loops)) > MOST_BYTES:
         return None
-
-    from roofdsl.simulate import skip_repeats as warp
-    from roofdsl.simulate.renaming import MOST_FAMILIES, Names
 
     for loop in loops:
         cursor[8][loop.variable, LEAST] = loop.step * (3 * loop.period + 1)
@@ -58,8 +57,6 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
 
 
 def _loops(program: Program, loops: tuple[Repeating, ...], capacity: int) -> Any:
-    from roofdsl.simulate import skip_repeats as warp
-    from roofdsl.simulate.renaming import ABSENT, ALIKE, MIXED, Loops
 
     n, arrays, references, variables = len(loops), len(program.layouts), len(program.references), program.variables
     notes = np.zeros((n, warp.NOTES), dtype=np.int64)

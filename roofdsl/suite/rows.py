@@ -11,7 +11,9 @@ from roofdsl.advise.workers import CAN_FORK, Task, Tell, run_all
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
+from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.sets.cases import Cases
@@ -102,7 +104,6 @@ def _ended(subject: Subject, told: tuple[Row, bool] | None, seconds: float) -> R
 def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> None:
     """Tells (the row so far, whether it is done), again and again."""
     from roofdsl.counts.traffic_at import traffic_at, work_at
-    from roofdsl.predict.boundary import memory_boundary
 
     row = Row(subject.name, subject.sizes)
     kernel = subject.kernel
@@ -131,7 +132,6 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
     where sizes differ.
     """
     from roofdsl.bounds.bound import bound
-    from roofdsl.loops.numbers import numbers
 
     sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
     cache = machine.last_cache
@@ -173,7 +173,6 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
     from roofdsl.bounds.bound import bound
     from roofdsl.counts.closed import ClosedForms, NoClosedForm
     from roofdsl.formulas.expressions import expression
-    from roofdsl.predict.boundary import memory_boundary
 
     form = Forms(subject.name)
     if subject.kernel is None:

@@ -12,9 +12,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from roofdsl import budget
+from roofdsl.counts.operations import operation_counts
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_at
@@ -83,8 +85,6 @@ def solve(task: Task) -> Outcome:
 
 
 def _solved(task: Task) -> Outcome:
-    from roofdsl.counts.operations import operation_counts
-    from roofdsl.loops.transform import apply
     from roofdsl.sweep.programs import SweptProgram
 
     try:

@@ -7,6 +7,7 @@ from math import lcm
 from typing import Any
 
 from roofdsl.checks.deep import require_legal
+from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.vectorized import holds, value_of
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.record import Record, replace
@@ -14,6 +15,7 @@ from roofdsl.loops.integers import Condition, Const, IntExpr, add
 from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel, Parameter
 from roofdsl.loops.programs import LoweredProgram, program
+from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import Units
@@ -46,8 +48,6 @@ class SweptProgram(Record):
     @property
     def moves_only(self) -> bool:
         """Whether none of its kernels has operations."""
-        from roofdsl.counts.operations import operation_counts
-        from roofdsl.loops.transform import apply
 
         kernels = {launch.kernel.name: launch.kernel for launch in self.lowered.launches}
         return not any(s.total for k in kernels.values() for s in operation_counts(apply(k)))

@@ -22,6 +22,7 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.sets.facts import CACHE, Compared, Fact
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.terms import Terms
+from roofdsl.tell.derive_steps import step_blocks
 from roofdsl.tell.equation_lines import Row, render
 from roofdsl.tell.lines import WIDTH, aligned, fitted
 from roofdsl.tell.rows import Rows
@@ -54,7 +55,6 @@ def to_text(d: Derivation, width: int = WIDTH) -> str:
 def _lines(d: Derivation, width: int) -> Iterator[str]:
     if d.steps is not None:
         from roofdsl.tell.as_text import to_text as render
-        from roofdsl.tell.derive_steps import step_blocks
 
         yield from (heading(d), *(f"note: {n}" for n in d.notes), "")
         yield from render(step_blocks(d), width)

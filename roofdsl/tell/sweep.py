@@ -17,7 +17,7 @@ from roofdsl.machine.quantities import (
     show_time,
 )
 from roofdsl.sweep.run import Sweep
-from roofdsl.sweep.table import Table
+from roofdsl.sweep.table import Table, Varying, best_of, front_of, look
 from roofdsl.tell.blocks import Block, Gap, Title, figures, line
 
 MOST_ROWS = 40
@@ -41,8 +41,6 @@ class Views(Record):
 
 def views_of(table: Table, columns: tuple[str, str, str], per: Sequence[str]) -> Views:
     """Goes through the table once. columns: of the best, and of the front. Raises CommandError for a missing one."""
-    from roofdsl.sweep.table import Varying, best_of, front_of, look
-
     rated, first, second = columns
     best, front, varying = best_of(table, rated, per), front_of(table, first, second, per), Varying()
     look(table, best, front, varying)

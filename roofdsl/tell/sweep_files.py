@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.store.atomic import check_writable, write_whole
 from roofdsl.sweep.run import Sweep
 from roofdsl.sweep.table import Table
 from roofdsl.tell.sweep import Views
@@ -20,8 +21,6 @@ SCHEMA = "roofdsl.sweep/1"
 
 def check_output(path: Path) -> None:
     """Raises CommandError before anything is computed if the table could not be written."""
-    from roofdsl.store.atomic import check_writable
-
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
         raise CommandError(f"`{path}` is not a csv, json or parquet file", "end its name in .csv")
@@ -43,8 +42,6 @@ def _parquet() -> Any:
 
 def write_table(path: Path, found: Sweep) -> None:
     """Writes the whole table to `path`, in the format of its extension. Raises CommandError."""
-    from roofdsl.store.atomic import write_whole
-
     kind = path.suffix.lstrip(".").lower()
     if kind == "csv":
         write_whole(path, csv_pieces(found.table))

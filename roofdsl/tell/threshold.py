@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from roofdsl.formulas.quotients import Quotient
+from roofdsl.formulas.writing import form_text, neat_text
 from roofdsl.machine.model import Machine
 from roofdsl.predict.terms import LAUNCH
 from roofdsl.predict.threshold import Bounds
@@ -56,8 +58,6 @@ def _interval(b: Bounds, k: int) -> str:
 
 
 def _form(form: Any, unit: str) -> str:
-    from roofdsl.formulas.quotients import Quotient
-    from roofdsl.formulas.writing import neat_text
 
     if form is None:
         return ""
@@ -89,8 +89,6 @@ def to_json(
 
 
 def _bounds_json(b: Bounds) -> dict[str, Any]:
-    from roofdsl.formulas.writing import form_text
-
     def expression(form: Any) -> dict[str, Any]:
         return {"expr": None if form is None else form_text(form), "value": None}
 

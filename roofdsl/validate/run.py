@@ -17,6 +17,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group
 from roofdsl.measure.others import Others, wait_until_calm
 from roofdsl.measure.results import OTHERS, Measurement
+from roofdsl.measure.timing import Plan
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare, compare_program
@@ -111,8 +112,6 @@ def measure_run(run: Run, how: How, say: Callable[[str], None], others: Callable
 
 
 def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
-    from roofdsl.measure.timing import Plan
-
     plan = Plan(repeats=how.repeats, budget_s=how.budget_s)
     if how.backend == "gpu":
         from roofdsl.measure.gpu import GpuOptions, measure_gpu
