@@ -165,6 +165,12 @@ def left_s() -> float:
     return inf if budget is None else budget.left()
 
 
+def spent_s() -> float:
+    """Processor time that counts until now, in seconds: 0 where there is no budget."""
+    budget = current()
+    return 0.0 if budget is None else budget.spent()
+
+
 @contextmanager
 def region(what: str, on_tick: Callable[[], None] | None = None) -> Iterator[None]:
     """What runs here may be left out; `what` it finds is for people. Raises Spent, at once where nothing is left.
@@ -208,14 +214,14 @@ def part(of: int) -> Iterator[None]:
 
 
 @contextmanager
-def anew() -> Iterator[None]:
-    """What runs here has the whole budget: it is one of many like it, each of which has what it would have alone."""
+def anew(seconds: float) -> Iterator[None]:
+    """What runs here has so many seconds of its own, whatever was spent before."""
     budget = current()
     if budget is None:
         yield
         return
     before = budget.deadline
-    budget.deadline = budget.spent() + budget.seconds
+    budget.deadline = budget.spent() + seconds
     try:
         yield
     finally:

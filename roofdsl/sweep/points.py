@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from queue import Empty, Queue
 from threading import Lock
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from roofdsl import budget
@@ -30,6 +31,9 @@ TRIES = 3
 
 FEW = 4
 """Points that are not worth other processes."""
+
+LEAST_POINT_S = 0.5
+"""Processor time that a point gets, however much others have spent in vain."""
 
 ANSWER_S = 5
 """Seconds in which a scheduler has to answer: at first, and whenever so long nothing came from it."""
@@ -78,10 +82,49 @@ def row_of(prediction: Prediction, *, moves_only: bool, launches: bool = False) 
     return row
 
 
+class _InVain:
+    """Processor time in seconds that a sweep spent without result, in all processes that work for it."""
+
+    def __init__(self, seconds: Any, workers: int) -> None:
+        self.seconds, self.workers = seconds, workers  # seconds.value, which processes may share
+
+    def allowed(self, whole_s: float) -> float:
+        """What the next point may take of a budget of `whole_s`."""
+        spent: float = self.seconds.value
+        return max(LEAST_POINT_S, (whole_s - spent) / self.workers)
+
+
+_in_vain = _InVain(SimpleNamespace(value=0.0), 1)
+
+
+def begin(spent_s: float) -> None:
+    """Points are to be counted, after a search for closed forms that took so long."""
+    _work_for(_InVain(SimpleNamespace(value=spent_s), 1))
+
+
+def _work_for(in_vain: _InVain) -> None:
+    global _in_vain  # noqa: PLW0603
+    _in_vain = in_vain
+
+
 def solve(task: Task) -> Outcome:
-    """The outcome of one task, which has the command's budget to itself as in `predict`; nothing is raised."""
-    with budget.anew():
+    """The outcome of one task; nothing is raised.
+
+    A point may take what is left of the command's budget, its share where several processes count. What leads to a row
+    in which nothing is left out does not count: a sweep may last as long as it succeeds, and soon ends where it cannot.
+    """
+    own = budget.current()
+    if own is None:
         return _solved(task)
+    known, own.left_out = own.left_out, {}
+    begun = own.spent()
+    try:
+        with budget.anew(_in_vain.allowed(own.seconds)):
+            return _solved(task)
+    finally:
+        if own.left_out:
+            _in_vain.seconds.value += own.spent() - begun
+        own.left_out = {**known, **own.left_out}
 
 
 def _solved(task: Task) -> Outcome:
@@ -143,7 +186,9 @@ def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
 
     kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), multiprocessing.get_context(kind), _deaf_to_interrupts)
+    context, workers = multiprocessing.get_context(kind), min(jobs, len(tasks))
+    shared = _InVain(context.Value("d", _in_vain.seconds.value), workers)
+    pool = ProcessPoolExecutor(workers, context, _begin_worker, (shared,))
     try:
         futures = [pool.submit(solve, task) for task in tasks]
         for future in as_completed(futures):
@@ -157,11 +202,12 @@ def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
             child.terminate()
 
 
-def _deaf_to_interrupts() -> None:
+def _begin_worker(in_vain: _InVain) -> None:
     """Ctrl-C goes to all processes of a terminal; the first one ends the others."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _work_for(in_vain)
 
 
 _one_at_a_time = Lock()

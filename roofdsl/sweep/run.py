@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from roofdsl import budget
 from roofdsl.checks.deep import require_legal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -18,7 +19,7 @@ from roofdsl.predict.kernel import Options
 from roofdsl.sweep.block import Block, Strip, Variant, count_words, is_whole, put
 from roofdsl.sweep.forms import KernelForms
 from roofdsl.sweep.grid import Grid
-from roofdsl.sweep.points import Outcome, Runner, Task, here
+from roofdsl.sweep.points import Outcome, Runner, Task, begin, here
 from roofdsl.sweep.programs import SweptProgram, require_legal_launches
 from roofdsl.sweep.ranges import points_of, require_few
 from roofdsl.sweep.table import LongTable, Table, joined
@@ -84,7 +85,9 @@ def sweep(
             own = machine if cache is None else with_cache(machine, cache)
             strips.append(Strip(variant, own, cache, grid, options=options, forms=forms, bounds=bounds))
     keeps = total <= MOST_KEPT
-    places, tasks = _evaluated(strips, (keeps, most_counted, total), tell)
+    with budget.part(2):  # the rest is for points without a closed form
+        places, tasks = _evaluated(strips, (keeps, most_counted, total), tell)
+    begin(budget.spent_s())
     outcomes: dict[int, Outcome] = {}
     tell(0, len(tasks))
     for outcome in runner(tasks) if tasks else ():

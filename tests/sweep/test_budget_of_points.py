@@ -1,7 +1,10 @@
-"""Each point that is counted has the command's budget to itself, as in `predict`; so has each kernel of a suite."""
+"""A point that is counted has what is left of the command's budget, and what leads to a row does not count; each kernel
+of a suite has the whole budget.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +16,7 @@ from roofdsl.cli.main import run
 from roofdsl.predict.kernel import predict
 from roofdsl.suite.rows import _within
 from roofdsl.sweep import points
-from roofdsl.sweep.points import here
+from roofdsl.sweep.points import begin, here, on_cores
 from tests.sweep.test_points import rows, tasks_at
 
 SECONDS = 0.6
@@ -26,6 +29,11 @@ def _busily(*args: Any) -> Any:
         while time.process_time() < end:
             pass
     return predict(*args)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_in_vain() -> None:
+    begin(0.0)
 
 
 @pytest.mark.thorough
@@ -50,6 +58,28 @@ def test_a_point_has_no_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) ->
     with budget.beginning(0.2, 1 << 40, whole=False):
         (found,) = here(tasks_at((4,)))
     assert found.row is None and found.final and "0.2 s of processor time" in found.failure
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_points_in_vain_share_the_budget(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten points without an end spend one budget, and each a little more, not ten budgets; so do they in processes."""
+
+    def endless(*args: Any) -> Any:
+        with budget.region("no end"):
+            while True:
+                pass
+
+    monkeypatch.setattr(points, "predict", endless)
+    monkeypatch.setattr(points, "LEAST_POINT_S", 0.05)
+    runner = here if jobs == 1 else on_cores(jobs)
+    with budget.beginning(1.0, 1 << 40, whole=False):
+        begin(0.4)  # a search
+        used = os.times()
+        found = list(runner(tasks_at(tuple(range(4, 14)))))
+        now = os.times()
+    spent = sum(now[:4]) - sum(used[:4])
+    assert all(o.row is None and "of processor time" in o.failure for o in found) and len(found) == 10
+    assert spent < 3  # ten budgets would be ten seconds
 
 
 @pytest.mark.parametrize(
