@@ -104,7 +104,7 @@ def operation_of(roofs: Sequence[Roof]) -> str:
 def require_roof(roofs: Sequence[object]) -> None:
     """Raises CommandError where there is none of what is to be drawn: roofs, or machines with them."""
     if not roofs:
-        raise CommandError("there is no roof to draw", "the machine has no peak for the types asked for")
+        raise CommandError("there is no roof to draw", "the machine has no peak for the requested types")
 
 
 # ---- those of a machine ----
