@@ -16,6 +16,8 @@ from math import inf
 from types import FrameType
 from typing import Any
 
+from roofdsl.overtime import Watcher
+
 DEFAULT_S = 20.0
 DEFAULT_BYTES = 4 << 30
 
@@ -24,6 +26,11 @@ TICK_S, SOON_S = 0.2, 0.001
 
 GRACE, LEAST_GRACE_S = 0.25, 5.0
 """Share of the budget, beyond it, for what is told of what was found, and seconds: then the command is stopped."""
+
+WATCHED_FROM_S, OVERTIME_S = 1.0, 2.0
+"""Processor time after which a command is watched from outside (`overtime`), and from when it should have been stopped
+until it is killed.
+"""
 
 _LONGER = ((20, "20s"), (120, "2min"), (600, "10min"), (3600, "1h"), (6 * 3600, "6h"), (24 * 3600, "24h"))
 """Budgets to be proposed: seconds, and how they are written."""
@@ -53,6 +60,8 @@ class Budget:
         self._stop_at = seconds + self._grace
         self._told, self._paused = False, False
         self._handler: Any = None
+        self.last_words = ""  # where it has to be killed
+        self._watcher: Watcher | None = None
 
     def spent(self) -> float:
         """Processor time that counts, in seconds."""
@@ -92,12 +101,14 @@ class Budget:
     def uncounted(self) -> Iterator[None]:
         """What runs here does not count, and is not interrupted."""
         before, self._paused, begun = self._paused, True, processor_s()
+        self._tell_watcher()
         try:
             yield
         finally:
             if not before:
                 self._uncounted += processor_s() - begun
             self._paused = before
+            self._tell_watcher()
 
     def start(self) -> None:
         """Begin to look at what is left."""
@@ -108,6 +119,8 @@ class Budget:
     def stop(self) -> None:
         """Look no longer."""
         _set_timer(0)
+        if self._watcher is not None:
+            self._watcher.stop()
         signal.signal(signal.SIGPROF, signal.SIG_IGN if self._handler in {None, signal.SIG_DFL} else self._handler)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
@@ -115,6 +128,9 @@ class Budget:
             return
         left = self.left()
         over = resident_bytes() > self.memory_bytes
+        if self._watcher is None and self.whole and self.spent() > WATCHED_FROM_S and Watcher.is_possible():
+            self._watcher = Watcher(self.last_words)
+        self._tell_watcher()
         if self._interrupts and self.on_tick is not None and left > 0:
             self.on_tick()
         if self._interrupts and (left <= 0 or over):
@@ -127,6 +143,11 @@ class Budget:
             raise Spent
         if self.whole and (self.spent() > self._stop_at or over):
             raise Spent
+
+    def _tell_watcher(self) -> None:
+        """Until when we come here again, or may do without: native code that goes on beyond is ended with all else."""
+        if self._watcher is not None:
+            self._watcher.end_at(inf if self._paused else self._uncounted + self._stop_at + OVERTIME_S)
 
 
 _now: list[Budget] = []

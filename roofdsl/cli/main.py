@@ -113,6 +113,7 @@ def _run_in_budget(args: list[str], debug: bool) -> int:
     args = [f"./-{a[1:]}" if a.startswith("-:") else a for a in args]  # `-:KERNEL` is not an option
     name = next((a for a in args if not a.startswith("-")), "")
     with budget.beginning(seconds, memory, whole=name not in OWN_WORK) as own, telling_progress(name):
+        own.last_words = f"error: {stopped(own)}\n"
         status = _run(args, debug)
         if own.left_out and status == 0:
             click.echo(f"note: {summary(own)}", err=True)

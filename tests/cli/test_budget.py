@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from math import inf
@@ -15,6 +16,7 @@ import pytest
 
 from roofdsl import budget
 from roofdsl.cli.budget import parse_budget, take_budget
+from roofdsl.overtime import Watcher
 from roofdsl.plot.traffic_content import BY_FORM, BY_SIMULATION
 
 HARD = {
@@ -379,3 +381,39 @@ def test_a_kernel_without_a_loop(name: str, tmp_path: Path) -> None:
     for command in ("plot traffic k.roof --set n=5 -o out.png", "explore k.roof --machine v100 -o out.html"):
         done, _ = run(command.split(), tmp_path)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not Watcher.is_possible(), reason="the system does not tell the processor time of a process")
+def test_native_code_without_an_end_is_ended() -> None:
+    """What holds the interpreter for minutes gets no signal: the process is killed from outside, and says why."""
+    program = (
+        "from roofdsl import budget\n"
+        "budget.LEAST_GRACE_S = budget.GRACE = 0.1\n"
+        "budget.WATCHED_FROM_S, budget.OVERTIME_S = 0.2, 0.3\n"
+        "with budget.beginning(0.6, 1 << 40, whole=True) as own:\n"
+        "    own.last_words = 'error: the end\\n'\n"
+        "    while own.spent() < 0.5:\n"
+        "        pass\n"
+        "    print('on', flush=True)\n"
+        "    sum(range(10**12))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGKILL, "on\n", "error: the end\n")
+
+
+@pytest.mark.skipif(not Watcher.is_possible(), reason="the system does not tell the processor time of a process")
+def test_nothing_watches_a_command_that_has_ended() -> None:
+    program = (
+        "import os\n"
+        "from roofdsl import budget\n"
+        "budget.WATCHED_FROM_S = 0.1\n"
+        "with budget.beginning(60, 1 << 40, whole=True) as own:\n"
+        "    while own._watcher is None:\n"
+        "        pass\n"
+        "try:\n"
+        "    os.waitpid(-1, os.WNOHANG)\n"
+        "except ChildProcessError:\n"
+        "    print('alone')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "alone\n", "")
