@@ -6,6 +6,7 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.library import first_images
 from roofdsl.sets.misses import Part, Residencies
 from roofdsl.sets.reuse import NotCertified, by_array, touches
 from roofdsl.sets.stream import Reference, Stream
@@ -34,7 +35,7 @@ def first_access(touch: Any) -> Any:
     """The certified map from each line to its first access."""
     accesses = touch.reverse()
     for candidates in (accesses, accesses.coalesce(), isl.Map(str(accesses.coalesce()))):
-        first = candidates.lexmin()
+        first = first_images(candidates)
         earlier = first.apply_range(isl.Map.lex_gt(touch.get_space().domain()))
         if (
             first.is_single_valued()

@@ -196,6 +196,29 @@ def bound(polynomial: Any, kind: Any) -> Any:
             return polynomial.bound(kind)[0]
 
 
+def first_images(relation: Any) -> Any:
+    """isl.Map: of each image under an isl.Map the lexicographically first, as `lexmin`. Raises TooHard.
+
+    With many floors the library branches over their values in long steps, of which it counts few as operations: that
+    is done in a child process.
+    """
+    parts = relation.get_basic_maps()
+    floors = max((p.dim(isl.dim_type.div) for p in parts), default=0)
+    if floors * len(parts) <= MANY_FLOORS:
+        return relation.lexmin()
+    _limit.require_time("the first accesses")
+    with unlimited():
+        try:
+            return isl.Map(in_child(lambda: str(relation.lexmin()), _limit.seconds()))
+        except Stopped as error:
+            raise _limit.error("the first accesses") from error
+        except Raised:
+            return relation.lexmin()
+
+
+MANY_FLOORS = 12
+"""Floors in all basic sets together up to which first images are found in this process."""
+
 MANY = 12
 """Counts from which several processes are worth their start."""
 
