@@ -190,7 +190,7 @@ def _check_variants(variants: Sequence[str], backend: Backend) -> None:
     """Raises click.BadParameter for a variant that the backend does not have."""
     for name in variants:
         if name not in VARIANTS[backend]:
-            message = f"there is no `{name}` on the {backend}; it has {', '.join(VARIANTS[backend])}"
+            message = f"there is no variant `{name}` on the {backend.upper()}; there are {', '.join(VARIANTS[backend])}"
             raise click.BadParameter(message, param_hint="--variant")
 
 

@@ -1,6 +1,6 @@
 """From the checked kernel to integer sets: iteration domains, schedule, and the location of every access.
 
-An access instance is a point of the time space T: textual places and loop counters in turn (docs/rules.md, section 1).
+An access instance is a point of the time space T: textual places and loop counters in turn (docs/rules.md, step S1).
 A statement takes as many places in its body as it makes accesses, so accesses need no separate dimension. Loops with
 steps run over counters (`domains`). For symbolic tile sizes, see `sizes`.
 """
