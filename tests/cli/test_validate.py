@@ -89,7 +89,7 @@ def test_bad_input(roofdsl: Run, files: Path) -> None:
     add, slow = str(files / "add.roof"), str(files / "slow.roof")
     (files / "half.json").write_text('{"schema": "roofdsl.measurement/1", "kern', encoding="utf-8")
     for arguments, status, words in (
-        (("--variant", "naive", "--set", "n=10"), 2, "there is no `naive` on the cpu"),
+        (("--variant", "naive", "--set", "n=10"), 2, "there is no variant `naive` on the CPU"),
         (("--results", str(files / "none.json")), 2, "cannot be read"),
         (("--results", str(files / "half.json")), 1, "not a whole result file"),
         (("--set", "n=10", "--plot", str(files / "o.bmp")), 2, "end its name in .svg"),
