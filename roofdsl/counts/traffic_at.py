@@ -1,15 +1,19 @@
 """Exact numbers at given sizes: W, footprint, and the traffic of a cache, without sympy.
 
-Integer sets and a compiled simulation of the same definition take turns, each with a larger limit than before, until
-one of them has the number. Both are exact; `TrafficAt.method` says which one it was.
+The histogram of stack distances answers first, for kernels that it takes (`counts.lines`). For others integer sets and
+a compiled simulation of the same definition take turns, each with a larger limit than before, until one of them has the
+number. All are exact; `TrafficAt.method` says which one it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from roofdsl import budget
+from roofdsl.counts.lines.histogram import Histogram, histogram
+from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
 from roofdsl.counts.results import WorkAt
@@ -54,7 +58,7 @@ _GRID_POINTS_PER_OPERATION = 20
 class TrafficAt(Record):
     """Traffic at given sizes, in bytes. loads and stores are None in the convention `once`.
 
-    accesses: array accesses executed; method: "integer sets" or "simulation".
+    accesses: array accesses executed; method: "stack distances", "integer sets" or "simulation".
     """
 
     loads_bytes: int | None
@@ -143,6 +147,12 @@ def convention_totals(kernel: Kernel, lines: tuple[ArrayLines, ...], convention:
 def _lines(
     at: Sized, cache_bytes: int | None, line_bytes: int | None, executed: int
 ) -> tuple[tuple[ArrayLines, ...], str]:
+    from roofdsl.sets.library import TooHard
+
+    try:
+        return lines_by_distances(at, cache_bytes, line_bytes), "stack distances"
+    except (NoAnswer, TooHard):
+        pass  # the ways that are for all kernels
     ways = Ways[tuple[ArrayLines, ...]](
         lambda operations: lines_by_sets(at, cache_bytes, line_bytes, operations),
         lambda walked: lines_by_simulation(at, cache_bytes, line_bytes, walked),
@@ -220,6 +230,36 @@ class OutOfReach(CommandError):
             if accesses > most
             else "use smaller sizes",
         )
+
+
+def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> tuple[ArrayLines, ...]:
+    """Line counts by the histogram of stack distances, which is counted once. Raises NoAnswer, TooHard."""
+    from roofdsl.sets.library import limited
+
+    with budget.part(4), limited(f"the stack distances of kernel {at.name}"):
+        found = _distances(at.kernel, tuple(at.values.items()), line_bytes)
+    if isinstance(found, str):
+        raise NoAnswer(found)
+    if cache_bytes is not None and cache_bytes < found.least_bytes:
+        raise NoAnswer(f"stack distances are told from {found.least_bytes} B on")
+    lines = []
+    for a in found.arrays:
+        read, written, stored = (a.beyond(kind, cache_bytes) for kind in range(3))
+        if a.temp and stored:
+            if cache_bytes is not None:
+                raise NoAnswer(f"what is stored of {a.name} depends on what comes after its last use")
+            stored = 0
+        lines.append(ArrayLines(a.name, a.line_bytes, read + written, read, stored))
+    return tuple(lines)
+
+
+@lru_cache(maxsize=64)
+def _distances(kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int | None) -> Histogram | str:
+    """The histogram of `kernel` (directives applied) at `values`, or why there is none. Raises TooHard."""
+    try:
+        return histogram(uniform(Sized(kernel, dict(values)), line_bytes))
+    except NotUniform as error:
+        return str(error)
 
 
 def lines_by_sets(

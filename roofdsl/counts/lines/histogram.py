@@ -18,8 +18,8 @@ READ, WRITTEN, STORED = range(3)
 Progression = tuple[int, int, int]
 """(first, step, count)."""
 
-MOST_SINGLE = 2_000_000
-"""Visits that are looked at one by one, at most."""
+MOST_SINGLE, MOST_WINDOWS = 2_000_000, 300_000
+"""Distances that are noted one by one, and windows that are counted, at most."""
 
 
 class Distances(Record):
@@ -92,7 +92,7 @@ class _Counting:
         ]
         self.cold = [[0, 0, 0] for _ in program.arrays]
         self.rest: list[tuple[dict[Progression, int], ...]] = [({}, {}, {}) for _ in program.arrays]
-        self.single = 0
+        self.single = self.counted = 0
         self._phases: dict[Box, dict[tuple[int, ...], int]] = {}
         self._cells: dict[object, list[tuple[tuple[Progression, ...], tuple[int, ...]]]] = {}
 
@@ -285,6 +285,9 @@ class _Counting:
         if any(piece.moved):
             for d, m in enumerate(piece.moved):
                 phases = self.moved(phases, d, -m)
+        self.counted += 1
+        if self.counted > MOST_WINDOWS:
+            raise NotUniform("too many windows that differ")
         by = at[-1]
         x, y = (piece.x[0] + by, piece.x[1]), (piece.y[0] + by, piece.y[1])
         return self.windows.bytes(piece.window, row, phases, x, y)

@@ -145,14 +145,20 @@ class _Perfect:
         subscripts = element.subscripts[::-1] if element.array.column_major else element.subscripts
         if len(subscripts) != len(self.loops):
             raise NotUniform(f"{element.array.name} has not as many dimensions as its nest has loops")
-        for loop, subscript in zip(self.loops, subscripts, strict=True):
+        extents = [d.evaluate(self.values) for d in element.array.dims]
+        if element.array.column_major:
+            extents.reverse()
+        for loop, subscript, (low, high), extent in zip(self.loops, subscripts, self.ranges, extents, strict=True):
             form = affine(subscript)
             if form.coefficients().get(loop.var) != 1:
                 raise NotUniform(f"a subscript of {element.array.name} is not {loop.var} and a number")
             rest = {**self.values, loop.var: 0}
             if not form.expression().symbols() <= rest.keys():
                 raise NotUniform(f"a subscript of {element.array.name} has several loop variables")
-            yield form.expression().evaluate(rest)
+            offset = form.expression().evaluate(rest)
+            if low + offset < 0 or high + offset > extent:
+                raise NotUniform(f"a subscript outside of {element.array.name}")
+            yield offset
 
 
 def _number(expression: IntExpr, values: Mapping[str, int]) -> int:
