@@ -237,7 +237,7 @@ def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | Non
     from roofdsl.sets.library import limited
 
     with budget.part(4), limited(f"the stack distances of kernel {at.name}"):
-        found = _distances(at.kernel, tuple(at.values.items()), line_bytes)
+        found = _distances(at.kernel, tuple(at.values.items()), line_bytes, cache_bytes is None)
     if isinstance(found, str):
         raise NoAnswer(found)
     if cache_bytes is not None and cache_bytes < found.least_bytes:
@@ -254,10 +254,12 @@ def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | Non
 
 
 @lru_cache(maxsize=64)
-def _distances(kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int | None) -> Histogram | str:
-    """The histogram of `kernel` (directives applied) at `values`, or why there is none. Raises TooHard."""
+def _distances(
+    kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int | None, first: bool
+) -> Histogram | str:
+    """The histogram of `kernel` (directives applied) at `values`, or why there is none; `first` as there."""
     try:
-        return histogram(uniform(Sized(kernel, dict(values)), line_bytes))
+        return histogram(uniform(Sized(kernel, dict(values)), line_bytes), first=first)
     except NotUniform as error:
         return str(error)
 

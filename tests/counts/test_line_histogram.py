@@ -85,6 +85,12 @@ def test_random_uniform_kernel(seed: int) -> None:
         return
     ANSWERS["answered"] += 1
     want = Walked(at, case.line_bytes)
+    firsts = histogram(uniform(at, case.line_bytes), first=True)
+    assert (
+        [a.cold for a in firsts.arrays]
+        == [a.cold for a in got.arrays]
+        == [want.at(a.name, 1 << 60) for a in got.arrays]
+    )
     sizes = {d + e for d in want.distances() for e in (-1, 0) if d + e >= got.least_bytes} | {1 << 40}
     for cache in (*Random(seed).sample(sorted(sizes), min(len(sizes), 60)), got.least_bytes):
         for array in got.arrays:

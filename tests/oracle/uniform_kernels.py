@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 TYPES = ("f32", "f64", "f64", "c128")
-VARIABLES = ("k", "j", "i")
+VARIABLES = ("l", "k", "j", "i")
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class UniformCase:
 
 
 def uniform_case(seed: int) -> UniformCase:
-    """One to three loops, one to three arrays, subscripts -2 .. 2 beside the loop variables; some repeat in time."""
+    """One to four loops, one to three arrays, subscripts -2 .. 2 beside the loop variables; some repeat in time."""
     rng = Random(seed)
-    depth = rng.choice((1, 2, 2, 3, 3))
+    depth = rng.choice((1, 2, 2, 2, 3, 3, 3, 4))
     reach = [rng.choice((0, 1, 1, 2)) for _ in range(depth - 1)] + [rng.choice((0, 1, 2))]
     extents = _extents(rng, depth)
     same = rng.random() < 0.6
@@ -53,7 +53,9 @@ def _extents(rng: Random, depth: int) -> list[int]:
         return [row]
     if depth == 2:
         return [rng.randint(5, 24), row]
-    return [rng.randint(5, 9), rng.randint(5, 10), min(row, 48)]
+    if depth == 3:
+        return [rng.randint(5, 9), rng.randint(5, 10), min(row, 48)]
+    return [rng.randint(5, 6), rng.randint(5, 6), rng.randint(5, 6), min(row, 20)]
 
 
 def _nest(

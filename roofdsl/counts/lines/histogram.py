@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from math import gcd, lcm, prod
 
+from roofdsl.counts.lines.blocks import Window
 from roofdsl.counts.lines.groups import Group, Rows, Touch, groups
 from roofdsl.counts.lines.reuse import Box, Candidate, Reuse, Visit, resolved
 from roofdsl.counts.lines.uniform import NotUniform, Uniform
-from roofdsl.counts.lines.windows import Window, Windows
+from roofdsl.counts.lines.windows import Windows
 from roofdsl.lang.record import Record
 
 READ, WRITTEN, STORED = range(3)
@@ -60,10 +61,12 @@ def _above(first: int, step: int, count: int, limit: int) -> int:
     return min(count, max(0, -((first - limit) // step))) if first > limit else 0
 
 
-def histogram(program: Uniform) -> Histogram:
-    """The stack distances of a program. Raises NotUniform where its rows are too short, or it is too irregular."""
-    found = groups(program)
-    return _Counting(program, found).histogram()
+def histogram(program: Uniform, *, first: bool = False) -> Histogram:
+    """The stack distances of a program; `first`: only the first visits of lines, which no cache is too small for.
+
+    Raises NotUniform where its rows are too short, or it is too irregular.
+    """
+    return _Counting(program, groups(program), first=first).histogram()
 
 
 class _Piece(Record):
@@ -79,16 +82,17 @@ class _Piece(Record):
 
 
 class _Counting:
-    def __init__(self, program: Uniform, found: tuple[tuple[Group, ...], ...]) -> None:
-        self.program, self.groups = program, found
+    def __init__(self, program: Uniform, found: tuple[tuple[Group, ...], ...], *, first: bool) -> None:
+        self.program, self.groups, self.first = program, found, first
         self.rows = Rows(program, found)
         self.reuse = Reuse(program, found)
         self.windows = Windows(program, found)
         self.depth = len(program.nests[0].low) - 1
         self.sizes = [a.per_line for a in program.arrays]
-        self.strides = [a.strides for a in program.arrays]
+        self.strides = self.windows.strides
         self.period = [
-            lcm(*(a.per_line // gcd(a.strides[d], a.per_line) for a in program.arrays)) for d in range(self.depth)
+            lcm(*(size // gcd(strides[d], size) for size, strides in zip(self.sizes, self.strides, strict=True)))
+            for d in range(self.depth)
         ]
         self.cold = [[0, 0, 0] for _ in program.arrays]
         self.rest: list[tuple[dict[Progression, int], ...]] = [({}, {}, {}) for _ in program.arrays]
@@ -98,7 +102,7 @@ class _Counting:
 
     def histogram(self) -> Histogram:
         for nest, of_nest in enumerate(self.groups):
-            box = self.windows.boxes[nest]
+            box = self.windows.blocks.boxes[nest]
             for phases in self.phases(box):
                 for group in of_nest:
                     for again, times in ((False, 1), (True, self.program.times - 1)):
@@ -108,7 +112,7 @@ class _Counting:
             Distances(a.name, a.line_bytes, a.temp, (c[0], c[1], c[2]), (r[0], r[1], r[2]))
             for a, c, r in zip(self.program.arrays, self.cold, self.rest, strict=True)
         )
-        return Histogram(arrays, self.rows.least_bytes)
+        return Histogram(arrays, 0 if self.first else self.rows.least_bytes)
 
     # ---- classes ----
 
@@ -146,7 +150,7 @@ class _Counting:
             return known
         cuts: list[set[int]] = [set() for _ in box]
         for piece in pieces:
-            for d, values in enumerate(self.windows.critical(piece.window), piece.window.free):
+            for d, values in enumerate(self.windows.blocks.critical(piece.window), piece.window.free):
                 cuts[d] |= {c for v in values for c in (v + piece.moved[d], v + piece.moved[d] + 1)}
         choices = []
         for d in range(free, self.depth):
@@ -166,9 +170,8 @@ class _Counting:
 
     def _group(self, group: Group, box: Box, phases: tuple[int, ...], run: tuple[bool, int]) -> None:
         """Adds the visits of a group in the rows of `box` that begin at `phases`."""
-        phase = phases[group.array]
-        for o, s in zip(group.row, group.layout.strides, strict=True):
-            phase += o * s
+        strides = self.strides[group.array]
+        phase = phases[group.array] + sum(o * s for o, s in zip(group.row, strides, strict=True))
         phase %= group.layout.per_line
         for line, step, count in self.rows.lines(group, phase):
             visit = Visit(group, line * group.layout.per_line - phase, phase)
@@ -241,6 +244,8 @@ class _Counting:
             weight = self.phases(box).get(phases, 0) * along[2] * times
             for kind in kinds:
                 self.cold[array][kind] += weight
+            return
+        if self.first:
             return
         free = min(p.window.free for p in pieces)
         beside = self.phases(box[:free])
