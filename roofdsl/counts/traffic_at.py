@@ -97,13 +97,18 @@ def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
 
 def access_count(at: Sized) -> int:
     """The number of array accesses of one execution. Raises TooHard."""
+    return _access_count(at.kernel, tuple(at.values.items()))
+
+
+@lru_cache(maxsize=64)
+def _access_count(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
     from roofdsl.sets.count import number
     from roofdsl.sets.library import cardinality, limited
     from roofdsl.sets.stream import build
 
     total = 0
-    with limited(f"the number of accesses of kernel {at.name}"):
-        for domain in build(at.kernel, at.values, None).domains:
+    with limited(f"the number of accesses of kernel {kernel.name}"):
+        for domain in build(kernel, dict(values), None).domains:
             statement = domain.placed.statement
             if isinstance(statement, (Assign, Let)):
                 touched: tuple[Access, ...] = accesses(statement)
