@@ -10,10 +10,12 @@ from typing import Any
 from roofdsl import budget
 from roofdsl.checks.deep import require_legal
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.computed_once import AT_CACHE, form_within, settled
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
 from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import leading_of, tile_names, value_of
+from roofdsl.counts.lines.forms import DistanceForms
 from roofdsl.counts.results import WorkAt
 from roofdsl.counts.setting import check_cache
 from roofdsl.counts.steps import statement_texts, steps_of
@@ -26,6 +28,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Remainders
+from roofdsl.sets.library import MAX_OPERATIONS
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
@@ -170,9 +173,17 @@ class _Forms:
     def of_array(self, name: str) -> Cases:
         return self.closed.by_array()[name]
 
+    @settled
+    def distances(self) -> DistanceForms:
+        """The forms by stack distances in lines. Raises NoClosedForm for kernels and lines that have none."""
+        if self.line_bytes is None:
+            raise NoClosedForm("lines of one element")
+        line = self.line_bytes
+        return form_within(lambda: DistanceForms(self.kernel, self.given, line), AT_CACHE, MAX_OPERATIONS)
+
     def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes | TermBytes:
         """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one; where
-        it has no cases that hold together, as a sum of terms.
+        it has no cases that hold together, as a sum of terms. By stack distances in lines where these have a form.
         """
         tries: list[Callable[[], Bytes | TermBytes]] = []
         tries += [partial(self._fixed_at_cache, values, cache_bytes, convention) for values in self._numbers()]
@@ -180,7 +191,8 @@ class _Forms:
             lambda: self.closed.at_every_cache(convention, cache_bytes, FOR_TERMS),
             lambda: self.closed.at_cache(cache_bytes, convention),
         ]
-        return _first([lambda: self.closed.at_cache(cache_bytes, convention, FOR_CASES), *tries])
+        tries.insert(0, lambda: self.closed.at_cache(cache_bytes, convention, FOR_CASES))
+        return _first([lambda: self.distances.at_cache(cache_bytes, convention), *tries])
 
     def _fixed_at_cache(self, values: dict[str, int], cache_bytes: int, convention: Traffic) -> Bytes:
         return self._fixed(values).at_cache(cache_bytes, convention)
@@ -331,6 +343,11 @@ def _plateaus(
 ) -> tuple[tuple[Plateau, ...], str, Mapping[str, int]]:
     """(plateaus, why there are none, which parameters stand as numbers in them)."""
     closed = forms.closed
+    try:
+        by_distances = forms.distances.regimes(convention, closed.order)
+        return tuple(_plateau(r, work, given, closed.order) for r in by_distances), "", {}
+    except NoClosedForm:
+        pass  # the way that is for all kernels
     try:
         regimes: tuple[Regime, ...] = closed.regimes(convention, given)
     except NoClosedForm as error:

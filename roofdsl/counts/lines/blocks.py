@@ -94,7 +94,7 @@ class Blocks:
                     ends = places.setdefault((group.array, plane), [(set(), set()) for _ in ranges[window.free :]])
                     for (still, moving), pair in zip(ends, ranges[window.free :], strict=True):
                         for end in pair:
-                            (still if abs(end) > far // 2 else moving).add(end - far if end > far // 2 else end)
+                            (still if end > far // 2 else moving).add(end - far if end > far // 2 else end)
         found: list[set[int]] = [set() for _ in range(self.depth - window.free)]
         for ends in places.values():
             for out, (still, moving) in zip(found, ends, strict=True):

@@ -10,6 +10,10 @@ Touch = tuple[int, int]
 """An access in a row of iterations: (innermost loop variable, place among the accesses of an iteration)."""
 
 
+Progression = tuple[int, int, int]
+"""(first, step, count)."""
+
+
 class Group:
     """References of one nest to one array with the same offsets but the last.
 
@@ -101,27 +105,28 @@ class Rows:
             if short and any(s % a.per_line for s in (*a.strides, *([a.row] if a.strides else []))):
                 raise NotUniform(f"rows of {a.name} are shorter than two lines")
 
-    def lines(self, group: Group, phase: int) -> list[tuple[int, int, int]]:
-        """(first, step, count) of lines of a data row whose row begins `phase` elements after a line does.
+    def lines(self, group: Group, phase: int) -> list[Progression]:
+        """The lines of a data row that begins `phase` elements after a line does.
 
         Line 0 is the one in which the row begins. All of a progression are touched alike, shifted along the row.
         """
         per_line, step = group.layout.per_line, self.step[group.array]
         at, last = (phase + group.first + group.least) // per_line, (phase + group.last + group.most) // per_line
-        out: list[tuple[int, int, int]] = []
+        out: list[Progression] = []
         for end in self.ends:
             low = max(at, (phase + end - self.reach) // per_line)
             high = min(last, (phase + end + self.reach) // per_line)
             if low > high:
                 continue
-            out += _progressions(at, low - 1, step)
-            out += [(line, 1, 1) for line in range(low, high + 1)]
+            out += progressions(at, low, step)
+            out += [(low + k, 1, 1) for k in range(high + 1 - low)]
             at = high + 1
-        return out + _progressions(at, last, step)
+        return out + progressions(at, last + 1, step)
 
 
-def _progressions(low: int, high: int, step: int) -> list[tuple[int, int, int]]:
-    return [(r, step, (high - r) // step + 1) for r in range(low, min(high, low + step - 1) + 1)]
+def progressions(low: int, high: int, step: int) -> list[Progression]:
+    """low, ..., high - 1 in progressions of this step."""
+    return [(low + k, step, (high - low - k - 1) // step + 1) for k in range(step) if low + k < high]
 
 
 def _within(found: tuple[Group, ...]) -> int:

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 from math import gcd, lcm, prod
 
 from roofdsl.counts.lines.blocks import Window
-from roofdsl.counts.lines.groups import Group, Rows, Touch, groups
+from roofdsl.counts.lines.groups import Group, Progression, Rows, Touch, groups, progressions
 from roofdsl.counts.lines.reuse import Box, Candidate, Reuse, Visit, resolved
 from roofdsl.counts.lines.uniform import NotUniform, Uniform
 from roofdsl.counts.lines.windows import Windows
@@ -15,9 +15,6 @@ from roofdsl.lang.record import Record
 
 READ, WRITTEN, STORED = range(3)
 """Visits that begin with a read, with a write; visits that write, by the largest distance since the last that did."""
-
-Progression = tuple[int, int, int]
-"""(first, step, count)."""
 
 MOST_SINGLE, MOST_WINDOWS = 2_000_000, 300_000
 """Distances that are noted one by one, and windows that are counted, at most."""
@@ -124,9 +121,8 @@ class _Counting:
         found = {(0,) * len(self.sizes): 1}
         for d, (low, high) in enumerate(box):
             step = self.period[d]
-            places = [(v, (high - v - 1) // step + 1) for v in range(low, min(high, low + step))]
             more: dict[tuple[int, ...], int] = {}
-            for value, count in places:
+            for value, _, count in progressions(low, high, step):
                 for phases, before in found.items():
                     moved = self.moved(phases, d, value)
                     more[moved] = more.get(moved, 0) + before * count
@@ -156,7 +152,7 @@ class _Counting:
         for d in range(free, self.depth):
             low, high = box[d]
             places = sorted({low, high} | {c for c in cuts[d] if low < c < high})
-            choices.append([p for u, v in pairwise(places) for p in _progressions(u, v, self.period[d])])
+            choices.append([p for u, v in pairwise(places) for p in progressions(u, v, self.period[d])])
         out = []
         for cell in product(*choices):
             phases = (0,) * len(self.sizes)
@@ -271,11 +267,9 @@ class _Counting:
             if count == 1:
                 slopes.append([0] * len(pieces))
                 continue
-            there = [*origin[:k], first + step * (count - 1), *origin[k + 1 :]]
-            last = [self._value(p, there, phases, free) for p in pieces]
-            slopes.append([(b - a) // (count - 1) for a, b in zip(values, last, strict=True)])
-            if any((b - a) % (count - 1) for a, b in zip(values, last, strict=True)):
-                raise NotUniform("distances that are not affine")
+            there = [*origin[:k], first + step, *origin[k + 1 :]]
+            beside = [self._value(p, there, phases, free) for p in pieces]
+            slopes.append([b - a for a, b in zip(values, beside, strict=True)])
         top = self._largest(values, slopes, cell)
         if top is None:
             k = max(range(len(cell)), key=lambda k: cell[k][2])
@@ -324,11 +318,6 @@ class _Counting:
                 into = self.rest[array][kind]
                 key = first, step, count
                 into[key] = into.get(key, 0) + weight
-
-
-def _progressions(low: int, high: int, step: int) -> list[Progression]:
-    """low, ..., high - 1 in progressions of this step."""
-    return [(v, step, (high - v - 1) // step + 1) for v in range(low, min(high, low + step))]
 
 
 def _halves(progression: Progression) -> tuple[Progression, Progression]:

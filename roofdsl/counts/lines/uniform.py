@@ -55,8 +55,9 @@ class Uniform(Record):
     times: int
 
 
-def uniform(at: Sized, line_bytes: int | None) -> Uniform:
-    """The nests of a kernel at its sizes. line_bytes None: each array's line is its element.
+def uniform(at: Sized, line_bytes: int | None, *, padded: bool = False) -> Uniform:
+    """The nests of a kernel at its sizes. line_bytes None: each array's line is its element. padded: rows of arrays are
+    as long as it takes for each to begin on a line.
 
     Raises NotUniform.
     """
@@ -71,7 +72,7 @@ def uniform(at: Sized, line_bytes: int | None) -> Uniform:
     depth = len(found[0].loops)
     if any(len(nest.loops) != depth for nest in found):
         raise NotUniform("nests of several depths")
-    layouts = tuple(_layout(a, at.values, line_bytes) for a in arrays)
+    layouts = tuple(_layout(a, at.values, line_bytes, padded=padded) for a in arrays)
     return Uniform(layouts, tuple(nest.nest(number) for nest in found), times)
 
 
@@ -169,12 +170,14 @@ def _number(expression: IntExpr, values: Mapping[str, int]) -> int:
     return expression.evaluate(values)
 
 
-def _layout(array: Array, values: Mapping[str, int], line_bytes: int | None) -> Layout:
+def _layout(array: Array, values: Mapping[str, int], line_bytes: int | None, *, padded: bool) -> Layout:
+    line = line_bytes or array.type.bytes
+    per_line = line // array.type.bytes
     extents = [d.evaluate(values) for d in (reversed(array.dims) if array.column_major else array.dims)]
+    if padded:
+        extents[-1] = (extents[-1] + per_line - 1) // per_line * per_line
     strides, step = [0] * len(extents), 1
     for d in range(len(extents) - 1, -1, -1):
         strides[d] = step
         step *= extents[d]
-    line = line_bytes or array.type.bytes
-    per_line = line // array.type.bytes
     return Layout(array.name, line, per_line, tuple(strides[:-1]), extents[-1], array.intent == "temp")
