@@ -11,14 +11,18 @@ VARIABLES = ("l", "k", "j", "i")
 
 @dataclass(frozen=True)
 class UniformCase:
-    """A kernel without parameters, and the line it is to be counted in (None: of each array's element)."""
+    """A kernel, the line it is to be counted in (None: of each array's element), and its parameters."""
 
     text: str
     line_bytes: int | None
+    parameters: tuple[str, ...] = ()
 
 
-def uniform_case(seed: int) -> UniformCase:
-    """One to four loops, one to three arrays, subscripts -2 .. 2 beside the loop variables; some repeat in time."""
+def uniform_case(seed: int, *, symbolic: bool = False) -> UniformCase:
+    """One to four loops, one to three arrays, subscripts -2 .. 2 beside the loop variables; some repeat in time.
+
+    symbolic: with parameters for the extents, else without any.
+    """
     rng = Random(seed)
     depth = rng.choice((1, 2, 2, 2, 3, 3, 3, 4))
     reach = [rng.choice((0, 1, 1, 2)) for _ in range(depth - 1)] + [rng.choice((0, 1, 2))]
@@ -31,20 +35,26 @@ def uniform_case(seed: int) -> UniformCase:
     kinds = {name: kind if kinds["A"] == "c128" else kind.replace("c128", "f64") for name, kind in kinds.items()}
     own = {a: extents if same else [e + rng.randint(0, 3) for e in extents] for a in names}
     times = rng.choice((1, 1, 1, 2, 3)) if rng.random() < 0.5 else 1
+    letters = [rng.choice(("m", "n")) for _ in range(depth - 1)] + ["n"] if symbolic else []
     lines, pad = [], "    " * (times > 1)
     written: set[str] = set()
     read: set[str] = set()
     for _ in range(rng.choice((1, 1, 1, 2)) if times > 1 or rng.random() < 0.4 else 1):
-        lines += [pad + line for line in _nest(rng, names, extents, reach, (written, read))]
+        lines += [pad + line for line in _nest(rng, names, (extents, letters), reach, (written, read))]
     if times > 1:
         lines = [f"    for t in range({times}):", *lines]
+    if symbolic:
+        shapes = {a: [f"{s} + {e - x}" for s, e, x in zip(letters, own[a], extents, strict=True)] for a in names}
+    else:
+        shapes = {a: list(map(str, own[a])) for a in names}
     head = [
-        f"    {'inout' if a in written else 'in'} {a}: {kinds[a]}[{', '.join(map(str, own[a]))}]"
+        f"    {'inout' if a in written else 'in'} {a}: {kinds[a]}[{', '.join(shapes[a])}]"
         for a in names
         if a in written | read
     ]
     line = rng.choice((16, 32, 64, 64, 128, None))
-    return UniformCase("\n".join(["kernel uniform():", *head, *lines, ""]), line)
+    parameters = tuple(dict.fromkeys(letters))
+    return UniformCase("\n".join([f"kernel uniform({', '.join(parameters)}):", *head, *lines, ""]), line, parameters)
 
 
 def _extents(rng: Random, depth: int) -> list[int]:
@@ -59,16 +69,24 @@ def _extents(rng: Random, depth: int) -> list[int]:
 
 
 def _nest(
-    rng: Random, names: list[str], extents: list[int], reach: list[int], seen: tuple[set[str], set[str]]
+    rng: Random,
+    names: list[str],
+    sizes: tuple[list[int], list[str]],
+    reach: list[int],
+    seen: tuple[set[str], set[str]],
 ) -> list[str]:
-    """A perfect nest with one or two statements; notes in `seen` what it writes and reads."""
+    """A perfect nest with one or two statements; notes in `seen` what it writes and reads. sizes: extents, and their
+    names where they have any.
+    """
+    extents, letters = sizes
     variables = VARIABLES[-len(extents) :]
     lines = []
     for depth, (name, extent, beside) in enumerate(zip(variables, extents, reach, strict=True)):
         low, high = beside + rng.choice((0, 0, 0, 1)), extent - beside - rng.choice((0, 0, 0, 1, 2))
+        stop = f"{letters[depth]} - {extent - high}" if letters else str(high)
         if rng.random() < 0.1:
-            high = min(high, low + rng.randint(1, 4))
-        lines.append("    " * (depth + 1) + f"for {name} in range({low}, {high}):")
+            stop = str(min(high, low + rng.randint(1, 4)))
+        lines.append("    " * (depth + 1) + f"for {name} in range({low}, {stop}):")
 
     def element(array: str) -> str:
         places = [rng.choice((0, rng.randint(-b, b))) for b in reach]

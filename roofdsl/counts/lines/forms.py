@@ -146,8 +146,9 @@ class DistanceForms:
             if rows and rows[-1].bytes == leading:
                 rows[-1] = Regime(rows[-1].from_bytes, leading, False, None, None, self.where)  # it changes along it
             else:
-                lows = [] if last else [self.quasi(p.low) for p in groups[starts[k]]]
-                end = min(lows, key=order.key, default=None)
+                lows = [] if last else [p.low for p in groups[starts[k]]]
+                least = self._extreme(lows, lambda a, b: a - b) or lows
+                end = min(map(self.quasi, least), key=order.key, default=None)
                 rows.append(Regime(start, moved if last else leading, last, whole, None, self.where, end))
             if not last:
                 gone = {id(p) for p in groups[starts[k]]}
