@@ -70,7 +70,7 @@ def test_random_uniform_kernel(seed: int) -> None:
         except NotUniform:
             continue
         ends = {first + e for a in found.arrays for each in a.rest for first, _, _ in each for e in (-1, 0)}
-        for cache in rng.sample(sorted(ends), min(len(ends), 8)) + [1 << 30]:
+        for cache in [*rng.sample(sorted(ends), min(len(ends), 8)), 1 << 30]:
             for convention in CONVENTIONS:
                 try:
                     told = forms.at_cache(cache, convention)
