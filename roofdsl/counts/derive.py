@@ -92,7 +92,7 @@ def _derive(
         work = _work(forms, None if at is None else at.work)
     with budget.part(2):
         compulsory = _traffics(forms, at, convention, None)
-        by_array = {n: quantity(partial(forms.of_array, n), given) for n in _touched(kernel)}
+        by_array = {n: quantity(partial(_of_array, forms, n), given) for n in _touched(kernel)}
     with budget.part(2):
         once = _traffics(forms, at, "once", cache_bytes).bytes
         at_cache = compulsory if cache_bytes is None else _traffics(forms, at, convention, cache_bytes)
@@ -170,8 +170,10 @@ class _Forms:
             shown = ", ".join(f"{n} = {v}" for n, v in given.items())
             self.notes = (f"no closed form in all parameters ({error}): at {shown}",)
 
-    def of_array(self, name: str) -> Cases:
-        return self.closed.by_array()[name]
+    @settled
+    def by_array(self) -> Mapping[str, Cases]:
+        """Bytes of distinct lines of each array."""
+        return self.closed.by_array()
 
     @settled
     def distances(self) -> DistanceForms:
@@ -232,6 +234,10 @@ def _counters(forms: _Forms, *, complete: bool) -> dict[str, Quantity]:
         value = Fraction(values[name]) if name in values else None
         found[name] = Quantity(cases.get(name), value, "" if name in cases else note)
     return found
+
+
+def _of_array(forms: _Forms, name: str) -> Cases:
+    return forms.by_array[name]
 
 
 def _touched(kernel: Kernel) -> list[str]:

@@ -7,7 +7,6 @@ for all these sizes, and what it computed is proven for them.
 
 from __future__ import annotations
 
-from functools import total_ordering
 from itertools import product
 from math import comb, prod
 from typing import Any
@@ -29,29 +28,34 @@ class Sizes:
     def __init__(self, count: int) -> None:
         self.count = count
         self.least = [0] * count
-        self._positive: set[Growing] = set()
+        self._positive: list[Growing] = []
+        self._signs: dict[object, int] = {}
 
     def symbol(self, number: int) -> Growing:
         return Growing(self, {(number,): 1}, 0)
 
-    def sign(self, value: Growing) -> int:
+    def sign(self, terms: dict[Monomial, int], constant: int) -> int:
         """Of a number that is not constant: 1 or -1, for all sizes large enough. Raises Undecided."""
+        if len(terms) == 1:
+            (monomial, factor), *_ = terms.items()
+            if len(monomial) == 1 and abs(constant) < FAR * abs(factor):
+                (k,) = monomial
+                sign, over = (1, -constant // factor + 1) if factor > 0 else (-1, constant // -factor + 1)
+                self.least[k] = max(self.least[k], over)
+                return sign
+        value = Growing(self, terms, constant)
+        known = self._signs.get(value.key)
+        if known is None:
+            known = self._signs[value.key] = self._sign(value)
+        return known
+
+    def _sign(self, value: Growing) -> int:
         for sign in (1, -1):
             signed = value if sign > 0 else -value
             if is_positive(signed, [FAR] * self.count):
-                self._note(signed)
+                self._positive.append(signed)
                 return sign
         raise Undecided(f"which of the sizes is the larger decides whether {value} is positive")
-
-    def _note(self, value: Growing) -> None:
-        """That a number is taken to be positive."""
-        if len(value.terms) == 1:
-            (monomial, factor), *_ = value.terms.items()
-            if len(monomial) == 1:
-                (k,) = monomial
-                self.least[k] = max(self.least[k], -value.constant // factor + 1)
-                return
-        self._positive.add(value)
 
     def settle(self) -> list[int]:
         """Least values of the symbols from which on all that was decided holds. Raises Undecided."""
@@ -65,7 +69,6 @@ class Sizes:
         return self.least
 
 
-@total_ordering
 class Growing:
     """A polynomial in symbols with whole coefficients. Arithmetic gives plain integers where nothing else is left."""
 
@@ -123,19 +126,28 @@ class Growing:
         return self - self // other * other
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Growing) and self.terms == other.terms:
-            return self.constant == other.constant
         return isinstance(other, int | Growing) and self._less(other) == 0
 
     def __lt__(self, other: Any) -> bool:
         return self._less(other) < 0
 
+    def __le__(self, other: Any) -> bool:
+        return self._less(other) <= 0
+
+    def __gt__(self, other: Any) -> bool:
+        return self._less(other) > 0
+
+    def __ge__(self, other: Any) -> bool:
+        return self._less(other) >= 0
+
     def _less(self, other: Any) -> int:
         """The sign of the difference."""
+        if isinstance(other, int):
+            return self.sizes.sign(self.terms, self.constant - other)
+        if self.terms == other.terms:
+            return int(self.constant > other.constant) - int(self.constant < other.constant)
         difference = self - other
-        if isinstance(difference, int):
-            return (difference > 0) - (difference < 0)
-        return self.sizes.sign(difference)
+        return self.sizes.sign(difference.terms, difference.constant)
 
     def at(self, values: list[int]) -> int:
         """The value where the symbols have these."""
@@ -146,8 +158,13 @@ class Growing:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self.constant, frozenset(self.terms.items())))
+            self._hash = hash(self.key)
         return self._hash
+
+    @property
+    def key(self) -> object:
+        """What is the same for the same numbers."""
+        return self.constant, frozenset(self.terms.items())
 
     def __str__(self) -> str:
         return " + ".join("*".join([str(c), *(f"s{k}" for k in m)]) for m, c in _all(self))
