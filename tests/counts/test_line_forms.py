@@ -69,7 +69,7 @@ def test_random_uniform_kernel(seed: int) -> None:
             found = histogram(uniform(sized(kernel, at), case.line_bytes, padded=True))
         except NotUniform:
             continue
-        ends = {first + e for a in found.arrays for each in a.rest for first, _, _ in each for e in (-1, 0)}
+        ends = {first + e for a in found.arrays for each in a.rest for first, _ in each for e in (-1, 0)}
         for cache in [*rng.sample(sorted(ends), min(len(ends), 8)), 1 << 30]:
             for convention in CONVENTIONS:
                 try:

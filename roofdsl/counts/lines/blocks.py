@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise, product
+from typing import NamedTuple
 
 from roofdsl.counts.lines.groups import Group, merged
 from roofdsl.counts.lines.reuse import Box, Shift
 from roofdsl.counts.lines.uniform import Uniform
-from roofdsl.lang.record import Record
 
 Intervals = tuple[tuple[int, int], ...]
 
@@ -37,7 +37,7 @@ class Window:
         self.key = earlier, later, shift, ago
 
 
-class Slot(Record):
+class Slot(NamedTuple):
     """One data row, some of which the ends of the window touch; whole rows of iterations touch `fixed`."""
 
     address: int
@@ -45,16 +45,16 @@ class Slot(Record):
     partial: tuple[Partial, ...]
 
 
-class Run:
+class Run(NamedTuple):
     """Data rows, or planes of them, one after the other along loop `depth` that are touched alike, as `plane` says."""
 
-    __slots__ = ("address", "count", "depth", "plane")
+    address: int
+    rows: int
+    depth: int
+    plane: Plane
 
-    def __init__(self, address: int, count: int, depth: int, plane: Plane) -> None:
-        self.address, self.count, self.depth, self.plane = address, count, depth, plane
 
-
-class Plane(Record):
+class Plane(NamedTuple):
     """What is touched of a data row: `row`; or of a plane of rows: of rows low to before high, each `inner`."""
 
     row: Intervals = ()
@@ -72,6 +72,7 @@ class Blocks:
         self.boxes: list[Box] = [tuple(zip(n.low[:-1], n.high[:-1], strict=True)) for n in program.nests]
         self.depth = len(program.nests[0].low) - 1
         self._plans: dict[object, list[list[Slot | Run]]] = {}
+        self._trees: dict[object, _Node] = {}
         self._critical: dict[object, list[set[int]]] = {}
 
     def critical(self, window: Window) -> list[set[int]]:
@@ -123,12 +124,31 @@ class Blocks:
                 for g in self.groups[nest]
                 if g.array == a
             ]
-            tree = _tree(whole, partial, 0, self.depth)
+            tree = self._tree(tuple(whole), tuple(partial))
             plan: list[Slot | Run] = []
             self._flatten(tree, -1, 0, self.strides[a], plan)
             plans.append(plan)
         self._plans[key] = plans
         return plans
+
+    def _tree(self, whole: tuple[_Whole, ...], ends: tuple[_Place, ...]) -> _Node:
+        """The data rows touched, loop by loop: (low, high, what is in each)."""
+        known = self._trees.get((whole, ends))
+        if known is not None:
+            return known
+        if not (whole or ends) or (whole[0][0] if whole else ends[0][0]) == ():
+            fixed = merged([interval for _, intervals in whole for interval in intervals])
+            node: _Node = _Leaf(fixed, tuple(p for _, p in ends if not all(_inside(i, fixed) for i in p[1].full)))
+        else:
+            cuts = {cut for box, _ in whole for cut in box[0]} | {cut for at, _ in ends for cut in (at[0], at[0] + 1)}
+            node = []
+            for low, high in pairwise(sorted(cuts)):
+                inner = tuple((box[1:], i) for box, i in whole if box[0][0] <= low < box[0][1])
+                at = tuple((place[1:], p) for place, p in ends if place[0] == low)
+                if inner or at:
+                    node.append((low, high, self._tree(inner, at)))
+        self._trees[whole, ends] = node
+        return node
 
     def between(self, window: Window, row: Sequence[int]) -> list[tuple[int, Box]]:
         """(nest, whole rows of it) that run between the two visits, counted from row y = `row`; some may be empty.
@@ -201,22 +221,6 @@ class _Leaf:
 _Node = _Leaf | list[tuple[int, int, "_Node"]]
 _Whole = tuple[Box, Intervals]
 _Place = tuple[Shift, Partial]
-
-
-def _tree(whole: Sequence[_Whole], ends: Sequence[_Place], d: int, depth: int) -> _Node:
-    """The data rows touched, loop by loop: (low, high, what is in each)."""
-    if d == depth:
-        fixed = merged([interval for _, intervals in whole for interval in intervals])
-        return _Leaf(fixed, tuple(p for _, p in ends if not all(_inside(i, fixed) for i in p[1].full)))
-    cuts = {cut for box, _ in whole for cut in box[d]} | {cut for at, _ in ends for cut in (at[d], at[d] + 1)}
-    places = sorted(cuts)
-    out = []
-    for low, high in pairwise(places):
-        inner = [w for w in whole if w[0][d][0] <= low < w[0][d][1]]
-        at = [e for e in ends if e[0][d] == low]
-        if inner or at:
-            out.append((low, high, _tree(inner, at, d + 1, depth)))
-    return out
 
 
 def _plain(node: _Node) -> Plane:

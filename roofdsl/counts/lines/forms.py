@@ -6,13 +6,13 @@ is computed then holds for all sizes from some least ones on (`symbolic`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from math import lcm
+from math import lcm, prod
 from typing import Any, cast
 
 from roofdsl.counts.computed_once import NoClosedForm
-from roofdsl.counts.lines.histogram import READ, STORED, WRITTEN, Distances, Histogram, histogram
+from roofdsl.counts.lines.histogram import READ, STORED, WRITTEN, Histogram, histogram
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.traffic import Bytes, Regime
@@ -61,6 +61,7 @@ class DistanceForms:
             self.found: Histogram = histogram(
                 uniform(Sized(self.kernel, cast("Mapping[str, int]", self.values)), line_bytes, padded=True)
             )
+            self.parts = tuple(_parts(self.found))
             self.least = self.sizes.settle()
         except (NotUniform, Undecided) as error:
             raise NoClosedForm(str(error)) from error
@@ -158,22 +159,11 @@ class DistanceForms:
 
     # ---- counting ----
 
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """The histogram, without the first visits."""
-        found = []
-        for number, array in enumerate(self.found.arrays):
-            for kind in (READ, WRITTEN, STORED):
-                for (first, step, count), weight in array.rest[kind].items():
-                    ends = (first, first + step * (count - 1))
-                    found.append(Part(number, kind, min(ends), max(ends), weight * count))
-        return tuple(found)
-
     def _bytes(self, missing: Iterable[Part], convention: Traffic, facts: tuple[Fact, ...]) -> Bytes:
         loads_scalars, stores_scalars = scalar_bytes(self.kernel)
         counted: dict[int, Any] = {READ: 0, WRITTEN: 0, STORED: 0}
         for kind in counted:
-            counted[kind] += sum(_cold(a, kind) for a in self.found.arrays)
+            counted[kind] += sum(a.cold[kind] for a in self.found.arrays)
         for part in missing:
             counted[part.kind] += part.count
         begun = counted[READ] + counted[WRITTEN]
@@ -282,5 +272,13 @@ class DistanceForms:
         return found
 
 
-def _cold(array: Distances, kind: int) -> Any:
-    return array.cold[kind]
+def _parts(found: Histogram) -> Iterator[Part]:
+    """The histogram, without the first visits."""
+    for number, array in enumerate(found.arrays):
+        for kind in (READ, WRITTEN, STORED):
+            for (first, steps), weight in array.rest[kind].items():
+                low = high = first
+                for step, count in steps:
+                    end = step * (count - 1)
+                    low, high = (low, high + end) if step > 0 else (low + end, high)
+                yield Part(number, kind, low, high, weight * prod(count for _, count in steps))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from math import gcd, lcm, prod
+from typing import NamedTuple
 
 from roofdsl.counts.lines.blocks import Window
 from roofdsl.counts.lines.groups import Group, Progression, Rows, Touch, groups, progressions
@@ -16,6 +17,9 @@ from roofdsl.lang.record import Record
 READ, WRITTEN, STORED = range(3)
 """Visits that begin with a read, with a write; visits that write, by the largest distance since the last that did."""
 
+Steps = tuple[tuple[int, int], ...]
+Spread = tuple[int, Steps]
+
 MOST_SINGLE, MOST_WINDOWS = 2_000_000, 300_000
 """Distances that are noted one by one, and windows that are counted, at most."""
 
@@ -23,22 +27,22 @@ MOST_SINGLE, MOST_WINDOWS = 2_000_000, 300_000
 class Distances(Record):
     """Visits of the lines of one array: of each kind those that are the first, and the others by their distance.
 
-    cold[kind]; rest[kind]: distance in bytes, step, count -> weight: `weight` visits each at distance, distance + step,
-    and so on, count of them.
+    cold[kind]; rest[kind]: (distance in bytes, its steps) -> weight: `weight` visits each at this distance and those
+    beyond it by steps, each (step, count) taken 0 to count - 1 times.
     """
 
     name: str
     line_bytes: int
     temp: bool
     cold: tuple[int, int, int]
-    rest: tuple[dict[Progression, int], dict[Progression, int], dict[Progression, int]]
+    rest: tuple[dict[Spread, int], dict[Spread, int], dict[Spread, int]]
 
     def beyond(self, kind: int, cache_bytes: int | None) -> int:
         """Visits of a kind that find more than `cache_bytes` touched since the last one; None: the first ones alone."""
         if cache_bytes is None:
             return self.cold[kind]
         return self.cold[kind] + sum(
-            weight * _above(first, step, count, cache_bytes) for (first, step, count), weight in self.rest[kind].items()
+            weight * _above(first, steps, cache_bytes) for (first, steps), weight in self.rest[kind].items()
         )
 
 
@@ -49,13 +53,16 @@ class Histogram(Record):
     least_bytes: int
 
 
-def _above(first: int, step: int, count: int, limit: int) -> int:
-    """How many of first, first + step, ... exceed `limit`."""
-    if not step:
-        return count if first > limit else 0
+def _above(first: int, steps: Steps, limit: int) -> int:
+    """How many of the distances exceed `limit`."""
+    if not steps:
+        return first > limit
+    (step, count), *others = steps
+    if others:
+        return sum(_above(first + step * k, tuple(others), limit) for k in range(count))
     if step > 0:
-        return min(count, max(0, count - ((limit - first) // step + 1 if first <= limit else 0)))
-    return min(count, max(0, -((first - limit) // step))) if first > limit else 0
+        return count - max(0, min(count, (limit - first) // step + 1))
+    return max(0, min(count, -((first - limit) // step)))
 
 
 def histogram(program: Uniform, *, first: bool = False) -> Histogram:
@@ -66,11 +73,8 @@ def histogram(program: Uniform, *, first: bool = False) -> Histogram:
     return _Counting(program, groups(program), first=first).histogram()
 
 
-class _Piece(Record):
-    """The window of a visit, for which row y is `moved` rows before the row that is looked at; touches as in `bytes`.
-
-    earlier, later: elements by which these touches move from line to line.
-    """
+class _Piece(NamedTuple):
+    """The window of a visit, for which row y is `moved` rows before the row that is looked at, from touch x to y."""
 
     window: Window
     moved: tuple[int, ...]
@@ -92,7 +96,7 @@ class _Counting:
             for d in range(self.depth)
         ]
         self.cold = [[0, 0, 0] for _ in program.arrays]
-        self.rest: list[tuple[dict[Progression, int], ...]] = [({}, {}, {}) for _ in program.arrays]
+        self.rest: list[tuple[dict[Spread, int], ...]] = [({}, {}, {}) for _ in program.arrays]
         self.single = self.counted = 0
         self._phases: dict[Box, dict[tuple[int, ...], int]] = {}
         self._cells: dict[object, list[tuple[tuple[Progression, ...], tuple[int, ...]]]] = {}
@@ -307,17 +311,15 @@ class _Counting:
         self, array: int, kinds: tuple[int, ...], value: int, slopes: list[tuple[int, int]], weight: int
     ) -> None:
         weight *= prod(count for slope, count in slopes if not slope)
-        moving = sorted((count, slope) for slope, count in slopes if slope)
-        count, step = moving.pop() if moving else (1, 0)
-        self.single += prod(n for n, _ in moving)
-        if self.single > MOST_SINGLE:
-            raise NotUniform("too many distances that differ")
-        for turn in product(*(range(n) for n, _ in moving)):
-            first = value + sum(t * slope for t, (_, slope) in zip(turn, moving, strict=True))
-            for kind in kinds:
-                into = self.rest[array][kind]
-                key = first, step, count
-                into[key] = into.get(key, 0) + weight
+        steps = tuple(each for each in slopes if each[0])
+        if len(steps) > 1 and all(isinstance(count, int) for _, count in steps):
+            steps = tuple(sorted(steps, key=lambda each: each[1]))  # the longest is counted at once
+            self.single += prod(count for _, count in steps[:-1])
+            if self.single > MOST_SINGLE:
+                raise NotUniform("too many distances that differ")
+        for kind in kinds:
+            into = self.rest[array][kind]
+            into[value, steps] = into.get((value, steps), 0) + weight
 
 
 def _halves(progression: Progression) -> tuple[Progression, Progression]:

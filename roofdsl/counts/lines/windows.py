@@ -124,10 +124,11 @@ class Windows:
                 total += counted[0] * layout.line_bytes
                 if aligned:
                     continue
-                if chain and not isinstance(chain[-1], Slot):
-                    before = chain.pop()
-                    total -= (before[2] == counted[1]) * layout.line_bytes  # type: ignore[index]
-                    counted = 0, before[1], counted[2]  # type: ignore[index]
+                last = chain[-1] if chain else None
+                if last is not None and not isinstance(last, Slot):
+                    chain.pop()
+                    total -= (last[2] == counted[1]) * layout.line_bytes
+                    counted = 0, last[1], counted[2]
                 chain.append(counted)
             if any(isinstance(each, Slot) for each in chain):
                 ends = _Ends(layout, _beside_slots(chain, layout), aligned)
@@ -138,33 +139,33 @@ class Windows:
         layout = self.program.arrays[array]
         per_line = layout.per_line
         line, phase = divmod(address, per_line)
-        key = array, run.depth, run.plane, run.count, phase
+        key = array, run.depth, run.plane, run.rows, phase
         known = self._runs.get(key)
         if known is None:
             known = self._runs[key] = self._rows(array, run, phase)
         return known[0], known[1] + line, known[2] + line
 
     def _rows(self, array: int, run: Run, phase: int) -> _Counted:
-        """Lines of a run, each of `count` rows (or planes) `stride` elements after the one before."""
+        """Lines of a run, each of its rows (or planes) `stride` elements after the one before."""
         per_line = self.program.arrays[array].per_line
         if run.depth < 0:
             return _lines(run.plane.row, phase, per_line)
         if self.aligned[array]:
-            return run.count * self._one(array, run, 0)[0], 0, 0
+            return run.rows * self._one(array, run, 0)[0], 0, 0
         stride = self.strides[array][run.depth]
         period = per_line // gcd(stride, per_line)
-        parts = [self._one(array, run, phase + t * stride) for t in range(min(run.count, period + 1))]
+        parts = [self._one(array, run, phase + t * stride) for t in range(min(run.rows, period + 1))]
         shared = [before[2] == after[1] for before, after in pairwise(parts)]
-        whole, rest = divmod(run.count, period)
+        whole, rest = divmod(run.rows, period)
         lines = sum(p[0] for p in parts[:rest])
         if whole:
             lines += whole * sum(p[0] for p in parts[:period])
-        whole, rest = divmod(run.count - 1, period)
+        whole, rest = divmod(run.rows - 1, period)
         lines -= sum(shared[:rest])
         if whole:
             lines -= whole * sum(shared[:period])
-        last = (run.count - 1) % period
-        moved = (run.count - 1 - last) * stride // per_line
+        last = (run.rows - 1) % period
+        moved = (run.rows - 1 - last) * stride // per_line
         return lines, parts[0][1], parts[last][2] + moved
 
     def _one(self, array: int, run: Run, address: int) -> _Counted:
