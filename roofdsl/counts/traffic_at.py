@@ -241,7 +241,7 @@ def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | Non
     """Line counts by the histogram of stack distances, which is counted once. Raises NoAnswer, TooHard."""
     from roofdsl.sets.library import limited
 
-    with budget.part(4), limited(f"the stack distances of kernel {at.name}"):
+    with budget.part(2), limited(f"the stack distances of kernel {at.name}"):
         found = _distances(at.kernel, tuple(at.values.items()), line_bytes, cache_bytes is None)
     if isinstance(found, str):
         raise NoAnswer(found)
