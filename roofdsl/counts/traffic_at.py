@@ -239,12 +239,7 @@ class OutOfReach(CommandError):
 
 def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> tuple[ArrayLines, ...]:
     """Line counts by the histogram of stack distances, which is counted once. Raises NoAnswer, TooHard."""
-    from roofdsl.sets.library import limited
-
-    with budget.part(2), limited(f"the stack distances of kernel {at.name}"):
-        found = _distances(at.kernel, tuple(at.values.items()), line_bytes, cache_bytes is None)
-    if isinstance(found, str):
-        raise NoAnswer(found)
+    found = stack_distances(at, line_bytes, first=cache_bytes is None)
     if cache_bytes is not None and cache_bytes < found.least_bytes:
         raise NoAnswer(f"stack distances are told from {found.least_bytes} B on")
     lines = []
@@ -256,6 +251,20 @@ def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | Non
             stored = 0
         lines.append(ArrayLines(a.name, a.line_bytes, read + written, read, stored))
     return tuple(lines)
+
+
+def stack_distances(at: Sized, line_bytes: int | None, *, first: bool = False) -> Histogram:
+    """The histogram of stack distances of one execution; `first`: only first visits of lines are counted in it.
+
+    Raises NoAnswer for kernels that this way does not take, TooHard.
+    """
+    from roofdsl.sets.library import limited
+
+    with budget.part(2), limited(f"the stack distances of kernel {at.name}"):
+        found = _distances(at.kernel, tuple(at.values.items()), line_bytes, first)
+    if isinstance(found, str):
+        raise NoAnswer(found)
+    return found
 
 
 @lru_cache(maxsize=64)
