@@ -274,6 +274,7 @@ class DistanceForms:
 
 def _parts(found: Histogram) -> Iterator[Part]:
     """The histogram, without the first visits."""
+    yield from (Part(*each) for each in found.between)
     for number, array in enumerate(found.arrays):
         for kind in (READ, WRITTEN, STORED):
             for (first, steps), weight in array.rest[kind].items():

@@ -47,10 +47,15 @@ class Distances(Record):
 
 
 class Histogram(Record):
-    """Stack distances of one execution. least_bytes: smaller caches are not told of."""
+    """Stack distances of one execution. least_bytes: smaller caches are not told of.
+
+    between: visits that are not among those of the arrays, as (array, kind, least distance, largest, how many). There
+    are some only where numbers are symbols: of the largest of two distances, one is larger here, the other there.
+    """
 
     arrays: tuple[Distances, ...]
     least_bytes: int
+    between: tuple[tuple[int, int, int, int, int], ...] = ()
 
 
 def _above(first: int, steps: Steps, limit: int) -> int:
@@ -97,6 +102,7 @@ class _Counting:
         ]
         self.cold = [[0, 0, 0] for _ in program.arrays]
         self.rest: list[tuple[dict[Spread, int], ...]] = [({}, {}, {}) for _ in program.arrays]
+        self.between: list[tuple[int, int, int, int, int]] = []
         self.single = self.counted = 0
         self._phases: dict[Box, dict[tuple[int, ...], int]] = {}
         self._cells: dict[object, list[tuple[tuple[Progression, ...], tuple[int, ...]]]] = {}
@@ -113,7 +119,7 @@ class _Counting:
             Distances(a.name, a.line_bytes, a.temp, (c[0], c[1], c[2]), (r[0], r[1], r[2]))
             for a, c, r in zip(self.program.arrays, self.cold, self.rest, strict=True)
         )
-        return Histogram(arrays, 0 if self.first else self.rows.least_bytes)
+        return Histogram(arrays, 0 if self.first else self.rows.least_bytes, tuple(self.between))
 
     # ---- classes ----
 
@@ -275,6 +281,9 @@ class _Counting:
             beside = [self._value(p, there, phases, free) for p in pieces]
             slopes.append([b - a for a, b in zip(values, beside, strict=True)])
         top = self._largest(values, slopes, cell)
+        if top is None and not all(isinstance(count, int) for _, _, count in cell):
+            self._between(array, kinds, (values, slopes), cell, weight)
+            return
         if top is None:
             k = max(range(len(cell)), key=lambda k: cell[k][2])
             for half in _halves(cell[k]):
@@ -306,6 +315,23 @@ class _Counting:
             if min(least) >= 0:
                 return top
         return None
+
+    def _between(
+        self,
+        array: int,
+        kinds: tuple[int, ...],
+        found: tuple[list[int], list[list[int]]],
+        cell: tuple[Progression, ...],
+        weight: int,
+    ) -> None:
+        """Notes the largest of several functions on a cell by the least and the most that it is there."""
+        values, slopes = found
+        ends = [list(values), list(values)]
+        for slope, (_, _, count) in zip(slopes, cell, strict=True):
+            for k, each in enumerate(slope):
+                ends[each > 0][k] += each * (count - 1)
+        weight *= prod(count for _, _, count in cell)
+        self.between += [(array, kind, max(ends[0]), max(ends[1]), weight) for kind in kinds]
 
     def _record(
         self, array: int, kinds: tuple[int, ...], value: int, slopes: list[tuple[int, int]], weight: int
