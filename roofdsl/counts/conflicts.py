@@ -14,6 +14,7 @@ traffic.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from roofdsl.counts.vectorized import holds, value_of
@@ -87,9 +88,16 @@ def conflicts(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[Wi
     return tuple(sorted(found, key=lambda w: -w.differs))
 
 
+@lru_cache(maxsize=1)
+def _listed(kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int) -> dict[Any, Any]:
+    """What was listed of a kernel in lines of this size: the caches of a machine ask for the same windows."""
+    return {}
+
+
 class _Windows:
     def __init__(self, at: Sized, sets: Sets) -> None:
         self.sets = sets
+        self.known = _listed(at.kernel, tuple(at.values.items()), sets.line_bytes)
         self.first: dict[str, int] = {}
         self.strides: dict[str, tuple[int, ...]] = {}
         end = 0
@@ -180,6 +188,12 @@ class _Windows:
 
     def lines(self, body: Sequence[Node], env: Mapping[str, int]) -> Any:
         """The distinct lines that `body` touches, ascending; None where a reference has too many points."""
+        key = tuple(body), tuple(env.items())
+        if key not in self.known:
+            self.known[key] = self._lines(body, env)
+        return self.known[key]
+
+    def _lines(self, body: Sequence[Node], env: Mapping[str, int]) -> Any:
         import numpy as np
 
         parts = []
@@ -226,7 +240,8 @@ class _Windows:
         place = np.broadcast_to(value_of(flat, known), count)
         if place.dtype == object:  # beyond 64 bits
             return None
-        return self.first[element.array.name] + place * element.array.type.bytes // self.sets.line_bytes
+        lines = self.first[element.array.name] + place * element.array.type.bytes // self.sets.line_bytes
+        return lines[np.concatenate(([True], lines[1:] != lines[:-1]))] if len(lines) else lines
 
 
 def _references(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from roofdsl import budget
@@ -12,8 +12,8 @@ from roofdsl.checks.deep import require_legal
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
 from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
-from roofdsl.counts.fixed import FixedForms
-from roofdsl.counts.growth import leading_of, tile_names, value_of
+from roofdsl.counts.growth import leading_of, value_of
+from roofdsl.counts.kernel_forms import FOR_TERMS, Forms, first_form
 from roofdsl.counts.results import WorkAt
 from roofdsl.counts.setting import check_cache
 from roofdsl.counts.steps import statement_texts, steps_of
@@ -85,7 +85,7 @@ def _derive(
     complete = names <= given.keys()
     with budget.part(2):  # numbers first: forms get what they leave, half of the budget at least
         at = _Numbers(kernel, given, sizes, convention) if complete else None
-    forms = _Forms(kernel, given, line_bytes)
+    forms = Forms(kernel, given, line_bytes)
     with budget.part(2):
         work = _work(forms, None if at is None else at.work)
     with budget.part(2):
@@ -148,64 +148,7 @@ def _unless_too_hard(compute: Callable[[], WorkAt]) -> WorkAt | None:
         return None
 
 
-FOR_CASES, FOR_TERMS = 2_500_000, 12_000_000
-"""Integer-set operations for Q(Z) by cases, where a sum of terms may be found instead, and for that sum."""
-
-
-class _Forms:
-    """Closed forms in all parameters, or, where a step has none, with numbers for as few of them as it takes."""
-
-    def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int | None) -> None:
-        self.kernel, self.given, self.line_bytes = kernel, given, line_bytes
-        self.notes: tuple[str, ...] = ()
-        self.closed = ClosedForms(kernel, {}, line_bytes)
-        try:
-            _ = self.closed.work
-        except NoClosedForm as error:
-            if not given:
-                return
-            self.closed = ClosedForms(kernel, given, line_bytes)
-            shown = ", ".join(f"{n} = {v}" for n, v in given.items())
-            self.notes = (f"no closed form in all parameters ({error}), only at {shown}",)
-
-    def of_array(self, name: str) -> Cases:
-        return self.closed.by_array()[name]
-
-    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes | TermBytes:
-        """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one; where
-        it has no cases that hold together, as a sum of terms.
-        """
-        tries: list[Callable[[], Bytes | TermBytes]] = []
-        tries += [partial(self._fixed_at_cache, values, cache_bytes, convention) for values in self._numbers()]
-        tries += [
-            lambda: self.closed.at_every_cache(convention, cache_bytes, FOR_TERMS),
-            lambda: self.closed.at_cache(cache_bytes, convention),
-        ]
-        return _first([lambda: self.closed.at_cache(cache_bytes, convention, FOR_CASES), *tries])
-
-    def _fixed_at_cache(self, values: dict[str, int], cache_bytes: int, convention: Traffic) -> Bytes:
-        return self._fixed(values).at_cache(cache_bytes, convention)
-
-    def _numbers(self) -> list[dict[str, int]]:
-        """Numbers for some parameters, from few to many, with a symbol left."""
-        tiles = tile_names(self.kernel)
-        unknown = [p.name for p in self.kernel.parameters if p.name not in self.closed.given]
-        free = {n: v for n, v in self.given.items() if n in unknown}
-        few = {n: v for n, v in free.items() if n in tiles}
-        return [found for found in ([few] if few == free else [few, free]) if 0 < len(found) < len(unknown)]
-
-    def _fixed(self, values: Mapping[str, int]) -> FixedForms:
-        key = tuple(values.items())
-        if key not in self._known:
-            self._known[key] = FixedForms(self.closed, values)
-        return self._known[key]
-
-    @cached_property
-    def _known(self) -> dict[tuple[tuple[str, int], ...], FixedForms]:
-        return {}
-
-
-def _counters(forms: _Forms, *, complete: bool) -> dict[str, Quantity]:
+def _counters(forms: Forms, *, complete: bool) -> dict[str, Quantity]:
     """The totals of `count` names: closed forms, and values where all parameters have numbers."""
     if not has_counters(forms.kernel.body):
         return {}
@@ -227,7 +170,7 @@ def _touched(kernel: Kernel) -> list[str]:
     return [a.name for a in kernel.arrays if not a.is_scalar]
 
 
-def _work(forms: _Forms, at: WorkAt | None) -> Work:
+def _work(forms: Forms, at: WorkAt | None) -> Work:
     given = forms.given
     operations = forms.closed.operations
 
@@ -259,7 +202,7 @@ def _work(forms: _Forms, at: WorkAt | None) -> Work:
     )
 
 
-def _traffics(forms: _Forms, numbers: _Numbers | None, convention: Traffic, cache: int | None) -> Traffics:
+def _traffics(forms: Forms, numbers: _Numbers | None, convention: Traffic, cache: int | None) -> Traffics:
     counted = None if numbers is None else numbers.traffic[convention, cache]
     at, failure = (None, counted) if isinstance(counted, str) else (counted, "")
 
@@ -293,19 +236,9 @@ def _of_form(form: Cases | Terms, value: Fraction | None = None, note: str = "")
     return Quantity(form, value, note)
 
 
-def _first(tries: Sequence[Callable[[], Bytes | TermBytes]]) -> Bytes | TermBytes:
-    """What the first of `tries` gives that has a closed form. Raises NoClosedForm as the last one does."""
-    for way in tries[:-1]:
-        try:
-            return way()
-        except NoClosedForm:
-            continue
-    return tries[-1]()
-
-
 def _any_cache(closed: ClosedForms, convention: Traffic) -> Traffics:
     try:
-        found = _first(
+        found = first_form(
             [lambda: closed.at_any_cache(convention), lambda: closed.at_every_cache(convention, None, FOR_TERMS)]
         )
     except NoClosedForm as error:
@@ -319,7 +252,7 @@ SMALL = 16
 """Sizes given, or stated as defaults, that are smaller than this may stand as numbers where symbols are too hard."""
 
 
-def _small(forms: _Forms) -> dict[str, int]:
+def _small(forms: Forms) -> dict[str, int]:
     """Small numbers, such as those of a filter, for some of the parameters that are symbols, but not for all."""
     unknown = [p for p in forms.kernel.parameters if p.name not in forms.closed.given]
     known = {p.name: forms.given.get(p.name, p.default) for p in unknown}
@@ -328,10 +261,15 @@ def _small(forms: _Forms) -> dict[str, int]:
 
 
 def _plateaus(
-    forms: _Forms, work: Quantity, given: Mapping[str, int], convention: Traffic
+    forms: Forms, work: Quantity, given: Mapping[str, int], convention: Traffic
 ) -> tuple[tuple[Plateau, ...], str, Mapping[str, int]]:
     """(plateaus, why there are none, which parameters stand as numbers in them)."""
     closed = forms.closed
+    try:
+        by_distances = forms.distances.regimes(convention, closed.order)
+        return tuple(_plateau(r, work, given, closed.order) for r in by_distances), "", {}
+    except NoClosedForm:
+        pass  # the way that is for all kernels
     try:
         regimes: tuple[Regime, ...] = closed.regimes(convention, given)
     except NoClosedForm as error:

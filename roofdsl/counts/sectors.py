@@ -20,6 +20,7 @@ from roofdsl.counts.traffic_at import (
     Ways,
     access_count,
     convention_totals,
+    lines_by_distances,
     lines_by_sets,
     lines_by_simulation,
     traffic_at,
@@ -101,6 +102,9 @@ def _transfers_at(
         if line % sector:
             raise CommandError(f"a line of {line} B does not hold a whole number of sectors of {sector} B")
     executed = access_count(at)
+    lines = _by_distances(at, where.cache_bytes, sector) if line == sector or where.cache_bytes is None else None
+    if lines is not None:
+        return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "stack distances")
     if where.cache_bytes is not None and _held(at, line, where.cache_bytes):
         lines = lines_by_sets(at, None, sector, QUICK_OPERATIONS)
         return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "integer sets")
@@ -131,6 +135,16 @@ def warm_transfers_at(
 
     loads, stores = more(two.loads_bytes, one.loads_bytes), more(two.stores_bytes, one.stores_bytes)
     return TrafficAt(loads, stores, two.bytes - one.bytes, one.accesses, two.method)
+
+
+def _by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> tuple[ArrayLines, ...] | None:
+    """`lines_by_distances`, or None where it has no answer."""
+    from roofdsl.sets.library import TooHard
+
+    try:
+        return lines_by_distances(at, cache_bytes, line_bytes)
+    except (NoAnswer, TooHard):
+        return None
 
 
 def _held(at: Sized, line_bytes: int | None, cache_bytes: int) -> bool:

@@ -1,15 +1,19 @@
 """Exact numbers at given sizes: W, the footprint, and the traffic of a cache, without sympy.
 
-Integer sets and a compiled simulation of the same definition take turns, each with a larger limit than before, until
-one of them has the number. Both are exact; `TrafficAt.method` says which one succeeded.
+The histogram of stack distances answers first, for kernels that it takes (`counts.lines`). For others integer sets and
+a compiled simulation of the same definition take turns, each with a larger limit than before, until one of them has the
+number. All are exact; `TrafficAt.method` says which one succeeded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from roofdsl import budget
+from roofdsl.counts.lines.histogram import Histogram, histogram
+from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
 from roofdsl.counts.results import WorkAt
@@ -54,7 +58,7 @@ _GRID_POINTS_PER_OPERATION = 20
 class TrafficAt(Record):
     """Traffic at given sizes, in bytes. loads and stores are None in the convention `once`.
 
-    accesses: array accesses executed; method: "integer sets" or "simulation".
+    accesses: array accesses executed; method: "stack distances", "integer sets" or "simulation".
     """
 
     loads_bytes: int | None
@@ -93,13 +97,18 @@ def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
 
 def access_count(at: Sized) -> int:
     """The number of array accesses of one execution. Raises TooHard."""
+    return _access_count(at.kernel, tuple(at.values.items()))
+
+
+@lru_cache(maxsize=64)
+def _access_count(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
     from roofdsl.sets.count import number
     from roofdsl.sets.library import cardinality, limited
     from roofdsl.sets.stream import build
 
     total = 0
-    with limited(f"the number of accesses of kernel {at.name}"):
-        for domain in build(at.kernel, at.values, None).domains:
+    with limited(f"the number of accesses of kernel {kernel.name}"):
+        for domain in build(kernel, dict(values), None).domains:
             statement = domain.placed.statement
             if isinstance(statement, (Assign, Let)):
                 touched: tuple[Access, ...] = accesses(statement)
@@ -143,6 +152,12 @@ def convention_totals(kernel: Kernel, lines: tuple[ArrayLines, ...], convention:
 def _lines(
     at: Sized, cache_bytes: int | None, line_bytes: int | None, executed: int
 ) -> tuple[tuple[ArrayLines, ...], str]:
+    from roofdsl.sets.library import TooHard
+
+    try:
+        return lines_by_distances(at, cache_bytes, line_bytes), "stack distances"
+    except (NoAnswer, TooHard):
+        pass  # the ways that are for all kernels
     ways = Ways[tuple[ArrayLines, ...]](
         lambda operations: lines_by_sets(at, cache_bytes, line_bytes, operations),
         lambda walked: lines_by_simulation(at, cache_bytes, line_bytes, walked),
@@ -222,6 +237,47 @@ class OutOfReach(CommandError):
             if accesses > most
             else "use smaller sizes",
         )
+
+
+def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> tuple[ArrayLines, ...]:
+    """Line counts by the histogram of stack distances, which is counted once. Raises NoAnswer, TooHard."""
+    found = stack_distances(at, line_bytes, first=cache_bytes is None)
+    if cache_bytes is not None and cache_bytes < found.least_bytes:
+        raise NoAnswer(f"stack distances are told from {found.least_bytes} B on")
+    lines = []
+    for a in found.arrays:
+        read, written, stored = (a.beyond(kind, cache_bytes) for kind in range(3))
+        if a.temp and stored:
+            if cache_bytes is not None:
+                raise NoAnswer(f"what is stored of {a.name} depends on what comes after its last use")
+            stored = 0
+        lines.append(ArrayLines(a.name, a.line_bytes, read + written, read, stored))
+    return tuple(lines)
+
+
+def stack_distances(at: Sized, line_bytes: int | None, *, first: bool = False) -> Histogram:
+    """The histogram of stack distances of one execution; `first`: only first visits of lines are counted in it.
+
+    Raises NoAnswer for kernels that this way does not take, TooHard.
+    """
+    from roofdsl.sets.library import limited
+
+    with budget.part(2), limited(f"the stack distances of kernel {at.name}"):
+        found = _distances(at.kernel, tuple(at.values.items()), line_bytes, first)
+    if isinstance(found, str):
+        raise NoAnswer(found)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _distances(
+    kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int | None, first: bool
+) -> Histogram | str:
+    """The histogram of `kernel` (directives applied) at `values`, or why there is none; `first` as there."""
+    try:
+        return histogram(uniform(Sized(kernel, dict(values)), line_bytes), first=first)
+    except NotUniform as error:
+        return str(error)
 
 
 def lines_by_sets(

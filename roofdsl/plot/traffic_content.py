@@ -24,6 +24,9 @@ MOST_FOR_CURVE = 300_000_000
 MOST_FOR_POINTS = 2_000_000_000
 """Accesses up to which points are simulated."""
 
+SIMULATED_AT_ONCE = 20_000_000
+"""Accesses up to which a simulation, which tells of the smallest caches too, is preferred to stack distances."""
+
 POINTS_ON_CURVE, MOST_ON_CURVE = 12, 1_000_000_000
 """Points simulated along a curve that a closed form gives, at most, and accesses of all of them together."""
 
@@ -92,10 +95,14 @@ def traffic_content(
     if curve is not None and curve.line_bytes != line_bytes:
         curve = None
     steps, why = None, f"and they are too large to simulate every cache (limit {MOST_FOR_CURVE:,} accesses)"
+    by_form = False
     if curve is None:
         with budget.part(2):  # what may not lead to a curve leaves time for the simulation
-            steps = _by_form(kernel, values, convention, line_bytes)
-    by_form = steps is not None
+            if accesses > SIMULATED_AT_ONCE:
+                steps = _by_distances(run, convention, line_bytes)
+            if steps is None:
+                steps = _by_form(kernel, values, convention, line_bytes)
+                by_form = steps is not None
     if steps is None and curve is None and accesses <= _in_budget(MOST_FOR_CURVE):
         try:
             curve = miss_curve(run.kernel, run.values, line_bytes)
@@ -163,6 +170,26 @@ def _by_form(
         return form_curve(kernel, values, convention, line_bytes, _ends(kernel, values, line_bytes))
     except (TooHard, OutOfReach):
         return None
+
+
+def _by_distances(
+    at: Sized, convention: Traffic, line_bytes: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """(cache sizes, Q there) by stack distances, from the least cache that they tell of; None where there are none."""
+    from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_distances, stack_distances
+    from roofdsl.plot.traffic_form import sampled
+    from roofdsl.sets.library import TooHard
+
+    def moved(caches: list[int]) -> list[int]:
+        return [convention_totals(at.kernel, lines_by_distances(at, c, line_bytes), convention)[2] for c in caches]
+
+    try:
+        least = stack_distances(at, line_bytes).least_bytes
+        touched = sum(a.begun * a.line_bytes for a in lines_by_distances(at, None, line_bytes))
+        found = sampled(moved, least, max(least, touched))
+    except (NoAnswer, TooHard):
+        return None
+    return None if found is None else (tuple(found), tuple(found.values()))
 
 
 def _bound_if_found(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -108,15 +108,23 @@ def environment() -> str | None:
     digest = sha256()
     try:
         for stage in STAGES:
-            for name in sorted(os.listdir(package / stage)):
-                if name.endswith(".py"):
-                    digest.update(f"{stage}/{name}\n".encode())
-                    with (package / stage / name).open("rb", buffering=0) as file:
-                        digest.update(sha256(file.readall()).digest())
+            for path in _sources(package / stage):
+                digest.update(f"{path.relative_to(package).as_posix()}\n".encode())
+                with path.open("rb", buffering=0) as file:
+                    digest.update(sha256(file.readall()).digest())
     except OSError:
         return None
     versions = ", ".join(map(_version, LIBRARIES))
     return f"roofdsl {__version__} {digest.hexdigest()}\npython {sys.version}\n{versions}"
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """The Python files in a folder and in those in it, in an order that is always the same. Raises OSError."""
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            yield folder / name
+        elif "." not in name and name != "__pycache__":
+            yield from _sources(folder / name)
 
 
 def _version(library: str) -> str:

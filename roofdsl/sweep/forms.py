@@ -12,7 +12,7 @@ from math import gcd
 from typing import Any, Literal, TypeVar
 
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
-from roofdsl.counts.derive import FOR_CASES, FOR_TERMS
+from roofdsl.counts.kernel_forms import FOR_CASES, FOR_TERMS
 from roofdsl.counts.operations import StatementOperations
 from roofdsl.counts.traffic import Bytes, TermBytes
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes, statements

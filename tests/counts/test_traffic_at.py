@@ -73,9 +73,17 @@ def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:
 def test_a_brief_simulation_says_what_integer_sets_say(name: str, cache: int, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = shipped()[name]
     sizes = {p.name: 8 if p.name == "b" else 120 for p in kernel.parameters}
+    first = traffic_at(kernel, sizes, cache, 64, "load_store")
+
+    def none(*asked: object) -> None:
+        raise NoAnswer("not this way")
+
+    monkeypatch.setattr(module, "lines_by_distances", none)
     monkeypatch.setattr(module, "SHORT", 0)
     monkeypatch.setattr(module, "BRIEF_OPERATIONS", 1)
     simulated = traffic_at(kernel, sizes, cache, 64, "load_store")
+    assert totals(simulated) == totals(first)
+    assert (first.method == "stack distances") == (name == "jacobi2d")
     monkeypatch.setattr(module, "BRIEFLY_WALKED", 0)
     monkeypatch.setattr(module, "SIMULATED_PER_SECOND", 0)
     counted = traffic_at(kernel, sizes, cache, 64, "load_store")

@@ -158,7 +158,8 @@ def test_other_versions_are_not_read(
             (copy / stage / "a.py").write_text(f"{stage} = 1")
         monkeypatch.setattr(memo, "__file__", str(copy / "store" / "memo.py"))
         before = memo.environment()
-        (copy / "counts" / "a.py").write_text("counts = 2")
+        (copy / "counts" / "lines").mkdir()
+        (copy / "counts" / "lines" / "a.py").write_text("counts = 2")
         memo.environment.cache_clear()
         assert memo.environment() != before
     else:
@@ -177,7 +178,7 @@ def test_the_libraries_are_found() -> None:
 def test_no_stage_outside_the_fingerprint_decides_a_result() -> None:
     package = Path(memo.__file__).parents[1]
     for stage in memo.STAGES:
-        for path in (package / stage).glob("*.py"):
+        for path in (package / stage).rglob("*.py"):
             imported = set(re.findall(r"^\s*(?:from|import) roofdsl\.(\w+)", path.read_text("utf-8"), re.MULTILINE))
             assert imported <= set(memo.STAGES), path
 

@@ -1,0 +1,96 @@
+"""The closed forms of one kernel as `derive` tells them: of several ways to one, the first that leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+
+from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.computed_once import AT_CACHE, form_within, settled
+from roofdsl.counts.fixed import FixedForms
+from roofdsl.counts.growth import tile_names
+from roofdsl.counts.lines.forms import DistanceForms
+from roofdsl.counts.traffic import Bytes, TermBytes
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.sets.cases import Cases
+from roofdsl.sets.library import MAX_OPERATIONS
+
+FOR_CASES, FOR_TERMS = 2_500_000, 12_000_000
+"""Integer-set operations for Q(Z) by cases, where a sum of terms may be found instead, and for that sum."""
+
+
+class Forms:
+    """Closed forms in all parameters, or, where a step has none, with numbers for as few of them as it takes."""
+
+    def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int | None) -> None:
+        self.kernel, self.given, self.line_bytes = kernel, given, line_bytes
+        self.notes: tuple[str, ...] = ()
+        self.closed = ClosedForms(kernel, {}, line_bytes)
+        try:
+            _ = self.closed.work
+        except NoClosedForm as error:
+            if not given:
+                return
+            self.closed = ClosedForms(kernel, given, line_bytes)
+            shown = ", ".join(f"{n} = {v}" for n, v in given.items())
+            self.notes = (f"no closed form in all parameters ({error}): at {shown}",)
+
+    def of_array(self, name: str) -> Cases:
+        """Bytes of distinct lines of an array."""
+        return self._by_array[name]
+
+    @settled
+    def _by_array(self) -> Mapping[str, Cases]:
+        return self.closed.by_array()
+
+    @settled
+    def distances(self) -> DistanceForms:
+        """The forms by stack distances in lines. Raises NoClosedForm for kernels and lines that have none."""
+        if self.line_bytes is None:
+            raise NoClosedForm("lines of one element")
+        line = self.line_bytes
+        return form_within(lambda: DistanceForms(self.kernel, self.given, line), AT_CACHE, MAX_OPERATIONS)
+
+    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes | TermBytes:
+        """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one; where
+        it has no cases that hold together, as a sum of terms. By stack distances in lines where these have a form.
+        """
+        tries: list[Callable[[], Bytes | TermBytes]] = []
+        tries += [partial(self._fixed_at_cache, values, cache_bytes, convention) for values in self._numbers()]
+        tries += [
+            lambda: self.closed.at_every_cache(convention, cache_bytes, FOR_TERMS),
+            lambda: self.closed.at_cache(cache_bytes, convention),
+        ]
+        tries.insert(0, lambda: self.closed.at_cache(cache_bytes, convention, FOR_CASES))
+        return first_form([lambda: self.distances.at_cache(cache_bytes, convention), *tries])
+
+    def _fixed_at_cache(self, values: dict[str, int], cache_bytes: int, convention: Traffic) -> Bytes:
+        return self._fixed(values).at_cache(cache_bytes, convention)
+
+    def _numbers(self) -> list[dict[str, int]]:
+        """Numbers for some parameters, from few to many, with a symbol left."""
+        tiles = tile_names(self.kernel)
+        unknown = [p.name for p in self.kernel.parameters if p.name not in self.closed.given]
+        free = {n: v for n, v in self.given.items() if n in unknown}
+        few = {n: v for n, v in free.items() if n in tiles}
+        return [found for found in ([few] if few == free else [few, free]) if 0 < len(found) < len(unknown)]
+
+    def _fixed(self, values: Mapping[str, int]) -> FixedForms:
+        key = tuple(values.items())
+        if key not in self._known:
+            self._known[key] = FixedForms(self.closed, values)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[tuple[str, int], ...], FixedForms]:
+        return {}
+
+
+def first_form(tries: Sequence[Callable[[], Bytes | TermBytes]]) -> Bytes | TermBytes:
+    """What the first of `tries` gives that has a closed form. Raises NoClosedForm as the last one does."""
+    for way in tries[:-1]:
+        try:
+            return way()
+        except NoClosedForm:
+            continue
+    return tries[-1]()

@@ -1,0 +1,359 @@
+"""The histogram of stack distances of uniform nests: how many visits of lines find how much touched since the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+from math import gcd, lcm, prod
+from typing import NamedTuple
+
+from roofdsl.counts.lines.blocks import Window
+from roofdsl.counts.lines.groups import Group, Progression, Rows, Touch, groups, progressions
+from roofdsl.counts.lines.reuse import Box, Candidate, Reuse, Visit, resolved
+from roofdsl.counts.lines.uniform import NotUniform, Uniform
+from roofdsl.counts.lines.windows import Windows
+from roofdsl.lang.record import Record
+
+READ, WRITTEN, STORED = range(3)
+"""Visits that begin with a read, with a write; visits that write, by the largest distance since the last that did."""
+
+Steps = tuple[tuple[int, int], ...]
+Spread = tuple[int, Steps]
+
+MOST_SINGLE, MOST_WINDOWS = 2_000_000, 300_000
+"""Distances that are noted one by one, and windows that are counted, at most."""
+
+
+class Distances(Record):
+    """Visits of the lines of one array: of each kind those that are the first, and the others by their distance.
+
+    cold[kind]; rest[kind]: (distance in bytes, its steps) -> weight: `weight` visits each at this distance and those
+    beyond it by steps, each (step, count) taken 0 to count - 1 times.
+    """
+
+    name: str
+    line_bytes: int
+    temp: bool
+    cold: tuple[int, int, int]
+    rest: tuple[dict[Spread, int], dict[Spread, int], dict[Spread, int]]
+
+    def beyond(self, kind: int, cache_bytes: int | None) -> int:
+        """Visits of a kind that find more than `cache_bytes` touched since the last one; None: the first ones alone."""
+        if cache_bytes is None:
+            return self.cold[kind]
+        return self.cold[kind] + sum(
+            weight * _above(first, steps, cache_bytes) for (first, steps), weight in self.rest[kind].items()
+        )
+
+
+class Histogram(Record):
+    """Stack distances of one execution. least_bytes: smaller caches are not told of.
+
+    between: visits that are not among those of the arrays, as (array, kind, least distance, largest, how many). There
+    are some only where numbers are symbols: of the largest of two distances, one is larger here, the other there.
+    """
+
+    arrays: tuple[Distances, ...]
+    least_bytes: int
+    between: tuple[tuple[int, int, int, int, int], ...] = ()
+
+
+def _above(first: int, steps: Steps, limit: int) -> int:
+    """How many of the distances exceed `limit`."""
+    if not steps:
+        return first > limit
+    (step, count), *others = steps
+    if others:
+        return sum(_above(first + step * k, tuple(others), limit) for k in range(count))
+    if step > 0:
+        return count - max(0, min(count, (limit - first) // step + 1))
+    return max(0, min(count, -((first - limit) // step)))
+
+
+def histogram(program: Uniform, *, first: bool = False) -> Histogram:
+    """The stack distances of a program; `first`: only the first visits of lines, which no cache is too small for.
+
+    Raises NotUniform where its rows are too short, or it is too irregular.
+    """
+    return _Counting(program, groups(program), first=first).histogram()
+
+
+class _Piece(NamedTuple):
+    """The window of a visit, for which row y is `moved` rows before the row that is looked at, from touch x to y."""
+
+    window: Window
+    moved: tuple[int, ...]
+    x: Touch
+    y: Touch
+
+
+class _Counting:
+    def __init__(self, program: Uniform, found: tuple[tuple[Group, ...], ...], *, first: bool) -> None:
+        self.program, self.groups, self.first = program, found, first
+        self.rows = Rows(program, found)
+        self.reuse = Reuse(program, found)
+        self.windows = Windows(program, found)
+        self.depth = len(program.nests[0].low) - 1
+        self.sizes = [a.per_line for a in program.arrays]
+        self.strides = self.windows.strides
+        self.period = [
+            lcm(*(size // gcd(strides[d], size) for size, strides in zip(self.sizes, self.strides, strict=True)))
+            for d in range(self.depth)
+        ]
+        self.cold = [[0, 0, 0] for _ in program.arrays]
+        self.rest: list[tuple[dict[Spread, int], ...]] = [({}, {}, {}) for _ in program.arrays]
+        self.between: list[tuple[int, int, int, int, int]] = []
+        self.single = self.counted = 0
+        self._phases: dict[Box, dict[tuple[int, ...], int]] = {}
+        self._cells: dict[object, list[tuple[tuple[Progression, ...], tuple[int, ...]]]] = {}
+
+    def histogram(self) -> Histogram:
+        for nest, of_nest in enumerate(self.groups):
+            box = self.windows.blocks.boxes[nest]
+            for phases in self.phases(box):
+                for group in of_nest:
+                    for again, times in ((False, 1), (True, self.program.times - 1)):
+                        if times:
+                            self._group(group, box, phases, (again, times))
+        arrays = tuple(
+            Distances(a.name, a.line_bytes, a.temp, (c[0], c[1], c[2]), (r[0], r[1], r[2]))
+            for a, c, r in zip(self.program.arrays, self.cold, self.rest, strict=True)
+        )
+        return Histogram(arrays, 0 if self.first else self.rows.least_bytes, tuple(self.between))
+
+    # ---- classes ----
+
+    def phases(self, box: Box) -> dict[tuple[int, ...], int]:
+        """How many rows of `box` (of as many loops as it has) begin where in a line, array by array."""
+        known = self._phases.get(box)
+        if known is not None:
+            return known
+        found = {(0,) * len(self.sizes): 1}
+        for d, (low, high) in enumerate(box):
+            step = self.period[d]
+            more: dict[tuple[int, ...], int] = {}
+            for value, _, count in progressions(low, high, step):
+                for phases, before in found.items():
+                    moved = self.moved(phases, d, value)
+                    more[moved] = more.get(moved, 0) + before * count
+            found = more
+        self._phases[box] = found
+        return found
+
+    def moved(self, phases: tuple[int, ...], d: int, by: int) -> tuple[int, ...]:
+        """The phases `by` rows further along loop d."""
+        return tuple((p + by * s[d]) % n for p, s, n in zip(phases, self.strides, self.sizes, strict=True))
+
+    def cells(
+        self, pieces: Sequence[_Piece], box: Box, free: int
+    ) -> list[tuple[tuple[Progression, ...], tuple[int, ...]]]:
+        """Rows of `box` by the loops from `free` on, in progressions along which distances are affine, each with the
+        phases that these loops add.
+        """
+        key = tuple((p.window.key, p.moved) for p in pieces), box
+        known = self._cells.get(key)
+        if known is not None:
+            return known
+        cuts: list[set[int]] = [set() for _ in box]
+        for piece in pieces:
+            for d, values in enumerate(self.windows.blocks.critical(piece.window), piece.window.free):
+                cuts[d] |= {c for v in values for c in (v + piece.moved[d], v + piece.moved[d] + 1)}
+        choices = []
+        for d in range(free, self.depth):
+            low, high = box[d]
+            places = sorted({low, high} | {c for c in cuts[d] if low < c < high})
+            choices.append([p for u, v in pairwise(places) for p in progressions(u, v, self.period[d])])
+        out = []
+        for cell in product(*choices):
+            phases = (0,) * len(self.sizes)
+            for d, (first, _, _) in enumerate(cell, free):
+                phases = self.moved(phases, d, first)
+            out.append((cell, phases))
+        self._cells[key] = out
+        return out
+
+    # ---- visits ----
+
+    def _group(self, group: Group, box: Box, phases: tuple[int, ...], run: tuple[bool, int]) -> None:
+        """Adds the visits of a group in the rows of `box` that begin at `phases`."""
+        strides = self.strides[group.array]
+        phase = phases[group.array] + sum(o * s for o, s in zip(group.row, strides, strict=True))
+        phase %= group.layout.per_line
+        for line, step, count in self.rows.lines(group, phase):
+            visit = Visit(group, line * group.layout.per_line - phase, phase)
+            lead = group.lead(visit.start)
+            if lead is None:
+                continue
+            along = (0, step * group.layout.per_line, count)
+            writes = group.writes(visit.start)
+            begins = WRITTEN if self.program.nests[group.nest].references[lead[1]].writes else READ
+            for kinds, part, pieces in self._befores(visit, lead, box, begins, writes=writes, again=run[0]):
+                self._add(group.array, kinds, part, pieces, (phases, along, run[1]))
+
+    def _befores(
+        self, visit: Visit, lead: Touch, box: Box, begins: int, *, writes: bool, again: bool
+    ) -> Iterator[tuple[tuple[int, ...], Box, tuple[_Piece, ...]]]:
+        """(kinds, rows, windows whose largest counts; none where there is no visit before) of a visit in `box`."""
+        moved = (0,) * self.depth
+        for part, candidate in resolved(box, self.reuse.candidates(visit, lead, again=again)):
+            if candidate is None:
+                yield ((begins, STORED) if writes else (begins,)), part, ()
+                continue
+            piece = self._piece(visit, lead, candidate, moved)
+            if not writes:
+                yield (begins,), part, (piece,)
+            elif candidate.visit.group.writes(candidate.visit.start):
+                yield (begins, STORED), part, (piece,)
+            else:
+                yield (begins,), part, (piece,)
+                yield from self._writes(candidate, part, moved, (piece,), again=again)
+
+    def _writes(
+        self, reached: Candidate, box: Box, moved: tuple[int, ...], pieces: tuple[_Piece, ...], *, again: bool
+    ) -> Iterator[tuple[tuple[int, ...], Box, tuple[_Piece, ...]]]:
+        """The windows from the last write to a line, which is before the visit `reached`, on."""
+        visit = reached.visit
+        moved = tuple(m + s for m, s in zip(moved, reached.shift, strict=True))
+        lead = visit.group.lead(visit.start)
+        if lead is None:
+            raise ArithmeticError("a visit without a touch")
+        found = self.reuse.candidates(visit, lead, again=again)
+        for part, candidate in resolved(box, [_further(c, moved) for c in found]):
+            if candidate is None:
+                yield (STORED,), part, ()
+                continue
+            more = (*pieces, self._piece(visit, lead, candidate, moved))
+            if candidate.visit.group.writes(candidate.visit.start):
+                yield (STORED,), part, more
+            else:
+                yield from self._writes(candidate, part, moved, more, again=again)
+
+    @staticmethod
+    def _piece(visit: Visit, lead: Touch, before: Candidate, moved: tuple[int, ...]) -> _Piece:
+        ago = before.visit.ago - visit.ago
+        window = Window(before.visit.group.nest, visit.group.nest, before.shift, ago)
+        return _Piece(window, moved, before.touch, lead)
+
+    # ---- records ----
+
+    def _add(
+        self,
+        array: int,
+        kinds: tuple[int, ...],
+        box: Box,
+        pieces: tuple[_Piece, ...],
+        at: tuple[tuple[int, ...], Progression, int],
+    ) -> None:
+        """Adds visits of lines along `at[1]` in those rows of `box` that begin at phases at[0], each at[2] times."""
+        phases, along, times = at
+        if not pieces:
+            weight = self.phases(box).get(phases, 0) * along[2] * times
+            for kind in kinds:
+                self.cold[array][kind] += weight
+            return
+        if self.first:
+            return
+        free = min(p.window.free for p in pieces)
+        beside = self.phases(box[:free])
+        for cell, own in self.cells(pieces, box, free):
+            others = tuple((p - o) % n for p, o, n in zip(phases, own, self.sizes, strict=True))
+            weight = beside.get(others, 0) * times
+            if weight:
+                self._cell(array, kinds, (*cell, along), pieces, (phases, free, weight))
+
+    def _cell(
+        self,
+        array: int,
+        kinds: tuple[int, ...],
+        cell: tuple[Progression, ...],
+        pieces: tuple[_Piece, ...],
+        at: tuple[tuple[int, ...], int, int],
+    ) -> None:
+        phases, free, weight = at
+        origin = [first for first, _, _ in cell]
+        values = [self._value(p, origin, phases, free) for p in pieces]
+        slopes: list[list[int]] = []
+        for k, (first, step, count) in enumerate(cell):
+            if count == 1:
+                slopes.append([0] * len(pieces))
+                continue
+            there = [*origin[:k], first + step, *origin[k + 1 :]]
+            beside = [self._value(p, there, phases, free) for p in pieces]
+            slopes.append([b - a for a, b in zip(values, beside, strict=True)])
+        top = self._largest(values, slopes, cell)
+        if top is None and not all(isinstance(count, int) for _, _, count in cell):
+            self._between(array, kinds, (values, slopes), cell, weight)
+            return
+        if top is None:
+            k = max(range(len(cell)), key=lambda k: cell[k][2])
+            for half in _halves(cell[k]):
+                self._cell(array, kinds, (*cell[:k], half, *cell[k + 1 :]), pieces, at)
+            return
+        self._record(array, kinds, values[top], [(s[top], c[2]) for s, c in zip(slopes, cell, strict=True)], weight)
+
+    def _value(self, piece: _Piece, at: Sequence[int], phases: tuple[int, ...], free: int) -> int:
+        """The distance where loops from `free` on are as in `at`, and touches are moved by its last entry."""
+        row = [0] * free + [v - m for v, m in zip(at[:-1], piece.moved[free:], strict=True)]
+        if any(piece.moved):
+            for d, m in enumerate(piece.moved):
+                phases = self.moved(phases, d, -m)
+        self.counted += 1
+        if self.counted > MOST_WINDOWS:
+            raise NotUniform("too many windows that differ")
+        by = at[-1]
+        x, y = (piece.x[0] + by, piece.x[1]), (piece.y[0] + by, piece.y[1])
+        return self.windows.bytes(piece.window, row, phases, x, y)
+
+    @staticmethod
+    def _largest(values: list[int], slopes: list[list[int]], cell: tuple[Progression, ...]) -> int | None:
+        """Which of several affine functions is the largest all over a cell; None where it is not the same one."""
+        for top in range(len(values)):
+            least = [
+                values[top] - v + sum(min(0, (s[top] - s[k]) * (c[2] - 1)) for s, c in zip(slopes, cell, strict=True))
+                for k, v in enumerate(values)
+            ]
+            if min(least) >= 0:
+                return top
+        return None
+
+    def _between(
+        self,
+        array: int,
+        kinds: tuple[int, ...],
+        found: tuple[list[int], list[list[int]]],
+        cell: tuple[Progression, ...],
+        weight: int,
+    ) -> None:
+        """Notes the largest of several functions on a cell by the least and the most that it is there."""
+        values, slopes = found
+        ends = [list(values), list(values)]
+        for slope, (_, _, count) in zip(slopes, cell, strict=True):
+            for k, each in enumerate(slope):
+                ends[each > 0][k] += each * (count - 1)
+        weight *= prod(count for _, _, count in cell)
+        self.between += [(array, kind, max(ends[0]), max(ends[1]), weight) for kind in kinds]
+
+    def _record(
+        self, array: int, kinds: tuple[int, ...], value: int, slopes: list[tuple[int, int]], weight: int
+    ) -> None:
+        weight *= prod(count for slope, count in slopes if not slope)
+        steps = tuple(each for each in slopes if each[0])
+        if len(steps) > 1 and all(isinstance(count, int) for _, count in steps):
+            steps = tuple(sorted(steps, key=lambda each: each[1]))  # the longest is counted at once
+            self.single += prod(count for _, count in steps[:-1])
+            if self.single > MOST_SINGLE:
+                raise NotUniform("too many distances that differ")
+        for kind in kinds:
+            into = self.rest[array][kind]
+            into[value, steps] = into.get((value, steps), 0) + weight
+
+
+def _halves(progression: Progression) -> tuple[Progression, Progression]:
+    first, step, count = progression
+    half = count // 2
+    return (first, step, half), (first + half * step, step, count - half)
+
+
+def _further(candidate: Candidate, moved: tuple[int, ...]) -> Candidate:
+    within = tuple((low + m, high + m) for (low, high), m in zip(candidate.within, moved, strict=True))
+    return Candidate(candidate.visit, candidate.shift, candidate.touch, within)

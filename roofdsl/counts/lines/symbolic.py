@@ -1,0 +1,192 @@
+"""Whole numbers that grow with sizes: polynomials that are compared as large sizes compare them.
+
+Code that adds, multiplies and compares numbers runs with these in their place. Every comparison is decided as it comes
+out for all sizes that are large enough, and noted, so that in the end one knows how large that is: then the run holds
+for all these sizes, and what it computed is proven for them.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import comb, prod
+from typing import Any
+
+Monomial = tuple[int, ...]
+"""Numbers of the symbols that are multiplied, ascending; none: the constant."""
+
+FAR = 1 << 20
+"""What symbols are taken to be at least while it is found out how large they must be."""
+
+
+class Undecided(Exception):
+    """Which of two numbers is the larger depends on which size is; or a number is no whole one."""
+
+
+class Sizes:
+    """The symbols 0, ..., count - 1, whole numbers from some least values on, and what was decided of them."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.least = [0] * count
+        self._positive: list[Growing] = []
+        self._signs: dict[object, int] = {}
+
+    def symbol(self, number: int) -> Growing:
+        return Growing(self, {(number,): 1}, 0)
+
+    def sign(self, terms: dict[Monomial, int], constant: int) -> int:
+        """Of a number that is not constant: 1 or -1, for all sizes large enough. Raises Undecided."""
+        if len(terms) == 1:
+            (monomial, factor), *_ = terms.items()
+            if len(monomial) == 1 and abs(constant) < FAR * abs(factor):
+                (k,) = monomial
+                sign, over = (1, -constant // factor + 1) if factor > 0 else (-1, constant // -factor + 1)
+                self.least[k] = max(self.least[k], over)
+                return sign
+        value = Growing(self, terms, constant)
+        known = self._signs.get(value.key)
+        if known is None:
+            known = self._signs[value.key] = self._sign(value)
+        return known
+
+    def _sign(self, value: Growing) -> int:
+        for sign in (1, -1):
+            signed = value if sign > 0 else -value
+            if is_positive(signed, [FAR] * self.count):
+                self._positive.append(signed)
+                return sign
+        raise Undecided(f"which of the sizes is the larger decides whether {value} is positive")
+
+    def settle(self) -> list[int]:
+        """Least values of the symbols from which on all that was decided holds. Raises Undecided."""
+        for value in self._positive:
+            involved = {k for monomial in value.terms for k in monomial}
+            while not is_positive(value, self.least):
+                for k in involved:
+                    self.least[k] += max(1, self.least[k] // 8)
+                if max(self.least) > FAR:
+                    raise Undecided("what was decided holds for very large sizes only")
+        return self.least
+
+
+class Growing:
+    """A polynomial in symbols with whole coefficients. Arithmetic gives plain integers where nothing else is left."""
+
+    __slots__ = ("_hash", "constant", "sizes", "terms")
+
+    def __init__(self, sizes: Sizes, terms: dict[Monomial, int], constant: int) -> None:
+        """terms: of the symbols, none of them 0."""
+        self.sizes, self.terms, self.constant = sizes, terms, constant
+        self._hash: int | None = None
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            return Growing(self.sizes, self.terms, self.constant + other)
+        terms = dict(self.terms)
+        for m, c in other.terms.items():
+            left = terms.get(m, 0) + c
+            if left:
+                terms[m] = left
+            else:
+                del terms[m]
+        return _number(self.sizes, terms, self.constant + other.constant)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Growing:
+        return Growing(self.sizes, {m: -c for m, c in self.terms.items()}, -self.constant)
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, int):
+            if not other:
+                return 0
+            return Growing(self.sizes, {m: c * other for m, c in self.terms.items()}, self.constant * other)
+        terms: dict[Monomial, int] = {}
+        for (m, c), (n, d) in product(_all(self), _all(other)):
+            k = tuple(sorted(m + n))
+            terms[k] = terms.get(k, 0) + c * d
+        constant = terms.pop((), 0)
+        return _number(self.sizes, {m: c for m, c in terms.items() if c}, constant)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int) -> Any:
+        """Rounded down. Raises Undecided where the symbols decide the remainder."""
+        if any(c % other for c in self.terms.values()):
+            raise Undecided(f"the remainder of {self} by {other}")
+        return Growing(self.sizes, {m: c // other for m, c in self.terms.items()}, self.constant // other)
+
+    def __mod__(self, other: int) -> Any:
+        return self - self // other * other
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int | Growing) and self._less(other) == 0
+
+    def __lt__(self, other: Any) -> bool:
+        return self._less(other) < 0
+
+    def __le__(self, other: Any) -> bool:
+        return self._less(other) <= 0
+
+    def __gt__(self, other: Any) -> bool:
+        return self._less(other) > 0
+
+    def __ge__(self, other: Any) -> bool:
+        return self._less(other) >= 0
+
+    def _less(self, other: Any) -> int:
+        """The sign of the difference."""
+        if isinstance(other, int):
+            return self.sizes.sign(self.terms, self.constant - other)
+        if self.terms == other.terms:
+            return int(self.constant > other.constant) - int(self.constant < other.constant)
+        difference = self - other
+        return self.sizes.sign(difference.terms, difference.constant)
+
+    def at(self, values: list[int]) -> int:
+        """The value where the symbols have these."""
+        return self.constant + sum(c * prod(values[k] for k in m) for m, c in self.terms.items())
+
+    def __bool__(self) -> bool:
+        return self._less(0) != 0
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.key)
+        return self._hash
+
+    @property
+    def key(self) -> object:
+        """What is the same for the same numbers."""
+        return self.constant, frozenset(self.terms.items())
+
+    def __str__(self) -> str:
+        return " + ".join("*".join([str(c), *(f"s{k}" for k in m)]) for m, c in _all(self))
+
+
+def _all(value: Growing) -> list[tuple[Monomial, int]]:
+    return [*value.terms.items(), ((), value.constant)]
+
+
+def _number(sizes: Sizes, terms: dict[Monomial, int], constant: int) -> Growing | int:
+    return Growing(sizes, terms, constant) if terms else constant
+
+
+def is_positive(value: Growing, least: list[int]) -> bool:
+    """Whether a number is positive for all symbols that are at least `least`: its coefficients beyond them show it."""
+    if value.constant >= 0 and all(c > 0 for c in value.terms.values()):
+        return value.constant > 0 or all(least[k] > 0 for m in value.terms for k in m)
+    shifted: dict[Monomial, int] = {}
+    for monomial, factor in _all(value):
+        powers = [(k, monomial.count(k)) for k in dict.fromkeys(monomial)]
+        for taken in product(*(range(p + 1) for _, p in powers)):
+            rest = tuple(k for (k, _), t in zip(powers, taken, strict=True) for _ in range(t))
+            weight = prod(comb(p, t) * least[k] ** (p - t) for (k, p), t in zip(powers, taken, strict=True))
+            shifted[rest] = shifted.get(rest, 0) + factor * weight
+    return shifted.pop((), 0) > 0 and all(c >= 0 for c in shifted.values())

@@ -1,0 +1,183 @@
+"""Reads kernels whose references are uniform: loop variables plus numbers, in rectangular nests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from roofdsl.lang.record import Record
+from roofdsl.loops.accesses import accesses
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import Const, IntExpr
+from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Let, Node
+from roofdsl.loops.sized import Sized
+
+
+class NotUniform(Exception):
+    """A kernel, or a size of it, that this way of counting does not take; the message says why."""
+
+
+class Layout(Record):
+    """How an array lies in memory, from a line boundary on.
+
+    per_line: elements in a line of line_bytes; strides[d]: elements from one row to the next along row dimension d;
+    row: elements in a row. temp: what is written need not be stored at the end.
+    """
+
+    name: str
+    line_bytes: int
+    per_line: int
+    strides: tuple[int, ...]
+    row: int
+    temp: bool
+
+
+class Reference(Record):
+    """An access in a nest: element (v_0 + offsets[0], v_1 + offsets[1], ...) of an array, v the loop variables."""
+
+    array: int
+    offsets: tuple[int, ...]
+    writes: bool
+
+
+class Nest(Record):
+    """Loops from low to before high, outermost first, and the accesses of one iteration in their order."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    references: tuple[Reference, ...]
+
+
+class Uniform(Record):
+    """Nests that run one after the other, all together `times` over."""
+
+    arrays: tuple[Layout, ...]
+    nests: tuple[Nest, ...]
+    times: int
+
+
+def uniform(at: Sized, line_bytes: int | None, *, padded: bool = False) -> Uniform:
+    """The nests of a kernel at its sizes. line_bytes None: each array's line is its element. padded: rows of arrays are
+    as long as it takes for each to begin on a line.
+
+    Raises NotUniform.
+    """
+    body, times = _repeated(at.kernel.body, at.values)
+    found = [_Perfect(node, at.values) for node in body if _has_accesses(node)]
+    found = [each for each in found if all(low < high for low, high in each.ranges)]
+    if not found or times < 1:
+        raise NotUniform("nothing is executed")
+    names = dict.fromkeys(e.element.array.name for nest in found for e in nest.accesses)
+    number = {name: k for k, name in enumerate(names)}
+    arrays = [a for name in names for a in at.kernel.arrays if a.name == name]
+    depth = len(found[0].loops)
+    if any(len(nest.loops) != depth for nest in found):
+        raise NotUniform("nests of several depths")
+    layouts = tuple(_layout(a, at.values, line_bytes, padded=padded) for a in arrays)
+    return Uniform(layouts, tuple(nest.nest(number) for nest in found), times)
+
+
+def _repeated(body: Sequence[Node], values: Mapping[str, int]) -> tuple[Sequence[Node], int]:
+    """The body without the loops around it whose variables no subscript or bound has, and how often it runs."""
+    times = 1
+    while len(body) == 1 and isinstance(body[0], For) and body[0].var not in _symbols(body[0].body):
+        start, stop, step = (_number(e, values) for e in (body[0].start, body[0].stop, body[0].step))
+        times *= max(0, -(-(stop - start) // step))
+        body = body[0].body
+    return body, times
+
+
+def _symbols(body: Sequence[Node]) -> frozenset[str]:
+    """The names in the subscripts, bounds and conditions of a body."""
+    found: set[str] = set()
+    for node in body:
+        if isinstance(node, For):
+            found |= node.start.symbols() | node.stop.symbols() | node.step.symbols() | _symbols(node.body)
+        elif isinstance(node, If):
+            found |= node.condition.symbols() | _symbols((*node.then, *node.orelse))
+        elif isinstance(node, Assign | Let):
+            for access in accesses(node):
+                found |= frozenset().union(*(s.symbols() for s in access.element.subscripts))
+    return frozenset(found)
+
+
+def _has_accesses(node: Node) -> bool:
+    match node:
+        case For():
+            return any(_has_accesses(inner) for inner in node.body)
+        case If():
+            return any(_has_accesses(inner) for inner in (*node.then, *node.orelse))
+        case Count():
+            return False
+        case _:
+            return bool(accesses(node))
+
+
+class _Perfect:
+    """A perfect nest with numbers in its bounds. Raises NotUniform."""
+
+    def __init__(self, node: Node, values: Mapping[str, int]) -> None:
+        self.values = values
+        self.loops: list[For] = []
+        body: Sequence[Node] = (node,)
+        while len(body) == 1 and isinstance(body[0], For):
+            self.loops.append(body[0])
+            body = body[0].body
+        if any(isinstance(inner, For | If) for inner in body):
+            raise NotUniform("loops that are no perfect nest, or conditions")
+        if not self.loops:
+            raise NotUniform("statements outside of loops")
+        self.accesses = [a for inner in body if isinstance(inner, Assign | Let) for a in accesses(inner)]
+        self.ranges = [self._range(loop) for loop in self.loops]
+
+    def _range(self, loop: For) -> tuple[int, int]:
+        if _number(loop.step, self.values) != 1:
+            raise NotUniform("a loop with a step")
+        return _number(loop.start, self.values), _number(loop.stop, self.values)
+
+    def nest(self, number: Mapping[str, int]) -> Nest:
+        """The nest, its arrays by number."""
+        low, high = zip(*self.ranges, strict=True)
+        references = tuple(
+            Reference(number[a.element.array.name], tuple(self._offsets(a.element)), a.is_write) for a in self.accesses
+        )
+        return Nest(low, high, references)
+
+    def _offsets(self, element: Element) -> Iterator[int]:
+        subscripts = element.subscripts[::-1] if element.array.column_major else element.subscripts
+        if len(subscripts) != len(self.loops):
+            raise NotUniform(f"{element.array.name} has not as many dimensions as its nest has loops")
+        extents = [d.evaluate(self.values) for d in element.array.dims]
+        if element.array.column_major:
+            extents.reverse()
+        for loop, subscript, (low, high), extent in zip(self.loops, subscripts, self.ranges, extents, strict=True):
+            form = affine(subscript)
+            if form.coefficients().get(loop.var) != 1:
+                raise NotUniform(f"a subscript of {element.array.name} is not {loop.var} and a number")
+            rest = {**self.values, loop.var: 0}
+            if not form.expression().symbols() <= rest.keys():
+                raise NotUniform(f"a subscript of {element.array.name} has several loop variables")
+            offset = form.expression().evaluate(rest)
+            if low + offset < 0 or high + offset > extent:
+                raise NotUniform(f"a subscript outside of {element.array.name}")
+            yield offset
+
+
+def _number(expression: IntExpr, values: Mapping[str, int]) -> int:
+    if isinstance(expression, Const):
+        return expression.value
+    if not expression.symbols() <= values.keys():
+        raise NotUniform("a bound that depends on a loop")
+    return expression.evaluate(values)
+
+
+def _layout(array: Array, values: Mapping[str, int], line_bytes: int | None, *, padded: bool) -> Layout:
+    line = line_bytes or array.type.bytes
+    per_line = line // array.type.bytes
+    extents = [d.evaluate(values) for d in (reversed(array.dims) if array.column_major else array.dims)]
+    if padded:
+        extents[-1] = (extents[-1] + per_line - 1) // per_line * per_line
+    strides, step = [0] * len(extents), 1
+    for d in range(len(extents) - 1, -1, -1):
+        strides[d] = step
+        step *= extents[d]
+    return Layout(array.name, line, per_line, tuple(strides[:-1]), extents[-1], array.intent == "temp")

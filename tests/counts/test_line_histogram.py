@@ -1,0 +1,104 @@
+"""The histogram of stack distances of uniform nests equals brute force: every access, every distance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from roofdsl.counts.lines.histogram import Histogram, histogram
+from roofdsl.counts.lines.uniform import NotUniform, uniform
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import Sized, sized
+from tests.oracle.enumerate import run
+from tests.oracle.loading import kernel_of
+from tests.oracle.lru import address
+from tests.oracle.uniform_kernels import uniform_case
+
+ANSWERS = {"asked": 0, "answered": 0}
+
+
+class Walked:
+    """Stack distances in bytes by a list of lines, last used first. None: the first access to a line."""
+
+    def __init__(self, at: Sized, line_bytes: int | None) -> None:
+        arrays = {a.name: a for a in at.kernel.arrays}
+        stack: list[tuple[str, int]] = []
+        worst: dict[tuple[str, int], int | None] = {}  # since the last write
+        self.begun: Counter[tuple[str, bool, int | None]] = Counter()
+        self.stored: Counter[tuple[str, int | None]] = Counter()
+        for execution in run(at.kernel, at.values):
+            for access in execution.accesses:
+                array = arrays[access.array]
+                size = line_bytes or array.type.bytes
+                line = access.array, address(array, access.index, at.values) // size
+                distance: int | None = None
+                if line in worst:
+                    place = stack.index(line)
+                    distance = sum(line_bytes or arrays[name].type.bytes for name, _ in stack[: place + 1])
+                    del stack[place]
+                    before = worst[line]
+                    worst[line] = None if before is None else max(before, distance)
+                else:
+                    worst[line] = None
+                stack.insert(0, line)
+                self.begun[access.array, access.is_write, distance] += 1
+                if access.is_write:
+                    self.stored[access.array, worst[line]] += 1
+                    worst[line] = 0
+
+    def at(self, array: str, cache_bytes: int) -> tuple[int, int, int]:
+        """Residencies begun by a read, by a write, and those stored, in a cache of this size."""
+
+        def beyond(distance: int | None) -> bool:
+            return distance is None or distance > cache_bytes
+
+        begun = [
+            sum(n for (name, writes, d), n in self.begun.items() if name == array and writes == kind and beyond(d))
+            for kind in (False, True)
+        ]
+        return begun[0], begun[1], sum(n for (name, d), n in self.stored.items() if name == array and beyond(d))
+
+    def distances(self) -> set[int]:
+        return {d for _, _, d in self.begun if d is not None}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--uniform-kernels")))
+
+
+def found(kernel: Kernel, line_bytes: int | None) -> tuple[Sized, Histogram | None]:
+    at = sized(kernel, {})
+    try:
+        return at, histogram(uniform(at, line_bytes))
+    except NotUniform:
+        return at, None
+
+
+def test_random_uniform_kernel(seed: int) -> None:
+    case = uniform_case(seed)
+    at, got = found(kernel_of(case.text), case.line_bytes)
+    ANSWERS["asked"] += 1
+    if got is None:
+        return
+    ANSWERS["answered"] += 1
+    want = Walked(at, case.line_bytes)
+    firsts = histogram(uniform(at, case.line_bytes), first=True)
+    assert (
+        [a.cold for a in firsts.arrays]
+        == [a.cold for a in got.arrays]
+        == [want.at(a.name, 1 << 60) for a in got.arrays]
+    )
+    sizes = {d + e for d in want.distances() for e in (-1, 0) if d + e >= got.least_bytes} | {1 << 40}
+    for cache in (*Random(seed).sample(sorted(sizes), min(len(sizes), 60)), got.least_bytes):
+        for array in got.arrays:
+            told = array.beyond(0, cache), array.beyond(1, cache), array.beyond(2, cache)
+            assert told == want.at(array.name, cache), f"{case.text}line {case.line_bytes}, cache {cache}, {array.name}"
+
+
+def test_most_were_answered() -> None:
+    """The comparison above must not have rested on refusals."""
+    if ANSWERS["asked"]:
+        assert ANSWERS["answered"] > 0.6 * ANSWERS["asked"], ANSWERS
