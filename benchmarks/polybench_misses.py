@@ -114,7 +114,7 @@ def by_simulation(found: Kernel, sizes: Mapping[str, int], caches: Sequence[int]
 
 def _simulated(found: Kernel, sizes: Mapping[str, int], cache: int) -> tuple[int, float]:
     """(misses in one cache, the share of the accesses that were gone through)."""
-    from roofdsl.simulate.lru import simulate_lru
+    from roofdsl.simulate.lru_traffic import simulate_lru
 
     traffic = simulate_lru(found, sizes, cache, LINE)
     return sum(a.residencies for a in traffic.arrays), traffic.simulated / max(1, traffic.accesses)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from roofdsl.loops.launched import ProgramOf
     from roofdsl.measure.results import Measurement
     from roofdsl.predict.program import ProgramPrediction
-    from roofdsl.simulate.lru import SimulatedTraffic
+    from roofdsl.simulate.lru_traffic import SimulatedTraffic
     from roofdsl.validate.compare import Comparison
 
 __all__ = [
@@ -149,7 +149,7 @@ def simulate(
     source: KernelLike, *, cache: Size | None = None, line: Size | None = None, sizes: Sizes | None = None, **more: int
 ) -> SimulatedTraffic:
     """Simulate every access through one fully associative LRU cache; without `cache`, an unbounded one."""
-    from roofdsl.simulate.lru import simulate_lru
+    from roofdsl.simulate.lru_traffic import simulate_lru
 
     own, values = kernel_and_sizes(source, sizes, more)
     return simulate_lru(apply(own), numbers(own, values), _bytes(cache, "cache"), _bytes(line, "line"))

@@ -15,9 +15,9 @@ from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
 from roofdsl.classroom.judge import NO_ANSWER, PartResult, Result, judge
 from roofdsl.classroom.kernels import prepare as prepare_kernels
-from roofdsl.classroom.strangers import missing, strangers
 from roofdsl.classroom.student_version import Settled, drawn, fresh_seed, settled
 from roofdsl.classroom.submissions import Submission, Unreadable, read
+from roofdsl.classroom.unexpected import missing, strangers
 from roofdsl.classroom.versions import version_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace

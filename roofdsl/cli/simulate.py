@@ -213,7 +213,7 @@ def _run(
         with bar(f"simulating {kernel.name}", total) as progress:
             run = run.through(
                 plain, values, caches.cache_bytes, levels, convention=convention, progress=progress,
-                warp=not every_access,
+                skip=not every_access,
             )  # fmt: skip
     if curve_sets is not None:
         with bar(f"stack distances of {kernel.name}", total) as progress:

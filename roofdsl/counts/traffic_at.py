@@ -325,7 +325,13 @@ def lines_by_simulation(
     may be made in all. Raises NoAnswer, TooHard.
     """
     from roofdsl.sets.library import limited
-    from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, TooManyAccesses, TooManyLines, simulate_lru
+    from roofdsl.simulate.lru_traffic import (
+        BYTES_PER_LINE,
+        DEFAULT_MEMORY_BYTES,
+        TooManyAccesses,
+        TooManyLines,
+        simulate_lru,
+    )
 
     brief = walked is not None
     tables = BRIEF_LINES * BYTES_PER_LINE if brief else DEFAULT_MEMORY_BYTES

@@ -12,11 +12,11 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from roofdsl.lang import tree
 from roofdsl.lang.build import MAX_NESTING, Builder
 from roofdsl.lang.diagnostics import Diagnostic, InputError
-from roofdsl.lang.explain import bad_character, explain, mismatch
 from roofdsl.lang.grammar import parser, reserved
 from roofdsl.lang.layout import DEDENT, INDENT, LAYOUT, Layout, span_of
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source, Span
+from roofdsl.lang.syntax_errors import bad_character, explain, mismatch
 
 MAX_BYTES = 1 << 20
 MAX_SYNTAX_ERRORS = 100

@@ -16,7 +16,7 @@ from roofdsl.notebook.magic import run
 from roofdsl.tell.blocks import Block
 
 FIELDS = (
-    "roofdsl.simulate.lru:SimulatedTraffic",
+    "roofdsl.simulate.lru_traffic:SimulatedTraffic",
     "roofdsl.simulate.hierarchy:Simulated",
     "roofdsl.profiler.points:MeasuredPoint",
 )

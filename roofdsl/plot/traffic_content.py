@@ -326,7 +326,7 @@ def _points(
     more: tuple[int, ...] = (),
 ) -> tuple[TrafficPoint, ...]:
     """In the middle of every plateau, at every cache of the machine and `more`, the traffic simulated directly."""
-    from roofdsl.simulate.lru import simulate_lru
+    from roofdsl.simulate.lru_traffic import simulate_lru
 
     least = line_bytes or _largest_element(at.kernel)
     sizes = {size for _, size in caches if size >= least} | set(more)

@@ -17,7 +17,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.simulate.compiled_kernel import compile_kernel
 from roofdsl.simulate.hierarchy import Progress
-from roofdsl.simulate.lru import DEFAULT_MEMORY_BYTES, check_inside
+from roofdsl.simulate.lru_traffic import DEFAULT_MEMORY_BYTES, check_inside
 
 if TYPE_CHECKING:
     import numpy as np

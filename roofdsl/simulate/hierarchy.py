@@ -14,7 +14,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
 from roofdsl.simulate.compiled_kernel import Program, compile_kernel
 from roofdsl.simulate.levels import CacheLevel, check_levels
-from roofdsl.simulate.lru import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside, simulate_lru
+from roofdsl.simulate.lru_traffic import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside, simulate_lru
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,12 +87,13 @@ def simulate(
     *,
     progress: Progress | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
-    warp: bool = True,
+    skip: bool = True,
 ) -> Simulated:
     """Simulate one execution of `kernel`, its directives applied, at `params`; the registers ask the first level.
 
     The memory needed is that of the caches, whatever the sizes. One fully associative LRU cache is simulated by
-    `lru.py`, unless that needs far more memory, which skips what repeats; `warp=False` goes through every access.
+    `lru_traffic.py`, unless that needs far more memory. It skips iterations that repeat earlier ones; `skip=False` goes
+    through every access.
     `progress` is called with the accesses made so far several times a second, and an exception such as
     KeyboardInterrupt ends the run then. Raises CommandError for levels that cannot be, a missing parameter, a broken
     assumption, and caches of more than `memory_bytes`.
@@ -100,7 +101,7 @@ def simulate(
     check_levels(levels, kernel)
     block = levels[0].sector
     program = compile_kernel(kernel, params, block)
-    if warp and _is_list(levels, program, memory_bytes):
+    if skip and _is_list(levels, program, memory_bytes):
         return _by_list(kernel, params, levels[0], progress)
     first, end = _placed(program, max(level.line_bytes for level in levels) // block)
     if end >= MOST_BLOCKS:
@@ -132,7 +133,7 @@ def _every_access(
     """
     import numpy as np
 
-    from roofdsl.simulate.caches import run_caches
+    from roofdsl.simulate.compiled_hierarchy import run_caches
     from roofdsl.simulate.plain import is_plain, run_plain, words_of
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
@@ -200,10 +201,10 @@ def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progr
 
 
 def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: int) -> tuple[NDArray[Any], ...]:
-    """The levels as `roofdsl.simulate.cache_sets` has them, all empty."""
+    """The levels as `roofdsl.simulate.replacement` has them, all empty."""
     import numpy as np
 
-    from roofdsl.simulate import cache_sets
+    from roofdsl.simulate import replacement as cache_sets
 
     table = np.zeros((len(levels), cache_sets.COLUMNS), dtype=np.int64)
     slots = links = buckets = 0
@@ -280,8 +281,8 @@ def _flush(
     """Count what is dirty as stored across every boundary below it; `arrays` are the blocks of those that are kept."""
     import numpy as np
 
-    from roofdsl.simulate import cache_sets
-    from roofdsl.simulate.caches import STORES
+    from roofdsl.simulate import replacement as cache_sets
+    from roofdsl.simulate.compiled_hierarchy import STORES
 
     table, words = sets[0], sets[1]
     kept = np.array(arrays, dtype=np.int64).reshape(-1, 2)

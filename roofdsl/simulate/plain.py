@@ -1,9 +1,9 @@
 """Plain hierarchies, compiled: LRU rows of whole lines of one length, written back, nothing promised between levels.
 
-`caches.py` simulates them too, with the same counts. Without sectors, policies and inclusion a set is a row of words
-from the newest to the oldest, in which a line is looked for, put in front and the last one pushed out in one go. A word
-is a line above a bit that says whether it is dirty, -1 an empty place: half of those in `cache_sets.py`, so that more
-of a large cache is near.
+`compiled_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a row
+of words from the newest line to the oldest: one pass looks for a line, puts it in front and pushes the last one out. A
+word is the number of a line above a bit that says whether it is dirty, and -1 is an empty place. Words take half the
+space of those in `replacement.py`, so that more of a large cache is near.
 
 Where the lines of an innermost loop's references stay the same for several iterations, one of these is gone through if
 there are no more references than the first level has ways: all of their lines are there after it, in the order of their
@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from roofdsl.simulate.cache_sets import DIRTY, FIRST_SLOT, MASK, MOST_SCANNED, SETS, TAG, WAYS
-from roofdsl.simulate.caches import HITS, LOADS, MISSES, STORES
+from roofdsl.simulate.compiled_hierarchy import HITS, LOADS, MISSES, STORES
 from roofdsl.simulate.levels import CacheLevel
+from roofdsl.simulate.replacement import DIRTY, FIRST_SLOT, MASK, MOST_SCANNED, SETS, TAG, WAYS
 from roofdsl.simulate.walk import (
     COUNT,
     FIRST,
@@ -55,7 +55,7 @@ def is_plain(levels: Sequence[CacheLevel], lines: int) -> bool:
 
 
 def words_of(plain: Words) -> Ints:
-    """The words as `cache_sets.py` has them."""
+    """The words as `replacement.py` has them."""
     words = plain.astype(np.int64)
     return np.where(words < 0, -1, words >> 1 << TAG | (words & 1) << DIRTY | 1)
 

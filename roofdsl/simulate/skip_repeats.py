@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roofdsl.simulate.engine import (
+from roofdsl.simulate.lru_list import (
     ACCESSES,
     EPOCH,
     HELD_BYTES,
@@ -333,7 +333,7 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
 at_boundary = compiled(_at_boundary)
 
 
-def _run_warped(  # noqa: PLR0917
+def _run_skipping(  # noqa: PLR0917
     tables: Tables,
     cursor: Cursor,
     second: Cursor,
@@ -358,4 +358,4 @@ def _run_warped(  # noqa: PLR0917
             at_boundary(tables, cursor, second, cache, loops, names)
 
 
-run_warped = compiled(_run_warped)
+run_skipping = compiled(_run_skipping)

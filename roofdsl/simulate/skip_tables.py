@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roofdsl.simulate import skip_repeats as warp
+from roofdsl.simulate import skip_repeats
 from roofdsl.simulate.compiled_kernel import Program
 from roofdsl.simulate.renaming import ABSENT, ALIKE, MIXED, MOST_FAMILIES, Loops, Names
 from roofdsl.simulate.shifts import Repeating, repeating_loops
@@ -36,7 +36,7 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
         cursor[8][loop.variable, STRIDE] = loop.step
     bounds = np.array([(a.first, a.first + a.count - 1) for a in program.layouts], dtype=np.int64)
     links, state, stamp, owner, tallies, totals = shared
-    cache = warp.Cache(links, state, stamp, owner, tallies, totals, np.array([line], dtype=np.int64), bounds)
+    cache = skip_repeats.Cache(links, state, stamp, owner, tallies, totals, np.array([line], dtype=np.int64), bounds)
     seen, shift, listed, place, old, found = np.zeros((6, program.lines + 1), dtype=np.int32)
     names = Names(
         np.zeros(1, dtype=np.int32),
@@ -51,7 +51,7 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
     second, known = cursor_of(program), _loops(program, loops, capacity)
 
     def run(tables: Any, first: Any, budget: int, line_bytes: Any, cache_bytes: int) -> None:
-        warp.run_warped(tables, first, second, budget, line_bytes, cache_bytes, cache, known, names)
+        skip_repeats.run_skipping(tables, first, second, budget, line_bytes, cache_bytes, cache, known, names)
 
     return run
 
@@ -59,15 +59,15 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
 def _loops(program: Program, loops: tuple[Repeating, ...], capacity: int) -> Any:
 
     n, arrays, references, variables = len(loops), len(program.layouts), len(program.references), program.variables
-    notes = np.zeros((n, warp.NOTES), dtype=np.int64)
+    notes = np.zeros((n, skip_repeats.NOTES), dtype=np.int64)
     of_variable = np.full(variables, -1, dtype=np.int64)
     moved = np.zeros((n, references), dtype=np.int64)
     kinds = np.full((n, arrays), ABSENT, dtype=np.int64)
     alike = np.zeros((n, arrays), dtype=np.int64)
     for k, loop in enumerate(loops):
         of_variable[loop.variable] = k
-        notes[k, warp.PERIOD] = notes[k, warp.BLOCK] = loop.period
-        notes[k, warp.BODY], notes[k, warp.MOST] = loop.body, min(warp.FIRST_KEPT, capacity)
+        notes[k, skip_repeats.PERIOD] = notes[k, skip_repeats.BLOCK] = loop.period
+        notes[k, skip_repeats.BODY], notes[k, skip_repeats.MOST] = loop.body, min(skip_repeats.FIRST_KEPT, capacity)
         ways: dict[int, set[int]] = {}
         for reference, lines in loop.lines.items():
             moved[k, reference] = lines

@@ -6,8 +6,8 @@ down, and the walk can stop and go on after any iteration.
 
 The lines around `advance` and `stays` stand in each simulator again. As functions inlined from here (the blocks that
 references come to, going on by some iterations) they cost, by the processor's time and by which of them were shared,
-up to 38% in `caches.py`, 5% in `plain.py` and `engine.py` and nothing in `stack.py`: what the compiler makes of the
-hot loop depends on how it is put together, and the rates come first.
+up to 38% in `compiled_hierarchy.py`, 5% in `plain.py` and `lru_list.py` and nothing in `stack.py`: what the compiler
+makes of the hot loop depends on how it is put together, and the rates come first.
 """
 
 from __future__ import annotations

@@ -59,14 +59,14 @@ class Run:
         *,
         convention: Traffic,
         progress: Callable[[int], None],
-        warp: bool = True,
+        skip: bool = True,
     ) -> Run:
         """The simulation through `levels`, or without levels through one cache with lines of all sizes."""
         if levels is None:
-            return self._through_elements(kernel, values, cache_bytes, convention, progress, warp)
+            return self._through_elements(kernel, values, cache_bytes, convention, progress, skip)
         from roofdsl.simulate.hierarchy import simulate
 
-        found = simulate(kernel, values, levels, progress=progress, warp=warp)
+        found = simulate(kernel, values, levels, progress=progress, skip=skip)
         rows = tuple(
             LevelRow(
                 t.name,
@@ -98,11 +98,11 @@ class Run:
         cache_bytes: int | None,
         convention: Traffic,
         progress: Callable[[int], None],
-        warp: bool,
+        skip: bool,
     ) -> Run:
-        from roofdsl.simulate.lru import simulate_lru
+        from roofdsl.simulate.lru_traffic import simulate_lru
 
-        found = simulate_lru(kernel, values, cache_bytes, progress=progress, warp=warp)
+        found = simulate_lru(kernel, values, cache_bytes, progress=progress, skip=skip)
         begun = sum(a.residencies for a in found.arrays)
         written = 0 if convention == "write_allocate" else sum(a.begun_with_write for a in found.arrays)
         row = LevelRow(

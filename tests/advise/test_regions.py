@@ -11,7 +11,7 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import shipped, standard_sizes
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.oracle.loading import kernel_of
 from tests.oracle.random_kernels import random_kernel
 

@@ -13,7 +13,7 @@ from roofdsl.counts.derive import derive
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 
 CASES = [
     ("gemv", {"n": 64}),

@@ -19,7 +19,7 @@ from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import predict_launches, predict_program
 from roofdsl.predict.threshold import Question, program_bounds
 from roofdsl.predict.time import Prediction
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.models.shipped import model
 from tests.oracle.lru import traffic
 

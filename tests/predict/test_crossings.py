@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from roofdsl.predict.crossings import Interval, NotExact, largest
+from roofdsl.predict.largest_of import Interval, NotExact, largest
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi, floor
 

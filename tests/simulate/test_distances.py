@@ -12,7 +12,7 @@ from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.levels import CacheLevel
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.oracle import lru
 from tests.oracle.families import Family, families
 from tests.oracle.loading import kernel_of

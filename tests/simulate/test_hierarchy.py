@@ -16,7 +16,7 @@ from roofdsl.loops.transform import apply
 from roofdsl.simulate import plain
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.levels import CacheLevel
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 from roofdsl.simulate.plain import is_plain
 from tests.oracle import caches as oracle
 from tests.oracle.families import Family, families

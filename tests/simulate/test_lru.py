@@ -8,7 +8,7 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
-from roofdsl.simulate.lru import CHUNK, TooManyAccesses, TooManyLines, simulate_lru
+from roofdsl.simulate.lru_traffic import CHUNK, TooManyAccesses, TooManyLines, simulate_lru
 from tests.oracle import lru
 from tests.oracle.enumerate import run
 from tests.oracle.families import Family, families

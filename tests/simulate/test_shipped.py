@@ -18,7 +18,7 @@ from roofdsl.sets.library import TooHard
 from roofdsl.simulate.distances import miss_curve
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.levels import CacheLevel, WriteMiss
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 
 SHIPPED = shipped()
 CONVENTIONS: tuple[tuple[Traffic, WriteMiss], ...] = (("load_store", "claim"), ("write_allocate", "allocate"))

@@ -13,7 +13,7 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Rest, Root, Span, Term, Terms
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 from roofdsl.sweep.assumed import NotUnderstood
 from roofdsl.sweep.forms import KernelForms
 from roofdsl.sweep.numeric import Points, TooLarge

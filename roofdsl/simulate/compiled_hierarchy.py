@@ -6,7 +6,7 @@ stack, so that a request is answered before what it evicts is written back. Impo
 
 from __future__ import annotations
 
-from roofdsl.simulate.cache_sets import (
+from roofdsl.simulate.replacement import (
     ALLOCATE,
     AROUND,
     DIRTY,

@@ -16,7 +16,7 @@ from roofdsl.machine.find import shipped, standard_sizes
 from roofdsl.simulate.compiled_kernel import compile_kernel
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.levels import CacheLevel, WriteMiss
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 from roofdsl.simulate.shifts import repeating_loops
 from tests.oracle.loading import kernel_of
 from tests.oracle.random_kernels import random_kernel
@@ -31,7 +31,7 @@ def polybench(name: str) -> Kernel:
 
 def agree(kernel: Kernel, size: dict[str, int], cache: int, line: int) -> float:
     """The same counts as without skipping; the share of the work that was left to do."""
-    every = simulate_lru(kernel, size, cache, line, warp=False)
+    every = simulate_lru(kernel, size, cache, line, skip=False)
     got = simulate_lru(kernel, size, cache, line)
     assert (got.accesses, got.arrays) == (every.accesses, every.arrays), f"{kernel.source.text}{size} {cache} {line}"
     return got.simulated / max(1, every.simulated)
@@ -50,7 +50,7 @@ def test_a_hierarchy_of_one_list(write_miss: WriteMiss) -> None:
     for name in ("jacobi_2d", "symm", "floyd_warshall"):
         kernel, size = polybench(name), standard_sizes()[name]["small"]
         levels = [CacheLevel("L1", 64 * 100, 64, write_miss=write_miss)]
-        assert simulate(kernel, size, levels) == simulate(kernel, size, levels, warp=False)
+        assert simulate(kernel, size, levels) == simulate(kernel, size, levels, skip=False)
 
 
 @pytest.mark.spread(9)
@@ -66,7 +66,7 @@ def test_random_kernels(seed: int) -> None:
             line = element * rng.choice((1, 2, 4, 8))
             cache = line * rng.choice((1, 2, 3, 5, 8, 13, 30, 70, 150, 400))
             try:
-                simulate_lru(kernel, longer, cache, line, max_accesses=100_000, warp=False)
+                simulate_lru(kernel, longer, cache, line, max_accesses=100_000, skip=False)
             except CommandError:  # too long, or against its assumptions
                 continue
             agree(kernel, longer, cache, line)

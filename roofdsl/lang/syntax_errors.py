@@ -9,10 +9,10 @@ from lark import Token
 
 from roofdsl.lang.diagnostics import Diagnostic
 from roofdsl.lang.grammar import keywords, patterns, reserved
-from roofdsl.lang.hints import of_character, of_line, of_token
 from roofdsl.lang.layout import span_of
 from roofdsl.lang.report import closest
 from roofdsl.lang.source import Span
+from roofdsl.lang.syntax_hints import of_character, of_line, of_token
 
 _OPERATORS = frozenset(("PLUS", "MINUS", "STAR", "SLASH", "FLOORDIV", "PERCENT", "POWER", "COMPARE", "AND", "OR"))
 _OPERAND = frozenset(("NAME", "NUMBER", "LPAR", "MINUS", "PLUS", "NOT"))

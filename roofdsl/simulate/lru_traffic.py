@@ -84,12 +84,12 @@ def simulate_lru(
     max_accesses: int | None = None,
     max_walked: int | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
-    warp: bool = True,
+    skip: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> SimulatedTraffic:
     """Simulate one execution of `kernel`, its directives applied, at `params`, all conventions at once.
 
-    `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element. `warp`:
+    `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element. `skip`:
     iterations that repeat earlier ones by other names are counted, not gone through (`skip_repeats.py`); the numbers
     are the same. `progress` is called with the accesses made so far several times a second, and its exceptions end
     the run.
@@ -98,7 +98,7 @@ def simulate_lru(
     `max_accesses` accesses, or as many iterations that make none, and beyond `max_walked` that are gone through.
     """
     program = compile_kernel(kernel, params, line_bytes)
-    from roofdsl.simulate.engine import ACCESSES, TOUCHES
+    from roofdsl.simulate.lru_list import ACCESSES, TOUCHES
 
     largest = max((a.line_bytes for a in program.layouts), default=0)
     if cache_bytes is not None and cache_bytes < largest:
@@ -109,7 +109,7 @@ def simulate_lru(
             f"simulating kernel {kernel.name} at these sizes needs {needed} B for {program.lines} lines",
             f"the limit is {memory_bytes} B; use smaller sizes or longer lines",
         )
-    totals, tallies = _simulate(program, kernel.name, cache_bytes, (max_accesses, max_walked), warp, progress)
+    totals, tallies = _simulate(program, kernel.name, cache_bytes, (max_accesses, max_walked), skip, progress)
     arrays = tuple(
         ArrayTraffic(a.array, a.line_bytes, *(int(x) for x in tallies[k])) for k, a in enumerate(program.layouts)
     )
@@ -126,7 +126,7 @@ def _simulate(  # noqa: PLR0917
     name: str,
     cache_bytes: int | None,
     most: tuple[int | None, int | None],
-    warp: bool,
+    skip: bool,
     progress: Callable[[int], None] | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The engine's totals, and for each array its columns MISSES, WRITE_MISSES, STORED. most: accesses made, and those
@@ -134,7 +134,7 @@ def _simulate(  # noqa: PLR0917
     """
     import numpy as np
 
-    from roofdsl.simulate.engine import ACCESSES, STEPS, STORED, TOTALS, TOUCHES, WRITTEN, run_lru
+    from roofdsl.simulate.lru_list import ACCESSES, STEPS, STORED, TOTALS, TOUCHES, WRITTEN, run_lru
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
     layouts = program.layouts
@@ -151,19 +151,19 @@ def _simulate(  # noqa: PLR0917
     capacity, longest = -1 if cache_bytes is None else cache_bytes, max([1, *(a.line_bytes for a in layouts)])
 
     (max_accesses, max_walked), calls = most, 0
-    warped = None
-    if warp and cache_bytes is not None:
-        from roofdsl.simulate import skip_repeats as warp_engine
+    skipping = None
+    if skip and cache_bytes is not None:
+        from roofdsl.simulate import skip_repeats
         from roofdsl.simulate.skip_tables import prepare
 
-        warped = prepare(program, cursor, cache_bytes, (links, state, stamp, owner, tallies, totals))
+        skipping = prepare(program, cursor, cache_bytes, (links, state, stamp, owner, tallies, totals))
     while cursor[7][STATUS] == RUNNING:
-        if warped is None:
+        if skipping is None:
             with first_call(run_lru):
                 run_lru(tables, cursor, CHUNK, owner, sizes, capacity, longest, links, state, stamp, tallies, totals)
         else:
-            with first_call(warp_engine.run_warped):
-                warped(tables, cursor, CHUNK, sizes, capacity)
+            with first_call(skip_repeats.run_skipping):
+                skipping(tables, cursor, CHUNK, sizes, capacity)
         accesses, steps = int(totals[ACCESSES]), int(totals[STEPS])
         if progress is not None:
             progress(accesses)
