@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS
+from roofdsl.lang.functions import FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from tests.copied import ROOT, run_in_copy
 
 ROWS = """\

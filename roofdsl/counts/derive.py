@@ -20,7 +20,7 @@ from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic import Bytes, Regime, TermBytes
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.functions import OPERATION_CLASSES, SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers

@@ -11,7 +11,7 @@ from roofdsl.counts.forms import quasi_of
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.functions import OPERATION_CLASSES, SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic

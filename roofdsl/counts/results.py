@@ -11,8 +11,8 @@ class WorkAt(Record):
     """Exact operation counts of one kernel at given sizes (docs/rules.md, rules 1 to 7).
 
     operations: (type name, class) -> number of operations, those inside fused pairs included;
-        class is one of `roofdsl.lang.functions.OPERATION_CLASSES`, the type is a real or integer one (complex counts
-        as its component).
+        class is one of `roofdsl.lang.operation_classes.OPERATION_CLASSES`, the type is a real or integer one (complex
+        counts as its component).
     fused_pairs: type name -> number of fused pairs (each is one add and one mul of that type).
     cmp, casts: comparisons and casts, beside W and not in it.
     functions: (type name, function) -> how many of the operations of class "special" are this function. Those that it

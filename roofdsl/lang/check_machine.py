@@ -8,8 +8,8 @@ from typing import Any
 
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedMachine, Entry
-from roofdsl.lang.functions import COST_CLASSES, PEAK_CLASSES
 from roofdsl.lang.machine_attributes import SETTINGS, attributes
+from roofdsl.lang.operation_classes import COST_CLASSES, PEAK_CLASSES
 from roofdsl.lang.report import Report, did_you_mean, listed
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES

@@ -208,16 +208,6 @@ _ROWS = (
 )
 
 FUNCTIONS: dict[str, Function] = {row.name: row for row in _ROWS}
-SPECIAL_FUNCTIONS = tuple(row.name for row in _ROWS if row.cls == "special")
-"""One operation of the class `special` each; a machine may state a rate for each of them."""
-
-OPERATION_CLASSES = ("add", "mul", "div", "min", "special")
-"""What every operation is counted as (rules 3 to 5)."""
-
-COST_CLASSES = (*OPERATION_CLASSES, *SPECIAL_FUNCTIONS)
-MATRIX_CLASSES = ("tensor", "tensor_sparse")
-PEAK_CLASSES = ("fma", "min", "div", "special", *SPECIAL_FUNCTIONS, *MATRIX_CLASSES)
-"""What a `peak` line may name after its type; without a class it is of additions and multiplications."""
 
 
 def repeated(function: Function, language: Language, one: str, operands: Mapping[str, str], suffix: str = "") -> str:

@@ -2,7 +2,8 @@
 
 The grammar's lines of one quantity, the checker, the model, `machines show`, JSON, the editors and the page of the
 language are made from these rows. A new attribute is a row here and the field of `roofdsl.machine.model` that it fills.
-Rows stand in the order in which they are shown.
+Rows stand in the order in which they are shown. Sizes, bandwidths, `latency`, `peak`, `link` and `ceiling` have lines
+of their own: see `check_machine.py`.
 """
 
 from __future__ import annotations

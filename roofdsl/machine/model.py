@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.functions import MATRIX_CLASSES, SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import MATRIX_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.quantities import show_rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.machine.quantities import show_bandwidth, show_size, show_time
 from roofdsl.measure.characterize_gpu import GpuCharacterization, GpuPeak
 from roofdsl.measure.machine_file import about_bandwidth, approximate_size, peak_line, plain_text

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS, repeated
+from roofdsl.lang.functions import FUNCTIONS, repeated
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Pattern
 
 ILP = 8

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.attribute_text import written

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS, repeated
+from roofdsl.lang.functions import FUNCTIONS, repeated
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.measure.bandwidth_curve import COPY, LOAD, TRIAD, UPDATE, Pattern
 
 Shape = tuple[int, int]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands, shapes
 from roofdsl.measure.multicore_timing import QUICK, Effort, Rate, rate
 from roofdsl.measure.others import wait_until_calm

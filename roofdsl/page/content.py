@@ -14,7 +14,7 @@ from roofdsl.counts.growth import tile_names
 from roofdsl.formulas.facts import facts_text
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.functions import MATRIX_CLASSES
+from roofdsl.lang.operation_classes import MATRIX_CLASSES
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Traffic

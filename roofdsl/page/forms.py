@@ -9,7 +9,7 @@ from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.derived import Derivation, Quantity, Traffics
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.operations import StatementOperations
-from roofdsl.lang.functions import OPERATION_CLASSES, SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses, scalar_bytes, statements
 from roofdsl.loops.integers import Condition

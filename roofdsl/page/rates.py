@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.compute import parts_of, seconds_in

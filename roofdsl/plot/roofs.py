@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.functions import MATRIX_CLASSES
+from roofdsl.lang.operation_classes import MATRIX_CLASSES
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.model import UNFUSED, BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory, operation
 from roofdsl.machine.quantities import show_bandwidth, show_number, show_rate

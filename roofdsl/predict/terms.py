@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import UNFUSED, BandwidthCeiling, ComputeCeiling, Machine
 

@@ -1,9 +1,9 @@
 """Plain hierarchies, compiled: LRU rows of whole lines of one length, written back, nothing promised between levels.
 
-`compiled_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a row
-of words from the newest line to the oldest: one pass looks for a line, puts it in front and pushes the last one out. A
-word is the number of a line above a bit that says whether it is dirty, and -1 is an empty place. Words take half the
-space of those in `replacement.py`, so that more of a large cache is near.
+`compiled_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a
+row of words from the newest line to the oldest: one pass looks for a line, puts it in front and pushes the last one
+out. A word is the number of a line above a bit that says whether it is dirty, and -1 is an empty place. Words take half
+the space of those in `replacement.py`, so that more of a large cache is near.
 
 Where the lines of an innermost loop's references stay the same for several iterations, one of these is gone through if
 there are no more references than the first level has ways: all of their lines are there after it, in the order of their

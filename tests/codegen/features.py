@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 
 
 def _special_functions() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Beside, Pattern, Point, Sweep
 from roofdsl.measure.characterize_cpu import Characterization, Level, find_levels
 from roofdsl.measure.device import Cpu, ReportedCache

@@ -12,7 +12,8 @@ import pytest
 from roofdsl.cli.characterize import sweep_figure
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format import format_source
-from roofdsl.lang.functions import FUNCTIONS, SPECIAL_FUNCTIONS
+from roofdsl.lang.functions import FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel as kernel_named
 from roofdsl.loops.load import load_file

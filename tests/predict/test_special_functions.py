@@ -10,7 +10,7 @@ from roofdsl.counts.derive import derive
 from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.format import format_source
-from roofdsl.lang.functions import SPECIAL_FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.machine.model import ComputeCeiling, Machine
 from roofdsl.page.forms import work_forms

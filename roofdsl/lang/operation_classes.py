@@ -1,0 +1,21 @@
+"""The classes of operations: what each is counted as (rules 3 to 5), and what a machine states a rate for."""
+
+from __future__ import annotations
+
+from roofdsl.lang.functions import FUNCTIONS
+
+OPERATION_CLASSES = ("add", "mul", "div", "min", "special")
+"""What every operation is counted as."""
+
+SPECIAL_FUNCTIONS = tuple(name for name, row in FUNCTIONS.items() if row.cls == "special")
+"""One operation of the class `special` each; a machine may state a rate for each of them."""
+
+COST_CLASSES = (*OPERATION_CLASSES, *SPECIAL_FUNCTIONS)
+"""What a `cost` line may name."""
+
+MATRIX_CLASSES = ("tensor", "tensor_sparse")
+
+PEAK_CLASSES = ("fma", "min", "div", "special", *SPECIAL_FUNCTIONS, *MATRIX_CLASSES)
+"""What a `peak` line may name after its type; without a class it is of additions and multiplications. `fma` is a class
+of rates only: a fused pair is counted as an `add` and a `mul`.
+"""
