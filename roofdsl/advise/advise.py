@@ -1,4 +1,4 @@
-"""Changes of a kernel ranked by the time they are predicted to save."""
+"""Rank changes of a kernel by how much time they are predicted to save."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.time import Prediction
 
 LEAST_GAIN = Fraction(101, 100)
-"""A change that gains less is not an advice."""
+"""A change with a smaller speedup is not advised."""
 
 LEAST_STEP = Fraction(21, 20)
-"""What a further change must gain to join the others."""
+"""The least speedup that a further change must bring to be added to a chain."""
 
 MOST_STEPS = 4
 EFFORT_S = 2.0
 
 NOT_FOUND = "its exact time was not found within --effort"
-"""Why a change is refused of which nobody knows whether it helps."""
+"""The reason given for refusing a change when nobody knows whether it helps."""
 
 FINDERS: Mapping[str, Callable[[Subject], Found]] = {
     "order": loop_changes.orders,
@@ -60,7 +60,7 @@ Progress = Callable[[float, str], None]
 
 
 class Lift(Record):
-    """One term that bounds the kernel now, in seconds and bytes (None for compute and launch), before and after."""
+    """A term that bounds the kernel now: its seconds and bytes (None for compute and launch) before and after."""
 
     name: str
     before_s: Fraction
@@ -71,7 +71,7 @@ class Lift(Record):
 
 
 class Advice(Record):
-    """A change that helps. steps: the changes it is made of, one unless it is a chain."""
+    """A change that helps. steps: the changes it consists of (one, unless it is a chain)."""
 
     steps: tuple[Candidate, ...]
     estimate: Estimate
@@ -88,7 +88,7 @@ class Advice(Record):
 
     @property
     def text(self) -> str:
-        """The changed kernel, empty where the kernel stays as it is."""
+        """The changed kernel as text; empty if the kernel stays as it is."""
         return next((step.text for step in reversed(self.steps) if step.text), "")
 
     @property
@@ -97,7 +97,7 @@ class Advice(Record):
 
     @property
     def precision(self) -> bool:
-        """Whether it computes in another type, so that the results have fewer digits."""
+        """Whether the change computes in another type, so that results have fewer digits."""
         return any(step.precision for step in self.steps)
 
     @property
@@ -106,9 +106,9 @@ class Advice(Record):
 
 
 class Advised(Record):
-    """What would help a kernel: `advice` by falling gain, a chain of several changes last; what does not help.
+    """What would help a kernel: `advice` by falling gain (chains of several changes last), and what does not help.
 
-    What changes the precision of the results comes after all that keeps it. now: the kernel as it is.
+    Changes that alter the precision of the results come after all those that keep it. now: the kernel as it is.
     """
 
     kernel: str
@@ -116,7 +116,8 @@ class Advised(Record):
     advice: tuple[Advice, ...]
     refused: tuple[Refused, ...]
     compulsory: bool = False
-    """Whether the level that bounds the kernel moves each line of data once: seen only where nothing else helps."""
+    """Whether the level that bounds the kernel moves each line of data only once; checked only if nothing else helps.
+    """
 
 
 def advise(
@@ -130,11 +131,10 @@ def advise(
     effort_s: float = EFFORT_S,
     progress: Progress = lambda part, step: None,
 ) -> Advised:
-    """Changes of `kernel` (lowered from `given`) at `parameters` on `machine`, each proven legal and predicted.
+    """Find changes of `kernel` (lowered from `given`) at `parameters` on `machine`, each proven legal and predicted.
 
-    keep_rounding: leave out what changes rounding. effort_s: seconds for the exact time of one change; where they do
-    not suffice, a time that it surely does not exceed takes its place. Raises what `predict` raises for the kernel as
-    it is.
+    keep_rounding: leave out changes that affect rounding. effort_s: seconds for the exact time of one change; if they
+    do not suffice, a proven upper bound takes its place. Raises what `predict` raises for the kernel as it is.
     """
     case = Case(numbers(kernel, parameters), machine, options)
     progress(0.0, "the kernel as it is")
@@ -155,7 +155,7 @@ def advise(
     keeping = [a for a in good if not a.precision]
     changing = [a for a in good if a.precision]
     chain = _in_budget(lambda: _chain(subject, keeping, keep_rounding, effort_s, keep_precision=True))
-    begun = [chain] if chain is not None and good[0] is keeping[0] else good  # steps need not be found again
+    begun = [chain] if chain is not None and good[0] is keeping[0] else good  # the steps are known already
     keeping += [chain] if chain is not None else []
     if changing:
         chain = _in_budget(lambda: _chain(subject, begun, keep_rounding, effort_s))
@@ -168,7 +168,7 @@ _TIMES, _TOGETHER = "the time of some changes", "changes together"
 
 
 def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
-    """What `find` finds of changes together; None where the budget is spent: each change by itself is known by then."""
+    """The combined changes that `find` finds; None once the budget is spent (each single change is known by then)."""
     from roofdsl.sets.library import OverBudget
 
     try:
@@ -180,13 +180,13 @@ def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
 
 
 def _moves_once(kernel: Kernel, case: Case, now: Prediction) -> bool:
-    """Whether no cache, however large, would take bytes from the level that bounds the kernel."""
+    """Whether no cache, however large, would reduce the bytes that the bounding level moves."""
     level = next((level for level in now.levels if level.name in now.bounds), None)
     caches = case.machine.caches
     if level is None:
         return False
     if not caches:
-        return True  # predicted with what is compulsory
+        return True  # predicted with compulsory traffic only
     if level.name != case.machine.main_memory.name or caches[-1].line_bytes is None:
         return False
     try:
@@ -199,7 +199,7 @@ def _moves_once(kernel: Kernel, case: Case, now: Prediction) -> bool:
 def _found(
     subject: Subject, keep_rounding: bool, tell: Callable[[str], None], without: Collection[str] = ()
 ) -> tuple[list[Candidate], list[Refused]]:
-    """What the finders give, but those of the kinds in `without`."""
+    """What the finders return, except for the kinds in `without`."""
     found: list[Candidate] = []
     refused: list[Refused] = []
     for kind, find in FINDERS.items():
@@ -215,7 +215,7 @@ def _found(
 
 
 def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) -> None:
-    """Tells a time that is not exceeded, if that comes quickly, and then the exact one; or why there is none."""
+    """Tell an upper bound on the time, if found quickly, and then the exact time; or the reason for a refusal."""
     case = subject.case if candidate.options is None else replace(subject.case, options=candidate.options)
     try:
         kernel = subject.lowered(candidate.text) if candidate.text else subject.kernel
@@ -236,7 +236,7 @@ def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) ->
     except InputError as error:
         tell(Refused(candidate.kind, candidate.what, error.diagnostics[0].message, illegal=True))
     except OutOfReach:
-        pass  # the time not exceeded stands
+        pass  # the upper bound stands
     except CommandError as error:
         tell(Refused(candidate.kind, candidate.what, error.message))
 
@@ -267,12 +267,12 @@ def _x(gain: Fraction) -> str:
 
 
 def gain_of(now: Estimate, then: Estimate) -> Fraction:
-    """How many times as fast."""
+    """The speedup of `then` over `now`."""
     return now.time_s / then.time_s if then.time_s else Fraction(1)
 
 
 def lifts_of(now: Prediction, then: Estimate) -> Iterator[Lift]:
-    """What becomes of the terms that bound the kernel now."""
+    """How the terms that bound the kernel now change."""
     after = dict(then.prediction.terms)
     before_bytes = {level.name: level.bytes for level in now.levels}
     after_bytes = {level.name: level.bytes for level in then.prediction.levels}
@@ -289,7 +289,7 @@ def lifts_of(now: Prediction, then: Estimate) -> Iterator[Lift]:
 
 
 def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advice]:
-    """The best order of each nest, and the best of several ways to deal loops out to threads; others are put by."""
+    """Keep the best order of each nest and the best of several ways to assign loops to threads; refuse the others."""
     best: dict[object, Advice] = {}
     kept: list[Advice] = []
     for one in advice:
@@ -307,7 +307,7 @@ def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advic
 def _chain(
     subject: Subject, good: Sequence[Advice], keep_rounding: bool, effort_s: float, *, keep_precision: bool = False
 ) -> Advice | None:
-    """The best change, then the best one of what it leads to, and so on; None where no second one helps."""
+    """The best change, then the best change of the result, and so on; None if no second change helps."""
     if not good:
         return None
     steps, estimate = good[0].steps, good[0].estimate
@@ -334,7 +334,7 @@ def _chain(
 
 
 def _after(subject: Subject, step: Candidate, estimate: Estimate) -> Subject | None:
-    """The subject with a change made."""
+    """The subject after a change has been made."""
     case = subject.case if step.options is None else replace(subject.case, options=step.options)
     if not step.text:
         return replace(subject, case=case, now=estimate)

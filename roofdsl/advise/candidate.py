@@ -1,4 +1,4 @@
-"""What changes are looked for in, and what a change is."""
+"""The candidate changes and how they are represented."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Candidate(Record):
     """A change. kind: `order`, `tile`, `registers`, `parallel`, `type`, `tensor`, `stores`, `reciprocal`, `layout`,
     `ceiling` or `launches`.
 
-    text: the changed kernel as a file of its own, empty where the kernel stays as it is. because: why the results are
-    the same, but for rounding where `rounding`. precision: whether it computes in another type. options: how it is to
-    be predicted, None for as before. loops: of an `order`, from the outermost.
+    text: the changed kernel as a complete file, empty if the kernel stays as it is. because: why the results are the
+    same (up to rounding, if `rounding`). precision: whether it computes in another type. options: how to predict it,
+    None for as before. loops: those of an `order`, from the outermost.
     """
 
     kind: str
@@ -47,7 +47,7 @@ Found = Iterator[Candidate | Refused]
 
 
 class Subject(Record):
-    """The kernel that changes are looked for in: as text, lowered, predicted. settings: of its `const` parameters."""
+    """The kernel to find changes for: as text, lowered and predicted. settings: values of its `const` parameters."""
 
     given: CheckedKernel
     kernel: Kernel
@@ -60,9 +60,9 @@ class Subject(Record):
         return self.given.tree
 
     def text(self, changed: tree.Kernel) -> str:
-        """A changed kernel as a file."""
+        """A changed kernel as the text of a file."""
         return written(self.given, changed)
 
     def lowered(self, text: str) -> Kernel:
-        """The kernel of such a file."""
+        """The kernel in such a file."""
         return lowered(text, self.kernel.name, self.settings)

@@ -1,4 +1,4 @@
-"""Changes of what is computed with: types, matrix units, stores past the caches, reciprocals, layouts, ceilings."""
+"""Changes of data and arithmetic: types, matrix units, streaming stores, reciprocals, layouts, ceilings."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from roofdsl.loops.model import Assign, Let
 from roofdsl.predict.contraction import is_contraction
 
 NARROWER = {"f64": ("f32",), "c128": ("f32",), "f32": ("f16", "bf16"), "c64": ()}
-"""The next narrower types of each; of complex types, those of their parts."""
+"""The next narrower types of each type; for complex types, those of their parts."""
 
 INPUTS = ("bf16", "f16", "tf32")
-"""Types in which matrix units take factors that they sum up in f32."""
+"""The input types of matrix units that accumulate in f32."""
 
 
 def types(subject: Subject) -> Found:
     """The whole kernel in a narrower type."""
     own = {a.type.name for a in subject.kernel.arrays}
     if subject.kernel.unit is not None:
-        return  # its factors' type is that of the matrix unit, its sums' the one that this sums up in
+        return  # the factors have the input type of the matrix unit, the sums its accumulator type
     widest = "f32" if "f32" in own else ""
     if own & {"f64", "c128"}:
         widest = "f64"
@@ -40,7 +40,7 @@ _ROUNDED = "the same operations, rounded to fewer digits"
 
 
 def tensor(subject: Subject) -> Found:
-    """A contraction on matrix units: as it is, and with its factors in the types that they take."""
+    """A contraction on matrix units: unchanged, and with its factors in the units' input types."""
     kernel, machine = subject.kernel, subject.case.machine
     have = [p.type for p in machine.peaks if p.cls == "tensor"]
     if not have or kernel.unit is not None or subject.case.options.unit is not None:
@@ -74,7 +74,7 @@ def tensor(subject: Subject) -> Found:
 
 
 def stores(subject: Subject) -> Found:
-    """Stores past the caches, where the machine loads a line before it writes to it."""
+    """Streaming stores, on machines that load a line before writing to it (write-allocate)."""
     if subject.now.prediction.traffic != "write_allocate" or subject.case.options.traffic is not None:
         return
     line = tree.Traffic(edits.name("load_store"), edits.HERE)
@@ -98,7 +98,7 @@ def reciprocals(subject: Subject) -> Found:
 
 
 def layouts(subject: Subject) -> Found:
-    """Each array stored the other way round."""
+    """Each array stored in the other layout."""
     for array in subject.kernel.arrays:
         if len(array.dims) >= 2:
             how = "rows" if array.column_major else "columns"
@@ -108,7 +108,7 @@ def layouts(subject: Subject) -> Found:
 
 
 def ceilings(subject: Subject) -> Found:
-    """Code that passes a ceiling which the prediction was asked to keep under."""
+    """Code that is not limited by a ceiling which the prediction was asked to apply."""
     own = subject.case.options.ceilings
     for ceiling in own:
         options = replace(subject.case.options, ceilings=tuple(c for c in own if c != ceiling))

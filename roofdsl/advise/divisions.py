@@ -1,8 +1,9 @@
-"""Divisions turned into multiplications by a reciprocal, which is formed once where the divisor stays the same.
+"""Divisions turned into multiplications by a reciprocal, which is computed once while the divisor stays the same.
 
-Three cases, each exact but for rounding: a divisor without data (`x / 9` is `x * (1 / 9)`, whose reciprocal costs
-nothing, docs/rules.md, rule 2); one that does not change in the loops around, whose reciprocal is named before
-them; and a complex dividend or divisor, as in the GPP deck's version 7: `x * conj(w) * (1 / |w|^2)` for `x / w`.
+There are three cases, each exact up to rounding. The divisor contains no data (`x / 9` becomes `x * (1 / 9)`, whose
+reciprocal costs nothing, docs/rules.md, rule 2). The divisor does not change in the surrounding loops, so its
+reciprocal is named before them. Or dividend or divisor is complex, as in version 7 of the GPP deck: `x / w` becomes
+`x * conj(w) * (1 / |w|^2)`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Kinds = Mapping[str, str]
 
 
 def kinds_of(kernel: model.Kernel) -> Kinds:
-    """The kinds of the kernel's names that hold data."""
+    """The kinds of the names in the kernel that hold data."""
     found = {a.name: a.type.kind for a in kernel.arrays}
 
     def walk(body: Sequence[model.Node]) -> None:
@@ -38,7 +39,7 @@ def kinds_of(kernel: model.Kernel) -> Kinds:
 
 
 def with_reciprocals(kernel: tree.Kernel, kinds: Kinds) -> tree.Kernel | None:
-    """The kernel with its divisions turned; None where none of them can be, or integers are divided."""
+    """The kernel with its divisions replaced; None if none can be, or if it divides integers."""
     if "int" in kinds.values():
         return None
     rewriting = _Rewriting(kernel, kinds)
@@ -51,7 +52,7 @@ class _Rewriting:
         self.kinds = kinds
         self.taken = names_of(kernel)
         self.changed = False
-        self.known: dict[tree.Expr, str] = {}  # divisors whose reciprocal has a name here
+        self.known: dict[tree.Expr, str] = {}  # divisors whose reciprocal has a name at this point
 
     def block(self, items: Sequence[tree.Item]) -> tuple[tree.Item, ...]:
         before = dict(self.known)
@@ -74,7 +75,7 @@ class _Rewriting:
                 return [item]
 
     def _for(self, loop: tree.For) -> list[tree.Item]:
-        """The loop, its clauses apart where reciprocals are named between them."""
+        """The loop, with its clauses split where reciprocals are named between them."""
         outer: list[tree.Clause] = []
         for k, clause in enumerate(loop.clauses):
             inner = replace(loop, clauses=loop.clauses[k:])
@@ -95,7 +96,7 @@ class _Rewriting:
         return [replace(loop, body=self.block(loop.body))]
 
     def _steady(self, loop: tree.For) -> list[tree.Expr]:
-        """Real divisors with data inside a loop that keep their value in it, each once."""
+        """Real divisors that contain data and are invariant in the loop, each once."""
         changing = {c.var.text for c in loop.clauses} | _assigned(loop.body)
         found: dict[tree.Expr, None] = {}
         for value in _values(loop.body):
@@ -133,7 +134,7 @@ class _Rewriting:
         return any(n in self.kinds for n in uses(e))
 
     def _kind(self, e: tree.Expr) -> str:
-        """Complex where a complex name stands outside `real`, `imag` and `abs`."""
+        """Complex if a complex name occurs outside `real`, `imag` and `abs`."""
         match e:
             case tree.Ref(text):
                 return self.kinds.get(text, "float")
@@ -161,7 +162,7 @@ def _bare(e: tree.Expr) -> tree.Expr:
 
 
 def _values(items: Sequence[tree.Item]) -> list[tree.Expr]:
-    """Right-hand sides of all statements."""
+    """The right-hand sides of all statements."""
     found: list[tree.Expr] = []
     for item in items:
         match item:
@@ -175,7 +176,7 @@ def _values(items: Sequence[tree.Item]) -> list[tree.Expr]:
 
 
 def _assigned(items: Sequence[tree.Item]) -> set[str]:
-    """Names whose value changes inside a block: loop variables, `let` names, arrays and scalars written."""
+    """Names whose value changes inside a block: loop variables, `let` names, and arrays and scalars it writes."""
     found: set[str] = set()
     for item in filter(is_statement, items):
         match item:

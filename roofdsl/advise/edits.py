@@ -9,7 +9,7 @@ from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span
 
 HERE = Span(1, 1, 1, 1)
-"""Where what is added stands: nowhere in the text."""
+"""The position of added items, which are nowhere in the text."""
 
 
 def name(text: str) -> tree.Name:
@@ -39,7 +39,7 @@ def order(loops: Sequence[str]) -> tree.Order:
 
 
 def tile(sizes: Mapping[str, int]) -> tree.Tile:
-    """`tile k, i by 32, 64`, or by one size where it is that of all."""
+    """`tile k, i by 32, 64`, or a single size if all are equal."""
     values = list(sizes.values())
     texts = values[:1] if len(set(values)) == 1 else values
     return tree.Tile(tuple(name(v) for v in sizes), tuple(number(n) for n in texts), HERE)
@@ -62,7 +62,7 @@ def with_items(kernel: tree.Kernel, items: Sequence[tree.Item]) -> tree.Kernel:
 
 
 def with_statements(kernel: tree.Kernel, statements: Sequence[tree.Item]) -> tree.Kernel:
-    """The kernel with other statements after its declarations and directives."""
+    """The kernel with its statements replaced; declarations and directives stay."""
     return replace(kernel, body=(*(item for item in kernel.body if not is_statement(item)), *statements))
 
 
@@ -72,7 +72,7 @@ def without(kernel: tree.Kernel, kind: type[tree.Traffic | tree.Unit | tree.Comp
 
 
 def declared(kernel: tree.Kernel, change: Callable[[tree.Declared, str], Sequence[tree.Declared]]) -> tree.Kernel:
-    """The kernel with each group of declared names changed; `change` is given the group and its intent."""
+    """The kernel with each group of declared names changed; `change` receives the group and its intent."""
 
     def of(item: tree.Item) -> tree.Item:
         if not isinstance(item, tree.Declaration):
@@ -83,7 +83,7 @@ def declared(kernel: tree.Kernel, change: Callable[[tree.Declared, str], Sequenc
 
 
 def with_types(kernel: tree.Kernel, types: Mapping[str, str], arrays: frozenset[str] | None = None) -> tree.Kernel:
-    """The kernel with other element types, of all arrays and scalars or those named."""
+    """The kernel with other element types, for all arrays and scalars or only the named ones."""
 
     def change(group: tree.Declared, intent: str) -> Sequence[tree.Declared]:
         to = types.get(group.type.text)
@@ -146,7 +146,7 @@ def parts(e: tree.Expr) -> list[tree.Expr]:
 
 
 def shifted(e: tree.Expr, by: Mapping[str, int]) -> tree.Expr:
-    """The expression at other iterations: each variable of `by` so much larger."""
+    """The expression at other iterations: each variable in `by` is increased by the given number."""
 
     def change(part: tree.Expr) -> tree.Expr:
         match part:
@@ -161,7 +161,7 @@ def shifted(e: tree.Expr, by: Mapping[str, int]) -> tree.Expr:
 
 
 def _plain(subscript: tree.Expr) -> tree.Expr:
-    """A subscript needs no parentheses around the whole."""
+    """The subscript without parentheses around the whole."""
     return subscript.inner if isinstance(subscript, tree.Group) else subscript
 
 

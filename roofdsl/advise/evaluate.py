@@ -1,4 +1,4 @@
-"""The predicted time of a changed kernel: exact where that comes quickly, else at most so long; and its legality."""
+"""The predicted time of a changed kernel (exact if that is quick, else an upper bound), and its legality."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime, Prediction
 
 LEGALITY_OPERATIONS = 20_000_000
-"""Integer-set operations (a second or so) for the dependences of one change."""
+"""The budget of integer-set operations (a second or so) for the dependences of one change."""
 
 
 class Case(Record):
-    """What is asked about: the sizes, the machine, and how predictions are made."""
+    """The setting of a prediction: parameter sizes, machine and options."""
 
     values: Mapping[str, int]
     machine: Machine
@@ -34,9 +34,9 @@ class Case(Record):
 
 
 class Estimate(Record):
-    """A prediction. `at_most`: the levels whose bytes are an upper bound, for want of the exact number.
+    """A prediction. `at_most`: the levels whose bytes are an upper bound because the exact number is missing.
 
-    The expected time is exact unless one of those levels is the largest term; then it is at most this.
+    The expected time is exact unless one of those levels is the largest term; then it is an upper bound.
     """
 
     prediction: Prediction
@@ -48,7 +48,7 @@ class Estimate(Record):
 
     @property
     def sure(self) -> tuple[str, Fraction]:
-        """The largest of the exact terms: the time is no shorter."""
+        """The largest of the exact terms, a lower bound on the time."""
         return max(((n, t) for n, t in self.prediction.terms if n not in self.at_most), key=lambda term: term[1])
 
     @property
@@ -58,13 +58,13 @@ class Estimate(Record):
 
 
 class Illegal(Exception):
-    """A change that dependences forbid, or whose legality is not decided; the message says why."""
+    """A change that dependences forbid or whose legality is undecided; the message says why."""
 
 
 def require_legal_change(kernel: Kernel) -> None:
-    """Raises Illegal unless it is proven, for all sizes, that the kernel's directives and parallel loops are legal.
+    """Raise Illegal unless the kernel's directives and parallel loops are proven legal for all sizes.
 
-    The reason names no lines: nobody has seen those of a changed kernel.
+    The reason names no line numbers, since nobody has seen those of a changed kernel.
     """
     from roofdsl.checks.legality import check_directives, check_parallel
     from roofdsl.sets.library import LibraryFailure, TooHard, limited
@@ -81,7 +81,7 @@ def require_legal_change(kernel: Kernel) -> None:
 
 
 def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
-    """By `predict`; levels that it leaves out are put in at most. Raises what `predict` raises."""
+    """Estimate by `predict`; levels that it leaves out get their upper bound. Raises what `predict` raises."""
     found = predict(kernel, case.values, case.machine, case.options)
     shown = {level.name for level in found.levels}
     missing = [name for name in _behind_caches(case) if name not in shown]
@@ -106,9 +106,9 @@ def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
 
 
 def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
-    """In milliseconds: work and what the registers ask for exact, all levels behind a cache at most.
+    """Estimate within milliseconds: work and register traffic are exact, the levels behind a cache upper bounds.
 
-    None where the bound does not reach. Raises CommandError for a type or unit that the machine lacks.
+    None if the bound does not apply. Raises CommandError for a type or unit that the machine lacks.
     """
 
     machine, options = case.machine, case.options
@@ -137,7 +137,7 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
 
 
 def levels_cost(kernel: Kernel, case: Case) -> tuple[Fraction, Fraction] | None:
-    """(the longest, the sum) of the times of all levels behind a cache, at most; None where no bound is found."""
+    """(the longest, the sum) of upper bounds on the times of all levels behind a cache; None if no bound is found."""
     try:
         times = [level.time_s for level in _levels_at_most(kernel, case).values()]
     except NoBound:
@@ -146,14 +146,14 @@ def levels_cost(kernel: Kernel, case: Case) -> tuple[Fraction, Fraction] | None:
 
 
 def _behind_caches(case: Case) -> list[str]:
-    """The levels that lie behind a cache and are part of a prediction, the memory among them."""
+    """The levels behind a cache that a prediction includes, main memory among them."""
     machine = case.machine
     caches = [c.name for c in machine.caches[1:]] if case.options.levels == "all" else []
     return [*caches, machine.main_memory.name]
 
 
 def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
-    """Every level behind a cache with what crosses its boundary at most. Raises NoBound."""
+    """Every level behind a cache, with an upper bound on the traffic across its boundary. Raises NoBound."""
 
     machine, traffic = case.machine, case.options.traffic
     values = numbers(kernel, case.values)

@@ -1,6 +1,6 @@
-"""Changed kernels as text: a syntax tree written out in canonical layout, and read again.
+"""Changed kernels as text: a syntax tree is written out in canonical layout and read again.
 
-A candidate is a text: what is predicted is what `--apply` prints. Comments are not kept.
+A candidate is a text, so that exactly what `--apply` prints is predicted. Comments are not kept.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 
 NAME = "<changed>"
-"""What a changed kernel's text is spoken of by in messages."""
+"""The name of a changed kernel's text in messages."""
 
 
 def written(given: CheckedKernel, changed: tree.Kernel | None = None) -> str:
-    """The kernel (or `changed` in its place) as a file of its own, with what its file says for all kernels."""
+    """The kernel (or `changed` in its place) as a complete file, with the file-level lines that apply to it."""
     body = (changed or given.tree).body
     own = changed or given.tree
     lines = [f"cost {cls} {value:g}" for cls, value in given.costs]
@@ -49,10 +49,10 @@ def _block(items: Sequence[tree.Item], depth: int) -> list[str]:
 
 
 def checked(text: str, name: str) -> CheckedKernel:
-    """The kernel `name` of a text. Raises InputError where the text has errors."""
+    """The kernel `name` of a text. Raises InputError if the text has errors."""
     return load_file(Source(NAME, text)).kernels[name]
 
 
 def lowered(text: str, name: str, settings: Mapping[str, int]) -> Kernel:
-    """The kernel `name` of a text, its `const` parameters as in `settings`. Raises InputError."""
+    """The kernel `name` of a text, with its `const` parameters as in `settings`. Raises InputError."""
     return kernel(load_file(Source(NAME, text)), name, settings)

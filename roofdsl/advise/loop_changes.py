@@ -1,4 +1,4 @@
-"""Changes of the loops: another order, tiles for the caches, blocks of results in registers, threads."""
+"""Changes of the loops: other orders, tiles for the caches, blocks of results in registers, threads."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from roofdsl.predict.levels import is_first_level
 from roofdsl.predict.terms import COMPUTE, LAUNCH
 
 MOST_ORDERS = 24
-"""Orders of one nest that are looked at: all of four loops."""
+"""The number of orders of one nest that are tried: all of four loops."""
 
 MOST_TILES_AROUND = 12
-"""Tile sizes that are tried around a block in registers."""
+"""The number of tile sizes that are tried around a register block."""
 
 FACTORS = ((4, 4), (2, 2), (8,), (4,))
-"""Blocks of results in registers, for targets with two loops and with one."""
+"""Register blocks that are tried, for targets with two loops and with one."""
 
 
 def bound_behind_cache(subject: Subject) -> bool:
-    """Whether what bounds the kernel lies behind a cache, so that another order of accesses can lift it."""
+    """Whether a level behind a cache bounds the kernel, so that another order of accesses can help."""
     caches = subject.case.machine.caches
     first = {caches[0].name} if caches and is_first_level(caches[0]) else set()
     return bool(caches) and not set(subject.now.prediction.bounds) <= {COMPUTE, LAUNCH, *first}
 
 
 def _own_nests(subject: Subject) -> Iterator[tuple[For, ...]]:
-    """Nests whose loops no other nest shares a name with, so that directives can name them."""
+    """Nests that share no loop name with another nest, so that directives can name their loops."""
     found = nests(apply(subject.kernel).body)
     names = [loop.var for nest in found for loop in nest]
     for nest in found:
@@ -76,7 +76,7 @@ def _ordered(kernel: tree.Kernel, loops: tuple[str, ...]) -> tree.Kernel:
 
 
 def tiles(subject: Subject) -> Found:
-    """For every perfect nest, the tile sizes that cost least on the machine's caches."""
+    """For every perfect nest, the cheapest tile sizes on the machine's caches."""
     for nest in _own_nests(subject):
         sizes = extents(nest, subject.case.values)
         by_loop = {v: own for v, n in sizes.items() if (own := choices(n))}
@@ -126,9 +126,9 @@ def _cost_of(subject: Subject, text: Callable[[Sizes], str]) -> Callable[[Sizes]
 
 
 def registers(subject: Subject) -> Found:
-    """Blocks of results kept in registers, with the tiles around them that cost least."""
+    """Blocks of results kept in registers, with the cheapest tiles around them."""
     if subject.case.machine.multiprocessor is not None:
-        return  # the scalars of one thread are no others' there, which the language cannot say
+        return  # there, scalars would have to be private to each thread, which the language cannot express
     for nest in nests_to_block(subject.syntax):
         what = f"{nest.update.target.name.text} in registers"  # type: ignore[union-attr]
         if {COMPUTE} >= set(subject.now.prediction.bounds):
@@ -149,10 +149,10 @@ def registers(subject: Subject) -> Found:
 
 
 def _require_permutable(subject: Subject, nest: Nest) -> None:
-    """Raises Illegal unless no dependence has a negative distance in any loop of the nest.
+    """Raise Illegal unless no dependence has a negative distance in any loop of the nest.
 
-    Then every order and every tiling of them is legal (Irigoin and Triolet, POPL 1988). That no distance is negative
-    in a loop is the same as that the loop may come outermost, the others staying as they are.
+    Then every order and every tiling of the loops is legal (Irigoin and Triolet, POPL 1988). A loop has no negative
+    distance exactly if it may be moved outermost while the others stay as they are.
     """
     own = tuple(c.var.text for c in nest.clauses)
     for var in own[1:]:
@@ -161,7 +161,7 @@ def _require_permutable(subject: Subject, nest: Nest) -> None:
 
 
 def _blocking(subject: Subject, nest: Nest, factors: tuple[int, ...]) -> Blocking | None:
-    """The block with these factors and the best tiles around it; None where it does not fit the nest."""
+    """The block with these factors and the best tiles around it; None if it does not fit the nest."""
     from math import prod
 
     if len(factors) != len(nest.block) or prod(factors) > MOST_SCALARS:
@@ -183,7 +183,7 @@ def _blocking(subject: Subject, nest: Nest, factors: tuple[int, ...]) -> Blockin
 
 
 def _extents(subject: Subject, nest: Nest) -> Sizes:
-    """Iterations of every loop of the nest at the sizes given; empty where one cannot be told."""
+    """The trip count of every loop of the nest at the given sizes; empty if one is unknown."""
     own = {c.var.text for c in nest.clauses}
     for loops in nests(apply(subject.kernel).body):
         if own <= {loop.var for loop in loops}:
@@ -203,7 +203,7 @@ def _described(nest: Nest, how: Blocking) -> str:
 
 
 def threads(subject: Subject) -> Found:
-    """On a machine with multiprocessors, independent loops outermost as `parallel for`."""
+    """On a machine with multiprocessors, independent loops moved outermost as `parallel for`."""
     from roofdsl.checks.parallel import parallel_loops
 
     if subject.case.machine.multiprocessor is None or any(_is_directive(item) for item in subject.syntax.body):

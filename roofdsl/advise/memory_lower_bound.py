@@ -1,4 +1,4 @@
-"""The time that no order of a kernel's executions gets below: fewest loads, at the memory's bandwidth."""
+"""A lower bound on the time of any execution order: the fewest loads, at memory bandwidth."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def least_memory_s(kernel: Kernel, values: Mapping[str, int], machine: Machine) 
     sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
     if not machine.caches or not sizes:
         return None
-    # elements of the smallest size: as many as can be held, and as few bytes as each can be
+    # all elements of the smallest size: the caches then hold the most, and each load moves the fewest bytes
     loads, _ = bound(kernel, values).at(values, machine.caches[-1].size_bytes // min(sizes))
     return Fraction(loads * min(sizes)) / Fraction(machine.main_memory.bandwidth_bytes_per_s) if loads else None

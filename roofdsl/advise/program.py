@@ -1,4 +1,4 @@
-"""What would help a program: fewer launches, matrix units; and which of its kernels to look at."""
+"""What would help a program: fewer launches or matrix units, and which of its kernels to look at."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def advise_program(
     *,
     keep_rounding: bool = False,
 ) -> tuple[Advised, ProgramPrediction]:
-    """Changes of program `name` as a whole, and its prediction as it is, by kernel.
+    """Find changes of program `name` as a whole, and predict each of its kernels as it is.
 
     Raises what `predict_launches` raises.
     """
@@ -55,7 +55,9 @@ def advise_program(
 
 
 def _one_launch(found: ProgramPrediction, machine: Machine) -> tuple[Candidate, Prediction] | None:
-    """All launches as one, with a barrier of no cost between: every kernel's largest term but the launch, and one."""
+    """All launches fused into one, with a free barrier between kernels: each one's largest term except launch, plus one
+    launch.
+    """
     total = found.total
     if machine.launch_s is None or total.launches < 2:
         return None

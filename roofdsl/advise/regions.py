@@ -1,12 +1,12 @@
-"""A guaranteed upper bound on the traffic of an LRU cache, found by arithmetic alone.
+"""A guaranteed upper bound on the traffic of an LRU cache, computed by arithmetic alone.
 
-For tiles, whose exact traffic can take the integer sets long.
+It serves tiled kernels, whose exact traffic can take the integer-set library long.
 
-A stretch of the execution that touches no more lines than the cache holds misses each of them at most once, since
-between two uses of a line no more than these come by. So the misses of a loop are at most the lines of a stretch of its
-iterations, times the stretches, where one fits. If two in a row fit together, an array whose lines are the same in both
-stays from one to the next and is counted once for the whole loop. Lines of a stretch are those of the box around its
-elements, so that every number here is at most too large, never too small.
+A stretch of the execution that touches no more lines than the cache holds misses each of them at most once, because no
+more than these lines are touched between two uses of any of them. So the misses of a loop are at most the lines of one
+stretch of its iterations times the number of stretches, if a stretch fits. If two consecutive stretches fit together,
+an array with the same lines in both stays in the cache and is counted once for the whole loop. The lines of a stretch
+are those of the bounding box of its elements, so every number here may be too large but never too small.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from roofdsl.loops.transform import apply
 
 
 class NoBound(Exception):
-    """The arithmetic does not reach: a subscript or bound that is not affine, or a loop that may be empty."""
+    """The arithmetic does not apply: a subscript or bound is not affine, or a loop may be empty."""
 
 
 class AtMost(Record):
-    """No more than these bytes cross the boundary; loads and stores are None in the convention `once`."""
+    """Upper bounds on the bytes across the boundary; loads and stores are None in the convention `once`."""
 
     loads_bytes: int | None
     stores_bytes: int | None
@@ -39,17 +39,17 @@ class AtMost(Record):
 
 Interval = tuple[int, int]
 Ranges = Mapping[str, Interval]
-"""Where each variable of the loops around lies."""
+"""The interval of each surrounding loop variable."""
 Counts = dict[str, int]
-"""Units by array."""
+"""Number of units by array."""
 _Linear = tuple[int, dict[str, int]]
-"""A constant, and the coefficients of variables."""
+"""A constant and the coefficients of variables."""
 Inner = dict[str, tuple[_Linear, int]]
-"""Where a variable of the body's own loops starts, and how far it goes from there."""
+"""For each variable of the body's own loops: where it starts, and how far it runs from there."""
 
 
 def traffic_at_most(kernel: Kernel, values: Mapping[str, int], where: Transfers, convention: Traffic) -> AtMost:
-    """Bytes behind a fully associative LRU cache, at most; all parameters stand in `values`.
+    """An upper bound on the bytes behind a fully associative LRU cache; `values` has all parameters.
 
     Raises NoBound, also for an unbounded cache, whose traffic is compulsory.
     """
@@ -103,13 +103,13 @@ def _each(node: Assign | Let) -> Counts:
 
 
 class _Search:
-    """Misses of a body by array, in what is moved at a time, at most; without lines these are elements."""
+    """Upper bounds on the misses of a body by array, in transfer units (elements if there are no lines)."""
 
     def __init__(self, kernel: Kernel, where: Transfers) -> None:
         self.cache, self.line, self.moved = where.cache_bytes or 0, where.line_bytes, where.moved_bytes
         self.arrays = {a.name: a for a in kernel.arrays}
-        self.steps: dict[str, int] = {}  # what divides every value of a variable
-        self.forms: dict[int, tuple[Element, tuple[_Linear, ...]]] = {}  # by identity, which the element keeps alive
+        self.steps: dict[str, int] = {}  # a divisor of every value of a variable
+        self.forms: dict[int, tuple[Element, tuple[_Linear, ...]]] = {}  # by identity; the value keeps the node alive
 
     def of(self, body: Sequence[Node], ranges: Ranges) -> Counts:
         """Misses of one execution of the body."""
@@ -127,7 +127,7 @@ class _Search:
         return found
 
     def _loop(self, loop: For, ranges: Ranges) -> Counts:
-        """Misses of one execution of a loop: by stretches of as many iterations as do best of those that fit."""
+        """Misses of one execution of a loop, with the best stretch length among those that fit."""
         trips = _trips(loop, ranges)[1]
         self.steps[loop.var] = _divisor(loop, self.steps)
         each = self.of(loop.body, {**ranges, loop.var: _range(loop, ranges)})
@@ -143,7 +143,7 @@ class _Search:
         return best
 
     def _by_stretches(self, loop: For, width: int, ranges: Ranges) -> Counts | None:
-        """Misses of a loop, `width` iterations taken together; None where two such stretches do not fit."""
+        """Misses of a loop by stretches of `width` iterations; None if two such stretches do not fit."""
         length = Const(width * loop.step.evaluate({}))
         over = replace(loop, var=f"{loop.var}'", step=length)
         within = replace(loop, start=Sym(over.var), stop=add(Sym(over.var), length))
@@ -160,11 +160,11 @@ class _Search:
         return sum(self.bytes(lines, self.line).values()) <= self.cache
 
     def bytes(self, units: Counts, unit: int | None) -> Counts:
-        """Units of `unit` bytes (None: elements) as bytes."""
+        """The bytes of a number of units of `unit` bytes (None: elements)."""
         return {a: n * (unit or self.arrays[a].type.bytes) for a, n in units.items()}
 
     def _lines(self, body: Sequence[Node], ranges: Ranges, unit: int | None) -> Counts:
-        """Units that one execution of the body touches, by array: at most."""
+        """An upper bound on the units, by array, that one execution of the body touches."""
         boxes: dict[str, dict[object, list[list[Interval]]]] = {}
         self._boxes(body, {}, ranges, boxes)
         found: Counts = {}
@@ -181,7 +181,9 @@ class _Search:
         ranges: Ranges,
         boxes: dict[str, dict[Any, list[list[Interval]]]],
     ) -> None:
-        """The box of each reference, relative to what lies outside; those that move alike are one group."""
+        """Collect the box of each reference, relative to the variables outside; references that move alike form one
+        group.
+        """
         for node in body:
             if isinstance(node, For):
                 self.steps[node.var] = _divisor(node, self.steps)
@@ -202,7 +204,7 @@ class _Search:
         return self.forms[id(element)][1]
 
     def _units(self, moving: Any, group: Sequence[Sequence[Interval]], array: Array, unit: int | None) -> int:
-        """Units that meet the box around a group's boxes: runs of neighbours in memory, each as long as can be."""
+        """The units that the bounding box of a group touches: contiguous runs, each as long as possible."""
         box = [(min(low for low, _ in d), max(high for _, high in d)) for d in zip(*group, strict=True)]
         dims = [d.evaluate({}) for d in array.dims]
         if array.column_major:
@@ -210,7 +212,7 @@ class _Search:
         length = [high - low + 1 for low, high in box]
         strides = [prod(dims[k + 1 :]) for k in range(len(dims))]
         last = len(dims) - 1
-        while last > 0 and length[last] == dims[last]:  # whole rows lie one after another
+        while last > 0 and length[last] == dims[last]:  # whole rows are contiguous
             last -= 1
         run = length[last] * strides[last]
         per_unit = max(1, (unit or 0) // array.type.bytes)
@@ -239,7 +241,7 @@ def _options(bound: IntExpr, kind: type[Min] | type[Max]) -> tuple[IntExpr, ...]
 
 
 def _interval(form: Affine, ranges: Ranges) -> Interval:
-    """Where an affine form lies. Raises NoBound where it is not affine in the variables of `ranges`."""
+    """The interval of an affine form. Raises NoBound if it is not affine in the variables of `ranges`."""
     low = high = form.constant
     for term, c in form.terms:
         if not isinstance(term, Sym) or term.name not in ranges:
@@ -250,7 +252,7 @@ def _interval(form: Affine, ranges: Ranges) -> Interval:
 
 
 def _trips(loop: For, ranges: Ranges) -> Interval:
-    """Iterations of one execution of a loop: at least (0 where it may be empty), and at most."""
+    """Lower bound (0 if the loop may be empty) and upper bound on the iterations of one execution of a loop."""
     step = loop.step.evaluate({})
     spans = [
         _interval(affine(sub(stop, start)), ranges)
@@ -262,14 +264,16 @@ def _trips(loop: For, ranges: Ranges) -> Interval:
 
 
 def _range(loop: For, ranges: Ranges) -> Interval:
-    """Values that a loop's variable takes; one of them where it takes none."""
+    """The interval of a loop's variable; a single value if the loop is empty."""
     low = max(_interval(affine(s), ranges)[0] for s in _options(loop.start, Max))
     high = min(_interval(affine(s), ranges)[1] for s in _options(loop.stop, Min)) - 1
     return low, max(low, high)
 
 
 def _span(loop: For, ranges: Ranges) -> tuple[_Linear, int]:
-    """(where a loop starts, how far it goes from there at most); of a `max`, one term that it never starts before."""
+    """(the start of a loop, how far it runs from there at most); for a `max`, one of its terms, a lower bound of the
+    start.
+    """
     starts = _options(loop.start, Max)
     start = next((s for s in starts if not isinstance(s, Const)), starts[0])
     step = loop.step.evaluate({})
@@ -278,7 +282,7 @@ def _span(loop: For, ranges: Ranges) -> tuple[_Linear, int]:
 
 
 def _linear(expression: IntExpr) -> _Linear:
-    """Raises NoBound for what is not affine."""
+    """The linear form of an expression. Raises NoBound if it is not affine."""
     form = affine(expression)
     if form.hidden():
         raise NoBound(f"{expression} is not affine")
@@ -286,10 +290,10 @@ def _linear(expression: IntExpr) -> _Linear:
 
 
 def _relative(form: _Linear, inner: Inner) -> tuple[Any, Interval]:
-    """(the part in variables outside, where the rest lies) of a subscript."""
+    """(the part of a subscript in the variables outside, the interval of the rest)."""
     low = high = form[0]
     terms = dict(form[1])
-    for var in reversed(inner):  # innermost first: a start may speak of the loops around it
+    for var in reversed(inner):  # innermost first: a start may depend on the surrounding loops
         c = terms.pop(var, 0)
         if not c:
             continue
@@ -301,7 +305,7 @@ def _relative(form: _Linear, inner: Inner) -> tuple[Any, Interval]:
 
 
 def _same(body: Sequence[Node], array: str, moving: set[str], ranges: Ranges) -> bool:
-    """Whether the body touches the same elements of an array whatever the values of the variables `moving`."""
+    """Whether the body touches the same elements of an array for all values of the variables `moving`."""
     for node in body:
         if isinstance(node, For):
             changes = bool((node.start.symbols() | node.stop.symbols()) & moving)

@@ -1,7 +1,8 @@
-"""Register tiles: a block of results kept in scalars over the loops that sum them up, with tiles for the caches around.
+"""Register tiles: a block of results is kept in scalars over the reduction loops, with cache tiles around it.
 
-For a perfect nest around one update `T[i, j] op= e` where e does not read T: its loops that T's subscripts name are
-unrolled by small factors, the others come innermost, and what an iteration reads is read once for the whole block.
+They apply to a perfect nest around one update `T[i, j] op= e` where e does not read T. The loops named in the
+subscripts of T are unrolled by small factors and the other loops come innermost. Each element is read once per
+iteration for the whole block.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from roofdsl.lang import tree
 from roofdsl.lang.record import Record, replace
 
 MOST_SCALARS = 16
-"""Results kept in registers: those of an x86 core, and far fewer than a GPU's thread has."""
+"""The number of results kept in registers: what an x86 core has, and far fewer than a GPU thread has."""
 
 
 class Nest(Record):
-    """A perfect nest around one update. `clauses` are its loops, outermost first; `root` is the item of the text.
+    """A perfect nest around one update. `clauses` are its loops, outermost first; `root` is the item in the text.
 
-    block: variables that stand alone in a subscript of the target, those of its last subscript last.
-    sums: variables that the target does not name.
+    block: variables that are a subscript of the target by themselves; those of the last subscript come last. sums:
+    variables that do not occur in the target.
     """
 
     root: tree.For
@@ -47,7 +48,7 @@ class Nest(Record):
 
 
 class Blocking(Record):
-    """Factors to unroll by, by variable; and sizes of the tiles around (empty for none), outermost first."""
+    """Unroll factors by variable, and the sizes of the surrounding tiles (empty for none), outermost first."""
 
     factors: tuple[tuple[str, int], ...]
     tiles: tuple[tuple[str, int], ...] = ()
@@ -96,17 +97,17 @@ def _as_nest(root: tree.For) -> Nest | None:
 
 
 def start_of(clause: tree.Clause) -> tree.Expr:
-    """Where a clause's range begins."""
+    """The start of a clause's range."""
     return clause.args[0] if len(clause.args) > 1 else number(0)
 
 
 def stop_of(clause: tree.Clause) -> tree.Expr:
-    """Where a clause's range ends."""
+    """The stop of a clause's range."""
     return clause.args[-1]
 
 
 def extent_of(clause: tree.Clause) -> tree.Expr:
-    """Iterations of a clause."""
+    """The trip count of a clause."""
     if len(clause.args) == 1:
         return clause.args[0]
     return binary("-", _operand(stop_of(clause)), _operand(start_of(clause)))
@@ -165,7 +166,7 @@ def _inner(clause: tree.Clause, over: str | None, size: int | None, step: int) -
 def _step(
     nest: Nest, shifts: Sequence[Mapping[str, int]], scalars: Sequence[str], taken: set[str]
 ) -> Iterator[tree.Item]:
-    """One iteration of the sums: every element read once, then the block's updates."""
+    """One iteration of the reduction: read every element once, then update the block."""
     values = [shifted(nest.update.value, by) for by in shifts]
     read: dict[tree.Expr, str] = {}
     for value in values:
@@ -234,7 +235,7 @@ def names_of(kernel: tree.Kernel) -> set[str]:
 
 
 def free_name(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or that with a number behind it, which is then taken."""
+    """`wanted`, with a number appended if the name is taken; marks the result as taken."""
     own, k = wanted, 2
     while own in taken:
         own, k = f"{wanted}_{k}", k + 1

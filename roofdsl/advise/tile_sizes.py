@@ -1,4 +1,4 @@
-"""Tile sizes for a machine's caches: a descent over sizes, by the traffic that a cache has at most (`regions`)."""
+"""Tile sizes for a machine's caches: a descent over sizes that uses the upper bounds on traffic in `regions`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sizes = dict[str, int]
 """The tile size of each loop that is tiled."""
 
 Cost = tuple[Fraction, Fraction]
-"""Expected time, and time without overlap, which decides between equals."""
+"""Expected time, and time without overlap as the tie-breaker."""
 
 SQUARES = (16, 32, 64, 128, 256)
 MOST_TRIED = 40
@@ -21,7 +21,7 @@ SMALLEST = 4
 
 
 def extents(nest: Sequence[For], values: Mapping[str, int]) -> Sizes:
-    """Iterations of the loops whose bounds are numbers at `values`."""
+    """The trip counts of the loops whose bounds are numbers at `values`."""
     found: Sizes = {}
     numbers = {name: Const(value) for name, value in values.items()}
     for loop in nest:
@@ -32,9 +32,9 @@ def extents(nest: Sequence[For], values: Mapping[str, int]) -> Sizes:
 
 
 def choices(extent: int, multiple_of: int = 1, dividing: bool = False) -> list[int]:
-    """Sizes worth a try for a loop of `extent` iterations: powers of two and divisors, each below the extent.
+    """Sizes worth trying for a loop of `extent` iterations: powers of two and divisors below the extent.
 
-    `dividing`: divisors alone.
+    `dividing`: divisors only.
     """
     powers = [1 << k for k in range(2, 13)]
     divisors = [n for n in range(8, min(extent, 2048)) if extent % n == 0 and n % 4 == 0]
@@ -45,10 +45,10 @@ def choices(extent: int, multiple_of: int = 1, dividing: bool = False) -> list[i
 def best_tiles(
     by_loop: Mapping[str, Sequence[int]], cost: Callable[[Sizes], Cost | None], most: int = MOST_TRIED
 ) -> tuple[Sizes, Cost] | None:
-    """The sizes that cost least: from the best square, one loop's size moved at a time while that helps.
+    """The cheapest sizes: start from the best square, then change one loop's size at a time while that helps.
 
-    by_loop: the choices of each loop in rising order. A loop left untiled is not in the result. At most
-    `most` are tried. None where nothing can be tiled or nothing has a cost.
+    by_loop: the choices of each loop in rising order. The result omits loops that stay untiled. At most `most`
+    combinations are tried. None if nothing can be tiled or nothing has a cost.
     """
     tried: dict[tuple[tuple[str, int], ...], Cost | None] = {}
 
@@ -74,7 +74,7 @@ def best_tiles(
 
 
 def _neighbours(sizes: Sizes, by_loop: Mapping[str, Sequence[int]]) -> list[Sizes]:
-    """One loop's size larger, smaller, or the loop untiled."""
+    """The next sizes: one loop's size larger or smaller, or that loop untiled."""
     found: list[Sizes] = []
     for var, own in by_loop.items():
         if var not in sizes:

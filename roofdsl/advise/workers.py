@@ -1,6 +1,7 @@
-"""Tasks in processes of their own, a few at a time, each ended when its time is up; what it told by then counts.
+"""Tasks in child processes, a few at a time. Each is ended when its time is up; its last report counts.
 
-The time is the processor's, so that the answer does not depend on what else runs; a clock ends what only waits.
+Time limits are in processor time, so that the answer does not depend on what else runs. A wall-clock limit ends tasks
+that only wait.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from roofdsl import budget
 
 Tell = Callable[[Any], None]
 Task = Callable[[Tell], None]
-"""Hands on what it finds, the last of which counts."""
+"""A task reports its findings; the last one counts."""
 
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 
 PATIENCE = 5
-"""Seconds on the clock for each second of the processor that a task has; the library's own children count by it."""
+"""Wall-clock seconds per second of processor time of a task; the library's own children are limited by the clock."""
 
 LEAST_S = 0.25
-"""Processor time that a task gets at least, where the budget of the command has less."""
+"""The least processor time of a task, even if the command's budget has less left."""
 
 
 def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], None], left_out: str = "") -> list[Any]:
-    """What each task told last within `seconds` of the processor; None where it told nothing.
+    """The last report of each task within `seconds` of processor time; None if it reported nothing.
 
-    `progress` gets how many are done. Where the budget of the command is spent, no more are begun: what they are
-    is `left_out`, for people.
+    `progress` gets the number of tasks done. Once the command's budget is spent, no more tasks are started; `left_out`
+    says in messages what they are.
 
-    Where the system cannot fork, all run in this process, in turn and without a limit.
+    If the system cannot fork, all tasks run in this process, one after another and without a limit.
     """
     found: list[Any] = [None] * len(tasks)
     if not CAN_FORK:
@@ -90,17 +91,17 @@ def _begin(task: Task, seconds: float) -> tuple[Connection, Any]:
 
 
 def _work(task: Task, seconds: float, writing: Connection) -> None:
-    os.setpgid(0, 0)  # so that the counting library's own children end with it
-    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # ends native code too, which a Python handler would not
+    os.setpgid(0, 0)  # its own process group, so that the counting library's children end with it
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # also ends native code, which a Python handler would not
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     task(writing.send)
 
 
 def _end(reading: Connection, child: Any) -> None:
-    """Ends a child and the children it started."""
+    """End a child and the children it started."""
     reading.close()
     try:
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:  # it has ended, or was not yet a group of its own
+    except ProcessLookupError:  # it has already ended, or had no process group yet
         child.kill()
     child.join()
