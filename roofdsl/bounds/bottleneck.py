@@ -1,22 +1,24 @@
-"""Lower bounds from moments at which much must be alive: bottlenecks in the flow of values.
+"""Lower bounds from bottlenecks in the flow of values: moments at which many values must be alive.
 
-A value that was made (or was there) before a moment and is used after it is in fast memory at that moment, S of them
-at most, or is loaded after it. Four kinds of moments:
+A value that exists before a moment and is used after it is either in fast memory at that moment (at most S values are)
+or loaded after it. There are four kinds of moments:
 
-- `turn`: an execution b whose value others use (a sum that then scales every term; the end of a recurrence from which
-  another goes back). What these use besides, if b depends on it or on something that uses it, is alive at b. Where no
-  value is alive so at two of the b, the loads are different ones: loads >= sum over b of (|L_b| - S).
-- `rounds`: executions b_1, b_2, ... each of which depends on the one before, one for every round of a loop. What the
-  executions between b_k and b_(k+1) use that was there before b_k is loaded in between, but for S of it.
-- `meeting`: two chains that run towards each other (meeting.py).
-- `sweep`: a statement that needs all of what another makes in a round (sweeps.py).
+- `turn`: an execution b whose value others use (a sum that then scales every term, or the end of a recurrence from
+  which another one runs back). The other operands of these users are alive at b if b depends on them or on something
+  that uses them. If no value is alive in this way at two of the b, their loads are distinct: loads >= sum over b of
+  (|L_b| - S).
+- `rounds`: executions b_1, b_2, ..., one for every iteration of a loop, each of which depends on the one before. Of the
+  values that existed before b_k and are used by the executions between b_k and b_(k+1), all but S are loaded in
+  between.
+- `meeting`: two chains that run towards each other (opposing_chains.py).
+- `sweep`: a statement that needs everything another one makes in an iteration of the outer loop (sweeps.py).
 
-Loads of different values add up: several kinds with no value in common, and the first loads of inputs that have no part
-in them, or are known to be loaded before. Sweeps, of which there are few moments with much alive at each, are an
-argument of their own beside the others, which have many moments with less: those say more at small S, these up to a
-larger S.
+Loads of different values add up: the loads of several kinds without a common value, and the first loads of inputs that
+take no part in them or are known to be loaded before. Sweeps have few moments with many values alive at each; the other
+kinds have many moments with fewer values. So sweeps form an argument of their own: the others say more at small S,
+sweeps hold up to a larger S.
 
-Elango et al. 2014 and Olivry et al. PLDI 2020 call such moments wavefronts; `turn` for Gram-Schmidt is the hourglass of
+Elango et al. 2014 and Olivry et al. PLDI 2020 call such moments wavefronts. `turn` for Gram-Schmidt is the hourglass of
 Olivry et al., SPAA 2024, in its simplest form.
 """
 
@@ -39,7 +41,7 @@ from roofdsl.formulas.expressions import expression, polynomial
 
 @dataclass(frozen=True)
 class Part:
-    """Moments of one kind with how many values are alive at all of them, and how many moments there are (sympy)."""
+    """Moments of one kind, how many values are alive at all of them together, and how many there are (sympy)."""
 
     found: Moments
     alive: Any
@@ -50,7 +52,7 @@ class Part:
 class Bottleneck:
     """loads >= value (sympy): inputs + the sum over parts of max(0, alive - moments * (S + registers)).
 
-    inputs: loads of values that are there from the beginning and are not counted among those of a part.
+    inputs: loads of input values that are not counted among those of a part.
     """
 
     parts: tuple[Part, ...]
@@ -60,22 +62,22 @@ class Bottleneck:
 
 
 def bottleneck(flow: Flow, size: Any) -> Bottleneck | None:
-    """The best of the bottleneck bounds that are found, by its leading term; `size` is the symbol of S."""
+    """The best bottleneck bound found, by its leading term; `size` is the symbol of S."""
     depends = Dependences(flow)
     return _added(flow, size, (*_turns(depends), *_rounds(depends), *meetings(depends)))
 
 
 def sweep(flow: Flow, size: Any) -> Bottleneck | None:
-    """As `bottleneck`, of sweeps."""
+    """Like `bottleneck`, for sweeps."""
     return _added(flow, size, sweeps(flow, Dependences(flow)))
 
 
 def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck | None:
-    """The sum of those with the largest leading terms that have no value in common."""
+    """The sum of the candidates with the largest leading terms, chosen so that no two share a value."""
     found: list[tuple[tuple[int, float], Part, Any]] = []
     for moments in candidates:
         counts, often = [count(flow, part) for part in moments.alive], count(flow, moments.moments)
-        # Where no more is alive than there are moments, S for each of them takes all of it off again.
+        # If no more values are alive than there are moments, subtracting S for each moment leaves nothing.
         if max(degree(flow, c) for c in counts) <= max(degree(flow, often), 1):
             continue
         alive = sum((expression(c) for c in counts), sympy.Integer(0))
@@ -88,8 +90,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
     values = isl.UnionSet("{ }")
     before = isl.UnionSet("{ }")
     for _, part, lead in sorted(found, key=lambda f: f[0], reverse=True):
-        # Loads of different values add up. Of kinds with a value in common the one with more counts, since it comes
-        # first.
+        # Loads of different values add up. Of kinds that share a value, the larger one counts; it comes first.
         if part.found.values.is_disjoint(values):
             chosen.append((part, lead))
             values = values.union(part.found.values)
@@ -107,7 +108,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
 
 
 def _weight(leading: Any) -> tuple[int, float]:
-    """To compare leading terms by: the total degree, and the sum of the coefficients."""
+    """A key to compare leading terms: the total degree, then the sum of the coefficients."""
     degrees = sympy.Poly(leading, *leading.free_symbols).total_degree() if leading.free_symbols else 0
     return degrees, float(leading.subs(dict.fromkeys(leading.free_symbols, 1)))
 
@@ -136,7 +137,7 @@ def _turns(depends: Dependences) -> Iterator[Moments]:
 
 
 def _turn(statement: Statement, maker: str, users: Any, behind: Any) -> Moments | None:
-    """What is alive at executions of `maker`, each used by `users` (isl.UnionMap), of the values that are `behind`."""
+    """The values, out of `behind`, that are alive at executions of `maker`, each used by `users` (isl.UnionMap)."""
     alive = isl.UnionMap("{ }")
     names = []
     for read in statement.reads:

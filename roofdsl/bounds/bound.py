@@ -1,4 +1,4 @@
-"""The lower bound of a kernel: the largest of what its arguments give, each of which holds at every size."""
+"""The lower bound of a kernel: the largest of several arguments, each of which holds at every size."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ OPERATIONS = 3_000_000
 """Integer-set operations (a second or two) for each argument; one that needs more is left out."""
 
 FEW_OPERATIONS = 2_000_000
-"""As OPERATIONS, for the search for bottlenecks, which most kernels do not have."""
+"""Like OPERATIONS, for the search for bottlenecks, which most kernels do not have."""
 
 
 @dataclass(frozen=True)
 class Compulsory:
-    """Elements that are there before and are read: each is loaded once at least. In sympy, also by array."""
+    """Input elements that the kernel reads, each loaded at least once: sympy expressions, in total and by array."""
 
     loads: Any
     by_array: tuple[tuple[str, Any], ...]
@@ -44,9 +44,8 @@ class Compulsory:
 class Bound:
     """loads >= max of the arguments, in elements, for every legal order, all sizes the kernel allows and all S >= 1.
 
-    size: the symbol of S, elements of fast memory. plain: the kernel that was looked at, its directives applied;
-    untiled: also without loops over tiles that the text has.
-    notes: arguments that said nothing, and why.
+    size: the symbol of S, elements of fast memory. plain: the kernel that was analyzed, with its directives applied;
+    untiled: whether loops over tiles in the text were removed, too. notes: arguments that gave nothing, and why.
     """
 
     kernel: Kernel
@@ -64,7 +63,7 @@ class Bound:
 
     @property
     def arguments(self) -> list[tuple[str, Any]]:
-        """(name, value) of every argument there is."""
+        """(name, value) of every argument that gave a bound."""
         found = [("compulsory", self.compulsory.loads)]
         for name in ("partition", "stencil", "bottleneck", "sweep"):
             part = getattr(self, name)
@@ -84,11 +83,11 @@ class Bound:
         return [p.leading for p in parts if p is not None]
 
     def at(self, params: Mapping[str, int], elements: int) -> tuple[int, str]:
-        """(the bound as a whole number of loads, the argument that gives it) at sizes and S = `elements`."""
+        """(the bound as a whole number of loads, the argument that gives it) at the given sizes and S = `elements`."""
         values = {parameter(n): v for n, v in params.items()} | {self.size: elements}
         best = (0, "compulsory")
         for name, value in self.arguments:
-            # one digit more than needed, and down a little: a bound may be too low, never too high
+            # one digit more than needed, minus a little: a bound may be too low, never too high
             number = sympy.ceiling(sympy.N(value.subs(values), 30) - sympy.Rational(1, 10**9))
             if int(number) > best[0]:
                 best = (int(number), name)
@@ -96,13 +95,13 @@ class Bound:
 
 
 def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
-    """The lower bound of `kernel`. Raises InputError where its directives cannot be applied.
+    """The lower bound of `kernel`. Raises InputError if its directives cannot be applied.
 
-    numbers: parameters (tile sizes) whose numbers are taken where no exact form is had without them.
+    numbers: parameters (tile sizes) to replace by their numbers if there is no exact form without them.
     """
     plain = apply(kernel)
-    # The bound holds for every legal order, so it may be looked for in one without loops over tiles, in which
-    # executions have fewer dimensions.
+    # The bound holds for every legal order, so we may analyze one without tile loops, in which executions have fewer
+    # dimensions.
     simple = untiled(plain)
     size = sympy.Symbol("S" if all(p.name != "S" for p in kernel.parameters) else "S_fast", integer=True, positive=True)
     notes: list[str] = []
@@ -118,7 +117,7 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
         narrow = _guarded("the bottleneck argument", lambda: bottleneck(found, size), notes, FEW_OPERATIONS)
         swept = _guarded("the sweep argument", lambda: sweep(found, size), notes, FEW_OPERATIONS)
     others = [once.leading, *([narrow.leading] if narrow is not None else [])]
-    # Its leading term falls as S grows, theirs do not: where it gives no more at S = 1 it never does.
+    # The leading term of this bound falls as S grows, the others' do not: if it gives no more at S = 1, it never does.
     if partitioned is not None and _covered(partitioned.leading, others, size):
         partitioned = None
     return Bound(
@@ -128,9 +127,9 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
 
 
 def _covered(leading: Any, others: list[Any], size: Any) -> bool:
-    """Whether another argument gives as much, at large sizes, even for S = 1."""
+    """Whether another argument is at least as large at large sizes, even for S = 1."""
 
-    # Sizes of 2**20, all alike, stand for large ones.
+    # Large sizes are represented by 2**20 for every parameter.
     def weight(value: Any) -> float:
         return float(value.subs(size, 1).subs(dict.fromkeys(value.free_symbols, 1 << 20)))
 
@@ -138,7 +137,7 @@ def _covered(leading: Any, others: list[Any], size: Any) -> bool:
 
 
 def _guarded(what: str, compute: Callable[[], T], notes: list[str], operations: int = OPERATIONS) -> T | None:
-    """What `compute` gives, or None with a note of why not."""
+    """What `compute` returns, or None and a note that says why not."""
     try:
         with limited(what, operations):
             return compute()
@@ -158,7 +157,7 @@ def _compulsory(found: Flow) -> Compulsory:
 
 
 def _flow(kernel: Kernel, numbers: Mapping[str, int]) -> Flow:
-    """The flow of values in symbols; with numbers for those parameters alone that stand in the way. Raises NotExact."""
+    """The symbolic flow of values, with numbers only for parameters that prevent an exact form. Raises NotExact."""
     try:
         return flow(kernel)
     except NotExact as error:
@@ -169,7 +168,7 @@ def _flow(kernel: Kernel, numbers: Mapping[str, int]) -> Flow:
 
 
 def _touched(kernel: Kernel) -> Compulsory:
-    """The compulsory loads by the engine's own counting, where the flow of values has no exact form."""
+    """The compulsory loads from the engine's own counts, if the flow of values has no exact form."""
     from roofdsl.sets.compulsory import compulsory
     from roofdsl.sets.count import count_symbolic
     from roofdsl.sets.misses import CannotCount

@@ -1,4 +1,4 @@
-"""Sizes of parametric sets as closed forms, and which of them grow faster."""
+"""Sizes of parametric sets as closed forms, and their growth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roofdsl.sets.library import cardinality
 from roofdsl.sets.quasi import Quasi
 
 FAR = 1 << 20
-"""A size at which the case of large sizes holds."""
+"""A value of the parameters at which the case for large sizes holds."""
 
 
 def count(flow: Flow, union: Any) -> Cases:
@@ -26,14 +26,14 @@ def count(flow: Flow, union: Any) -> Cases:
 
 
 def far(flow: Flow, cases: Cases) -> Quasi:
-    """The value for large sizes, all parameters of one order."""
+    """The value for large sizes when all parameters are of the same order."""
     env = {name: FAR for q in flow.meaning.values() for name in q.names()}
     found: Case | None = next((c for c in cases.cases if c.holds(env)), None)
     return Quasi.constant(0) if found is None else found.value
 
 
 def degree(flow: Flow, cases: Cases) -> int:
-    """The total degree for large sizes; -1 for nothing."""
+    """The total degree for large sizes; -1 for zero."""
     value = far(flow, cases)
     return value.degree(value.names()) if value else -1
 

@@ -1,4 +1,4 @@
-"""What executions depend on, and which of them use a value: the flow of values as relations to follow."""
+"""What executions depend on and which of them use a value: the flow of values as relations that can be followed."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.loops.model import Assign, Element, ScalarRef
 
 HOPS = 4
-"""Statements that a dependence is followed through, at most."""
+"""A dependence is followed through at most this many statements."""
 
 BEHIND = 2
-"""As HOPS, for what is behind a moment."""
+"""Like HOPS, for what lies behind a moment."""
 
 COPIES = 3
-"""Copies of copies that are followed to their original, at most."""
+"""Chains of copies are followed to their original for at most this many copies."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments at which values are alive, of one kind, and of which values. See `bottleneck` for what follows.
+    """Moments of one kind and the values alive at them. `bottleneck` turns them into a bound.
 
-    at: the statement whose executions are the moments (of `meeting`: that joins two chains); what: reads, statements or
-    arrays that say what is alive. moments: isl.UnionSet or isl.Set, one point for each; alive: such sets, with a point
-    for each pair of a moment and a value. values: all of these values; before: those of them that are there from the
-    beginning and were surely loaded before their moment, once.
+    at: the statement whose executions are the moments (for `meeting`: the one that joins two chains); what: reads,
+    statements or arrays that name the values alive. moments: isl.UnionSet or isl.Set with one point for each; alive:
+    such sets, with a point for each pair of a moment and a value. values: all of these values; before: those among them
+    that are inputs and were surely loaded once before their moment.
     """
 
     kind: str
@@ -43,8 +43,8 @@ class Moments:
 class Dependences:
     """What executions depend on: directly, and through chains of one statement (each of them exact).
 
-    Where a value is a copy of another (`xp1 = x[i]`), its readers count as readers of that other. A run with copies can
-    do no better: where it holds or loads a copy, one without copies holds or loads the original.
+    If a value is a copy of another one (`xp1 = x[i]`), its readers count as readers of the original. Copies cannot
+    help: wherever a run holds or loads a copy, a run without copies holds or loads the original.
     """
 
     def __init__(self, flow: Flow) -> None:
@@ -59,9 +59,11 @@ class Dependences:
                         self.direct = self.direct.union(isl.UnionMap.from_map(part))
         self.direct = self.direct.coalesce()
         self.own: dict[str, Any] = {}
-        """isl.Map of each statement from its executions to themselves and those of the same statement before them."""
+        """For each statement, the isl.Map from its executions to themselves and to earlier ones of it that they depend
+        on.
+        """
         self.ends: dict[str, Any] = {}
-        """isl.UnionSet of the executions of each statement that no other of its own needs directly."""
+        """For each statement, the isl.UnionSet of executions whose value no execution of the same statement reads."""
         self.chains = isl.UnionMap("{ }")
         for statement in self.statements:
             own = _chain(statement)
@@ -80,13 +82,13 @@ class Dependences:
         return [m for m in parts if m.get_tuple_name(isl.dim_type.out) == name]
 
     def everything(self) -> Any:
-        """isl.UnionMap from every execution to (some of) those it depends on."""
+        """isl.UnionMap from every execution to (some of) the executions it depends on."""
         if self._everything is None:
             self._everything = self.on(self.chains.domain(), HOPS)
         return self._everything
 
     def on(self, executions: Any, hops: int) -> Any:
-        """isl.UnionMap from the executions to themselves and (some of) those they depend on."""
+        """isl.UnionMap from the executions to themselves and to (some of) the executions they depend on."""
         at = self.chains.intersect_domain(executions)
         found = at
         for _ in range(hops):
@@ -97,18 +99,20 @@ class Dependences:
         return found.coalesce()
 
     def behind(self, executions: Any) -> Any:
-        """isl.UnionMap from the executions to values made, or there and loaded, before they are done or by them."""
+        """isl.UnionMap from the executions to values that are made, or are inputs and loaded, by the time they are
+        done.
+        """
         needed = self.on(executions, BEHIND)
         return needed.union(inputs_of(needed.apply_range(self.every))).coalesce()
 
 
 def is_input(relation: Any) -> bool:
-    """Whether an isl.Map goes to values that are there before."""
+    """Whether an isl.Map leads to input values."""
     return bool(relation.get_tuple_name(isl.dim_type.out).startswith("IN_"))
 
 
 def inputs_of(union: Any) -> Any:
-    """The part of an isl.UnionMap that goes to values that are there before."""
+    """The part of an isl.UnionMap that leads to input values."""
     found = isl.UnionMap("{ }")
     for part in sets(union):
         if is_input(part):
@@ -117,11 +121,11 @@ def inputs_of(union: Any) -> Any:
 
 
 def _chain(statement: Statement) -> Any:
-    """isl.Map from executions to themselves and those of the same statement they surely depend on."""
+    """isl.Map from executions to themselves and to those of the same statement that they surely depend on."""
     found = isl.Map.identity(statement.domain.get_space().map_from_set()).intersect_domain(statement.domain)
     for part in Dependences.to(statement, statement.name):
-        # A closure that is not exact holds dependences that there are not, and with them a bound that is too high. Then
-        # those of one part alone are closed, or the direct ones stand: fewer than there are, which is safe.
+        # An inexact closure contains dependences that do not exist, so the bound would be too high. In that case we
+        # close each part alone, or keep the direct dependences: fewer than there are, which is safe.
         closed, exact = part.transitive_closure()
         if exact:
             found = found.union(closed)
@@ -133,7 +137,7 @@ def _chain(statement: Statement) -> Any:
 
 
 def _without_copies(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """The statements, with readers of copies reading the original; as they are where copies have no end."""
+    """The statements, with readers of copies reading the original; unchanged if chains of copies are too long."""
     copies = isl.UnionMap("{ }")
     for statement in statements:
         if _is_copy(statement):

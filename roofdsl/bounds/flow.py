@@ -1,8 +1,8 @@
-"""Which value each read reads: the exact flow of values of a kernel, in integer sets, with its loop variables.
+"""Which value each read reads: the exact flow of values of a kernel as integer sets over its loop variables.
 
-An execution of the k-th assignment is a point `S<k>[loop variables]` and stands for the value it makes; a value that
-is there before is `IN_<array>[subscripts]`. A `let` is taken together with the assignments of its own block that use
-it. Scalars that are assigned to are values like elements; `in` scalars cost nothing and are left out.
+An execution of the k-th assignment is a point `S<k>[loop variables]`, which also stands for the value it makes. An
+input value is `IN_<array>[subscripts]`. A `let` is merged with the assignments of its own block that use it. Scalars
+that are assigned are values like array elements; `in` scalars cost nothing and are left out.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from roofdsl.sets.sizes import NotAffine
 
 
 class NotExact(Exception):
-    """The kernel's executions have no exact form as integer sets; the message says what is in the way.
+    """The kernel's executions have no exact form as integer sets; the message names the obstacle.
 
-    hard: parameters whose numbers would give one.
+    hard: parameters that would have to be numbers for an exact form.
     """
 
     def __init__(self, message: str, hard: frozenset[str] = frozenset()) -> None:
@@ -48,7 +48,7 @@ class NotExact(Exception):
 
 @dataclass(frozen=True)
 class Read:
-    """One place in the text that is read. values: isl.UnionMap from executions to the values they read there."""
+    """One place in the text that reads. values: isl.UnionMap from executions to the values they read there."""
 
     array: Array
     subscripts: tuple[IntExpr, ...]
@@ -56,7 +56,7 @@ class Read:
 
     @property
     def text(self) -> str:
-        """As it may be written."""
+        """The read as it appears in a kernel."""
         return f"{self.array.name}[{', '.join(map(str, self.subscripts))}]" if self.subscripts else self.array.name
 
 
@@ -64,7 +64,7 @@ class Read:
 class Statement:
     """An assignment: its executions (isl.Set of S<k>), and the distinct places it reads.
 
-    element: isl.Map from executions to what they write, as `E_<array>[subscripts]`.
+    element: isl.Map from executions to the element they write, as `E_<array>[subscripts]`.
     """
 
     name: str
@@ -83,10 +83,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Flow:
-    """All assignments of a kernel with what they read.
+    """All assignments of a kernel and their reads.
 
-    lets: what `let`s read. context: isl parameter set. registers: values that may be
-    outside fast memory while it runs: operands of the statement under way, `let`s and scalars.
+    lets: reads of `let`s. context: isl parameter set. registers: the number of values that may be outside fast memory
+    while the kernel runs: operands of the current statement, `let`s and scalars.
     """
 
     kernel: Kernel
@@ -97,7 +97,7 @@ class Flow:
     registers: int
 
     def inputs(self) -> dict[str, Any]:
-        """isl.Set of the elements of each array whose values from before are read."""
+        """The elements of each array that are read as inputs, as isl.Set."""
         found: dict[str, Any] = {}
         for read in (*self.lets, *(r for s in self.statements for r in s.reads)):
             for values in sets(read.values.range()):
@@ -127,8 +127,8 @@ def flow(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Flow:
         name = part.target.array.name
         old = written.get(name, isl.UnionMap("{ }"))
         written[name] = old.union(isl.UnionMap.from_map(part.place(part.target)))
-    # An execution reads before it writes: the last digit of its time says so, 0 or 1. As a reader it has a name of its
-    # own (R_...), so that it is not taken for a source of what it reads.
+    # An execution reads before it writes: the last digit of its time is 0 for the read and 1 for the write. As a reader
+    # it has another name (R_...), so that it is not taken for a source of what it reads.
     schedule = isl.UnionMap("{ }")
     width = max((2 * len(p.placed.loops) + 2 for p in (*parts, *reading)), default=2)
     for part in (*parts, *reading):
@@ -154,7 +154,7 @@ def sets(union: Any) -> list[Any]:
 
 
 def computed(values: Any) -> Any:
-    """Those of a union of values that statements make."""
+    """The values in a union that statements make, as opposed to inputs."""
     found = isl.UnionSet("{ }")
     for part in sets(values):
         if not part.get_tuple_name().startswith("IN_"):
@@ -163,7 +163,7 @@ def computed(values: Any) -> Any:
 
 
 class _Part:
-    """One assignment on its way to a Statement; or a `let`, which has no target."""
+    """An assignment that will become a Statement; or a `let`, which has no target."""
 
     def __init__(self, encoder: Encoder, name: str, placed: PlacedStatement) -> None:
         self.encoder, self.name, self.placed = encoder, name, placed
@@ -178,14 +178,14 @@ class _Part:
                 self.read.setdefault(use.place, use)
 
     def place(self, use: Use) -> Any:
-        """isl.Map from executions to the element."""
+        """isl.Map from executions to the element that is accessed."""
         where = [self.encoder.expression(s, self.names) for s in use.subscripts]
         parameters = ", ".join(f"p_{n}" for n in self.encoder.names)
         executions, element = f"{self.name}[{', '.join(self.variables)}]", f"E_{use.array.name}[{', '.join(where)}]"
         return isl.Map(f"[{parameters}] -> {{ {executions} -> {element} }}").intersect_domain(self.domain)
 
     def moment(self, width: int, prefix: str, last: int) -> Any:
-        """isl.Map from executions (their tuple's name prefixed) to the time at which they happen."""
+        """isl.Map from executions (with the prefix before their tuple's name) to the time at which they happen."""
         position = self.placed.position
         time = [str(position[0])]
         for loop, place in zip(self.variables, position[1:], strict=True):
@@ -210,12 +210,12 @@ class _Part:
     def _values(self, use: Use, written: Mapping[str, Any], schedule: Any) -> Any:
         place = self.place(use)
         name = use.array.name
-        # What nothing writes was there before, at every execution.
+        # An array that nothing writes has its input values at every execution.
         if name not in written:
             return isl.UnionMap.from_map(place.set_tuple_name(isl.dim_type.out, f"IN_{name}"))
         sink = place.set_tuple_name(isl.dim_type.in_, f"R_{self.name}")
-        # Every source is a sure one, since the executions are exact: each read has one last write before it, or none,
-        # and then it finds what was there before.
+        # Every source is certain, since the executions are exact: each read has one last write before it, or none, in
+        # which case it reads the input.
         info = isl.UnionAccessInfo.from_sink(isl.UnionMap.from_map(sink))
         info = info.set_must_source(written[name]).set_schedule_map(schedule)
         answer = info.compute_flow()
@@ -232,9 +232,11 @@ class _Part:
 
 
 def _inlined(kernel: Kernel) -> Iterator[PlacedStatement]:
-    """The assignments, with the `let`s of their own block put into them where nothing between changes what they read.
+    """The assignments with the `let`s of their own block substituted, unless an operand of the `let` changes in
+    between.
 
-    A `let` used in an inner block, or after a change of what it reads, is left out: it is a value in a register.
+    A `let` that is used in an inner block, or after a change of an operand, is not substituted: it is a value in a
+    register.
     """
     known: dict[str, tuple[tuple[int, ...], Expr]] = {}
     for placed in statements(kernel.body):
@@ -247,7 +249,7 @@ def _inlined(kernel: Kernel) -> Iterator[PlacedStatement]:
         elif isinstance(statement, Assign):
             yield replace(placed, statement=replace(statement, value=_with_lets(statement.value, here)))
             changed = statement.target.array.name
-            # From here on a `let` that read the array holds a value that no read at its place would find.
+            # From here on, a `let` that read the array holds a value that a read at this place would no longer find.
             known = {n: (b, e) for n, (b, e) in known.items() if all(o.array.name != changed for o in operands(e))}
 
 

@@ -47,7 +47,9 @@ FINISHED = 6
 
 
 def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | None:
-    """The piece with its two operands apart; None where it is not an interval product, or they are apart already."""
+    """The piece with its two operands in separate classes; None if it is no interval product or they are already
+    separate.
+    """
     running = [s for s in piece.slots if s.running]
     operands = [s for s in piece.slots if not s.running]
     if len(piece.loops) != 3 or len(running) != 1 or len(operands) != 2:
@@ -74,11 +76,11 @@ def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | 
 
 
 def _final(flow: Flow, statement: Statement, place: Read, values: Any) -> bool:
-    """Whether each of the values is its element's last of one chain of updates by the statement, or of an element that
-    the statement never updates.
+    """Whether each value is the last of its element in one chain of updates by the statement, or the statement never
+    updates its element.
 
-    A stretch that updates an element and uses its value as an operand then makes that value itself, as all updates come
-    before it.
+    A stretch that updates an element and uses its value as an operand makes that value itself, since all updates come
+    before the use.
     """
     own = isl.UnionSet.from_set(statement.domain)
     follow = place.values.intersect_range(own)
@@ -99,7 +101,7 @@ def _final(flow: Flow, statement: Statement, place: Read, values: Any) -> bool:
 
 
 def _between(executions: Any, statement: Statement, left: Read, right: Read) -> bool:
-    """Whether left is (i, k), right (k, j) and the target (i, j), places of one array, k always between i and j.
+    """Whether left is (i, k), right (k, j) and the target (i, j), all of one array, with k always between i and j.
 
     An element (x, y) is the pair of points x and y + c, where left has k - c and right has k.
     """
@@ -119,7 +121,7 @@ def _same(a: Affine, b: Affine, but_for_a_number: bool = False) -> bool:
 
 
 def _side(executions: Any, statement: Statement, a: Affine, b: Affine) -> int:
-    """1 where a > b in all executions, -1 where a < b in all; 0 otherwise."""
+    """1 if a > b in all executions, -1 if a < b in all, otherwise 0."""
     space = isl.LocalSpace.from_space(executions.get_space())
     difference = isl.Aff.zero_on_domain(space).add_constant_val(isl.Val(a.constant - b.constant))
     for form, sign in ((a, 1), (b, -1)):

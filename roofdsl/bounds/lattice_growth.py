@@ -36,7 +36,7 @@ Point = tuple[int, ...]
 
 
 def growth(points: frozenset[Point], dimensions: int) -> Any:
-    """c, a sympy number; 0 where none of the arguments applies."""
+    """The constant c as a sympy number; 0 if none of the arguments applies."""
     found = [*_by_lines(points, dimensions), *_by_boxes(points, dimensions), *_by_rows(points), *_by_cross(points)]
     return max([sympy.Integer(0), *found])
 
@@ -51,7 +51,7 @@ def _by_lines(points: frozenset[Point], m: int) -> Iterator[Any]:
 
 
 def _runs(points: frozenset[Point]) -> Iterator[tuple[Point, Point, int]]:
-    """(step, first point, how many steps) of the points in a row from each point on."""
+    """For each point and direction, (step, first point, number of steps) of the run of points that starts there."""
     for a, b in product(points, points):
         step = tuple(y - x for x, y in zip(a, b, strict=True))
         if any(step) and next(s for s in step if s) > 0:

@@ -30,18 +30,18 @@ from roofdsl.loops.integers import Const
 from roofdsl.loops.model import Kernel, Order, Tile
 
 SHRINK = tuple(k / 20 for k in range(5, 21))
-"""Sides of the innermost tile that are tried, of the largest that fits."""
+"""Sides of the innermost tile that are tried, relative to the largest one that fits."""
 
 STEPS = (0.2, 0.25, 0.33, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)
-"""Steps of the stream loop that are tried, of the side of the tile they are for."""
+"""Steps of the stream loop that are tried, relative to the side of the tile."""
 
 LEAST = 5
-"""Elements that hold a tile of one and what streams past it."""
+"""The least number of elements that hold a one-element tile and what streams past it."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One level: rows x columns of running values, held for `steps` of the stream loop (None: for all)."""
+    """One level: rows x columns of running values, kept for `steps` iterations of the stream loop (None: for all)."""
 
     rows: int
     columns: int
@@ -49,9 +49,9 @@ class Block:
 
 
 def nested(plan: Tiling, params: Mapping[str, int], elements: Sequence[int]) -> tuple[Block, ...]:
-    """The blocks for caches of so many elements, the smallest first. Raises NoTiling.
+    """The blocks for caches of the given numbers of elements, smallest cache first. Raises NoTiling.
 
-    Extents count as far as `params` gives them.
+    Extents are taken into account as far as `params` determines them.
     """
     if len(plan.order) != 3:
         raise NoTiling("no nested tiles are known for a product inside further loops")
@@ -75,7 +75,7 @@ def nested(plan: Tiling, params: Mapping[str, int], elements: Sequence[int]) -> 
 def _grown(
     blocks: tuple[Block, ...], elements: Sequence[int], extents: Sequence[int | None]
 ) -> Iterator[tuple[Block, ...]]:
-    """All ways to put the blocks so far into blocks of the further levels."""
+    """All ways to nest the blocks so far in blocks of the remaining levels."""
     if len(blocks) == len(elements):
         yield blocks
         return
@@ -93,12 +93,12 @@ def _grown(
 
 
 def _within(size: int, extent: int | None, unit: int) -> int:
-    """No larger than the extent in whole units."""
+    """The size, in whole units and no larger than the extent."""
     return size if extent is None else min(size, -(-extent // unit) * unit)
 
 
 def rates(blocks: Sequence[Block], extents: Sequence[int | None]) -> list[float]:
-    """Loads per execution of every level, at most."""
+    """Upper bounds on the loads per execution of every level."""
     rows, columns, steps = extents
     found = []
     for block in blocks:
@@ -113,7 +113,7 @@ def _per(size: int, extent: int | None) -> float:
 
 
 def most_loads(blocks: Sequence[Block], extents: Sequence[int]) -> list[int]:
-    """Loads of every level, at most (by the conditions above)."""
+    """Upper bounds on the loads of every level (by the conditions above)."""
     rows, columns, steps = extents
     found = []
     for block in blocks:
@@ -124,7 +124,7 @@ def most_loads(blocks: Sequence[Block], extents: Sequence[int]) -> list[int]:
 
 
 def lines(bound: Bound, plan: Tiling, blocks: Sequence[Block]) -> tuple[Order | Tile, ...]:
-    """The `order` and `tile` lines; none for what is as in the level before, where an extent leaves no more."""
+    """The `order` and `tile` lines; none for a loop whose tile is the same as in the level before."""
     kernel = bound.plain
     taken = {p.name for p in kernel.parameters} | {a.name for a in kernel.arrays} | set(plan.order)
     names = {v: v for v in plan.order}
@@ -148,5 +148,5 @@ def lines(bound: Bound, plan: Tiling, blocks: Sequence[Block]) -> tuple[Order | 
 
 
 def nested_kernel(bound: Bound, plan: Tiling, blocks: Sequence[Block]) -> Kernel:
-    """The kernel with these lines. Raises CommandError where dependences or bounds forbid them."""
+    """The kernel with these lines. Raises CommandError if dependences or bounds forbid them."""
     return tiled_by(bound, lines(bound, plan, blocks))

@@ -1,13 +1,14 @@
-"""Chains that run towards each other and are joined: when they meet, all of both is alive.
+"""Two chains that run towards each other and are joined: when they meet, all of both is alive.
 
-Let executions p of a statement on a line each read a value a(p) of one chain, which runs along the line, and a value
-b(p) of another, which runs the other way. Where a(p) is made before b(p), so it is for all p' further back, as a(p')
-comes before a(p), and b(p) before b(p'): in any order there is one place m on the line where they meet. At the moment
-when a has come to it and b too, one of a(p), b(p) is made for every p and the other is not, so that its join is still
-to come: as many values as p are alive. So is what both chains use: x(p) that a(p) reads, and that b(p) or what b makes
-after it reads; beyond m the other way round. All but S of them are loaded after that moment.
+Let each execution p of a statement, on a line, read a value a(p) of one chain, which runs along the line, and a value
+b(p) of another chain, which runs the opposite way. If a(p) is made before b(p), the same holds for all p' further back,
+because a(p') comes before a(p), and b(p) before b(p'). So in any order there is one place m on the line where the
+chains meet. At the moment when both have reached it, exactly one of a(p) and b(p) has been made for every p, so that
+their join is still to come: as many values are alive as there are p. The values x(p) that both chains use are alive,
+too: those that a(p) reads, and that b(p) or a later value of its chain reads, and vice versa beyond m. All but S of
+them are loaded after that moment.
 
-A recursive filter in both directions (`deriche`) is the example: two loads of every element, beyond the first.
+A recursive filter in both directions (`deriche`) is the example: two loads of every element in addition to the first.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from roofdsl.bounds.flow import Read, Statement, sets
 
 
 def meetings(depends: Dependences) -> Iterator[Moments]:
-    """Every pair of chains of two statements that a third one joins."""
+    """Every pair of chains, of two statements, that a third statement joins."""
     by_name = {s.name: s for s in depends.statements}
     for join in depends.statements:
         made = [m for read in join.reads for m in sets(read.values) if not is_input(m)]
@@ -40,10 +41,10 @@ def _meeting(depends: Dependences, by_name: dict[str, Statement], join: Statemen
         return None
     both = a.domain().intersect(b.domain())
     a, b = a.intersect_domain(both), b.intersect_domain(both)
-    # p -> p': one chain comes to p' before it comes to p (or they are one), and the other comes to p before p'.
+    # p -> p': one chain reaches p' before p (or they are the same), and the other reaches p before p'.
     further = _along(a, depends.own[names[0]]).intersect(_along(b, depends.own[names[1]]).reverse())
     line = further.union(further.reverse()).coalesce()
-    # Places that such a relation joins make a line. Where it is not transitive nothing says where one line ends.
+    # Places that such a relation joins form a line. If it is not transitive, nothing tells where one line ends.
     if further.is_subset(isl.Map.identity(further.get_space())) or not line.apply_range(line).is_subset(line):
         return None
     one, other = by_name[names[0]], by_name[names[1]]
@@ -68,13 +69,13 @@ def _meeting(depends: Dependences, by_name: dict[str, Statement], join: Statemen
 
 
 def _called(by_name: dict[str, Statement], values: Any) -> str:
-    """The arrays that the values are of."""
+    """The arrays that the values belong to."""
     names = [part.get_tuple_name() for part in sets(values)]
     return ", ".join(sorted({by_name[n].array.name if n in by_name else n.removeprefix("IN_") for n in names}))
 
 
 def _along(value: Any, own: Any) -> Any:
-    """From places on a line to those whose value comes before theirs, or is theirs."""
+    """From places on a line to the places whose value comes before theirs, or is the same."""
     return value.apply_range(own).apply_range(value.reverse())
 
 
@@ -82,11 +83,12 @@ Side = tuple[Any, Statement, Read]
 
 
 def _shared(depends: Dependences, first: Side, second: Side, apart: Any) -> tuple[Any, Any, Any] | None:
-    """(places, values, inputs among them) that both chains use, of one read of each; None where there are none.
+    """(places, values, inputs among them) that both chains use, for one read of each; None if there are none.
 
-    Of every place one value is alive: where the first chain comes first the one that it reads there, else the one that
-    the second reads there. No value is counted twice: one that is both what the first reads at p and what the second
-    reads at p' has them on one line, p no nearer to the begin of the first than p' (`apart`: p, p').
+    One value is alive for every place: the one that the first chain reads there, if that chain arrives first, else the
+    one that the second chain reads there. No value is counted twice: if the first chain reads a value at p and the
+    second reads it at p', they are on one line, and p is no nearer to the start of the first chain than p' (`apart`: p,
+    p').
     """
     mine, its = _used(depends, first, second), _used(depends, second, first)
     if mine is None or its is None:
@@ -104,7 +106,9 @@ def _shared(depends: Dependences, first: Side, second: Side, apart: Any) -> tupl
 
 
 def _used(depends: Dependences, side: Side, other: Side) -> Any:
-    """isl.UnionMap from places to the value that `side` reads there and `other` reads there or later; None for none."""
+    """isl.UnionMap from places to the value that `side` reads there and `other` reads there or later; None if there is
+    none.
+    """
     (value, _, read), (far, statement, _) = side, other
     here = isl.UnionMap.from_map(value).apply_range(read.values)
     later = isl.UnionMap.from_map(far.apply_range(depends.own[statement.name].reverse()))

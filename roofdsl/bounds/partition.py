@@ -1,8 +1,8 @@
-"""The partition argument: what S elements of fast memory and T arrivals allow to be computed.
+"""The partition argument: how much S elements of fast memory and T arrivals allow to be computed.
 
-Cut any run into stretches of T arrivals each (an arrival is a load, or an object made on chip). What a stretch uses
-was in fast memory at its begin (S elements, and the operands under way) or arrives in it: X = S + T objects at most.
-A piece computes at most H(X) = c X^s executions from them, so there are at least |V| / H(X) - 1 whole stretches, and
+Cut any run into stretches of T arrivals each (an arrival is a load, or an object made on chip). What a stretch uses was
+in fast memory at its beginning (S elements, and the current operands) or arrives during it: at most X = S + T objects.
+A piece computes at most H(X) = c X^s executions from them. So there are at least |V| / H(X) - 1 whole stretches, and
 
     loads >= T (|V| / H(S + T) - 1) - made,    T = S / (s - 1) is best.
 
@@ -55,10 +55,10 @@ def rational(value: Fraction) -> Any:
 
 
 def allowed(piece: Piece) -> Allowed | None:
-    """H(X) of a piece with the exponents that allow least; None where no exponents bound it.
+    """H(X) of a piece with the exponents that give the smallest bound; None if no exponents bound it.
 
-    |E| <= prod_j (f_j x_j)^s_j, and x_j <= x_c for the class c of slot j with sum_c x_c <= X, is largest at
-    x_c = X s_c / s (inequality of weighted means), where s_c sums the exponents of the class and s all of them.
+    |E| <= prod_j (f_j x_j)^s_j, and x_j <= x_c for the class c of slot j with sum_c x_c <= X. This is largest at x_c =
+    X s_c / s (inequality of weighted means), where s_c is the sum of the exponents of the class and s that of all.
     """
     kernels = sorted({s.lost for s in piece.slots})
     found = exponents(kernels, len(piece.loops)) if kernels else []
@@ -66,7 +66,7 @@ def allowed(piece: Piece) -> Allowed | None:
     for point in averages(found):
         shares = []
         for slot in piece.slots:
-            # Slots that lose the same directions have one exponent between them, in equal parts.
+            # Slots that lose the same directions share one exponent in equal parts.
             alike = sum(other.lost == slot.lost for other in piece.slots)
             shares.append(point[kernels.index(slot.lost)] / alike)
         total = sum(shares, Fraction(0))
@@ -83,7 +83,7 @@ def allowed(piece: Piece) -> Allowed | None:
 
 
 def partition(flow: Flow, size: Any) -> Partition | None:
-    """The best partition bound that is found; `size` is the symbol of S. None where no piece has one."""
+    """The best partition bound found; `size` is the symbol of S. None if no piece has one."""
     single = pieces(flow)
     by_name = {s.name: s for s in flow.statements}
     every = [*single, *(q for p in single if (q := interval_product(flow, by_name[p.names[0]], p)) is not None)]
@@ -98,8 +98,8 @@ def partition(flow: Flow, size: Any) -> Partition | None:
     for main in candidates[:4]:
         chosen = [main]
         for other in candidates:
-            # Pieces that share neither statement nor object compete for the X of a stretch, and are counted together
-            # (`_bound`). With another power there would be no one best T.
+            # Pieces that share neither statement nor object compete for the X of a stretch and are counted together
+            # (`_bound`). With different powers, no single T would be best.
             if other.power == main.power and all(_apart(other.piece, c.piece) for c in chosen):
                 chosen.append(other)
         made = _bound(flow, chosen, size)
@@ -116,7 +116,7 @@ def _apart(first: Piece, second: Piece) -> bool:
 
 
 def _weight(flow: Flow, a: Allowed) -> float:
-    """The leading number of stretches at large sizes, to compare with."""
+    """The leading number of stretches at large sizes, as a key for comparison."""
     value = far(flow, a.piece.size)
     names = dict.fromkeys(value.names(), 1 << 30)
     size = 1 << 20
@@ -128,14 +128,14 @@ def _far(flow: Flow, value: Any) -> float:
 
 
 def _bound(flow: Flow, chosen: Sequence[Allowed], size: Any) -> Partition:
-    """Several pieces without common objects share the X of a stretch: as H is convex, sum_p |E_p| / H_p(X) <= 1."""
+    """Pieces without common objects share the X of a stretch: since H is convex, sum_p |E_p| / H_p(X) <= 1."""
     power = rational(chosen[0].power)
     room = size + flow.registers
     stretch = room / (power - 1)
     if not (1 / (power - 1)).is_integer:
         stretch = sympy.ceiling(stretch)
     finished = [a.piece.finished for a in chosen if a.piece.finished is not None]
-    held = room + stretch + (FINISHED - 1 if finished else 0)  # a cut may fall between the arrivals of one value
+    held = room + stretch + (FINISHED - 1 if finished else 0)  # a cut may separate the arrivals of a single value
     stretches = sum(expression(a.piece.size) / (a.constant * held**power) for a in chosen)
     made = sum(expression(m) for a in chosen for m in a.piece.made) + FINISHED * sum(map(expression, finished))
     main = sum(polynomial(far(flow, a.piece.size)) / a.constant for a in chosen)

@@ -1,11 +1,11 @@
 """Statements as pieces of a partition argument: executions, and the projections that fast memory limits.
 
-A *slot* is a projection of the executions of a piece whose image in any stretch of the run is held by that stretch:
-every point of the image needs an object of its own in fast memory. Objects are values that are read (one for every
-value), and running values: a chain of updates of one place, each made from the one before, is one object, as it
-changes where it is. An object gets into fast memory by a load, or by being made there: how many are made there at
-most, over the whole run, is counted (`made`) and taken off the bound. Objects of different classes are different;
-projections whose objects may coincide (two reads of one array, `A[i, k] * A[j, k]`) share a class.
+A *slot* is a projection of the executions of a piece whose image, for any stretch of the run, must be held by that
+stretch: every point of the image needs an object of its own in fast memory. Objects are values that are read (one
+object for each value) and running values: a chain of updates of one place, each made from the one before, is one object
+that changes in place. An object gets into fast memory by a load or by being made there. The number made there over the
+whole run has an upper bound (`made`), which is subtracted from the loads. Objects of different classes are different.
+Projections whose objects may coincide (two reads of one array, `A[i, k] * A[j, k]`) share a class.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from roofdsl.loops.integers import IntExpr
 from roofdsl.sets.cases import Cases
 
 MOST_LOOPS = 4
-"""Loops up to which two pieces are put side by side in every way; deeper ones only as they are."""
+"""Up to this many loops, two pieces are combined in all ways; deeper ones only with their loops as they are."""
 
 Coordinates = tuple[tuple[tuple[int, ...], str], ...]
-"""The image's coordinates: coefficients of the loops by position, and the text of the rest."""
+"""The image's coordinates: coefficients of the loops by position, and the rest as text."""
 
 
 @dataclass(frozen=True)
 class Slot:
     """One projection: the directions it loses, its coordinates, its class of objects, and how its images are counted.
 
-    factor: the image has at most so many times as many points as there are objects (2 where two placements of the
-    same objects are taken together).
+    factor: the image has at most this many points for each object (2 if two placements of the same objects are
+    combined).
     """
 
     text: str
@@ -51,10 +51,10 @@ class Slot:
 class Piece:
     """Executions (isl.Set without a name, dimensions by position) with their slots.
 
-    objects: isl.UnionSet of the values each class stands for, by class; made: objects made on chip, at most.
-    chains: isl.UnionMaps from executions to the running values they update, of a piece of one statement.
-    halves: the executions are counted twice by the inequality (a set and its mirror image).
-    finished: of an interval product, its values made on chip, which count more than others (`intervals`).
+    objects: isl.UnionSet of the values each class stands for, by class; made: upper bounds on the objects made on chip.
+    chains: isl.UnionMaps from executions to the running values they update, for a piece of one statement. halves: the
+    inequality counts each execution twice (a set and its mirror image). finished: for an interval product, its values
+    made on chip, which count more than others (`intervals`).
     """
 
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ class Piece:
 
 
 def pieces(flow: Flow) -> list[Piece]:
-    """A piece for every statement that a partition argument may say something about."""
+    """One piece for each statement to which a partition argument may apply."""
     found = (_piece(flow, statement) for statement in flow.statements)
     return [p for p in found if p is not None]
 
@@ -90,10 +90,10 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
     whole = statement.domain
     top = degree(flow, count(flow, whole))
     if top < n:
-        return None  # executions on a face: nothing of the full order to bound
+        return None  # the executions lie on a face: there is nothing of full order to bound
     candidates = [c for read in statement.reads if (c := _candidate(statement, read)) is not None]
-    # What the kernel makes itself arrives by being made, without a load, and is taken off the bound. As many such
-    # values as executions would leave nothing of it.
+    # Values that the kernel makes arrive without a load and are subtracted from the bound. If there were as many of
+    # them as executions, nothing would be left of the bound.
     candidates = [
         c for c in candidates if c.running or degree(flow, count(flow, computed(c.read.values.range()))) < top
     ]
@@ -109,7 +109,8 @@ def _piece(flow: Flow, statement: Statement) -> Piece | None:
     for candidate, group in zip(candidates, classes, strict=True):
         values = candidate.read.values.intersect_domain(inside).range()
         objects[group] = objects[group].union(values) if group in objects else values
-        # Made by the piece itself, a running value goes on as the object it was; only what others make begins one.
+        # A running value that the piece itself made stays the same object; only a value that another statement made
+        # starts one.
         born = computed(values.subtract(inside) if candidate.running else values)
         made.append(count(flow, born.coalesce()))
     plain = domain.reset_tuple_id()
@@ -122,7 +123,7 @@ def _candidate(statement: Statement, read: Read) -> _Candidate | None:
     n = len(statement.loops)
     step = _step(statement, read)
     if step is not None:
-        # All executions of a chain share one object: its direction is what the projection loses.
+        # All executions of a chain share one object: the projection loses the chain's direction.
         rows = kernel([step], n)  # coordinates that do not change along the chain
         return _Candidate(read, kernel(rows, n), _coordinates(statement, read.subscripts) or (), True)
     found = _coordinates(statement, read.subscripts)
@@ -133,7 +134,7 @@ def _candidate(statement: Statement, read: Read) -> _Candidate | None:
 
 
 def _step(statement: Statement, read: Read) -> tuple[int, ...] | None:
-    """The distance between updates of one running value, where `read` is that of the place the statement writes."""
+    """The distance between updates of one running value, if `read` reads the place that the statement writes."""
     if read.array.name != statement.array.name or read.subscripts != statement.target:
         return None
     for relation in sets(read.values):
@@ -146,7 +147,7 @@ def _step(statement: Statement, read: Read) -> tuple[int, ...] | None:
 
 
 def _coordinates(statement: Statement, subscripts: tuple[IntExpr, ...]) -> Any:
-    """The subscripts by the coefficients of the loops, or None where they are not affine."""
+    """The subscripts as coefficients of the loops, or None if they are not affine."""
     found = []
     for subscript in subscripts:
         form = affine(subscript)
@@ -159,9 +160,9 @@ def _coordinates(statement: Statement, subscripts: tuple[IntExpr, ...]) -> Any:
 
 
 def _classes(flow: Flow, candidates: list[_Candidate], domain: Any, top: int) -> tuple[Any, list[int]]:
-    """(the executions that are left, the class of each candidate).
+    """(the executions that remain, the class of each candidate).
 
-    Executions are left out where that keeps the objects of two projections apart, if they are few.
+    A few executions are left out if that keeps the objects of two projections apart.
     """
     groups = list(range(len(candidates)))
     for b, second in enumerate(candidates):
@@ -172,8 +173,8 @@ def _classes(flow: Flow, candidates: list[_Candidate], domain: Any, top: int) ->
             if common.is_empty():
                 continue
             # Two projections of the same objects would have to share the room of one class, which makes the bound
-            # lower. If few executions use an object through both, they are left out instead: fewer executions are a
-            # lower bound too.
+            # lower. If few executions use an object through both, they are left out instead: a bound for fewer
+            # executions is valid, too.
             best: Any = None
             for side in sides if groups[a] != groups[b] else ():
                 left_out = side.intersect_range(common).domain()
@@ -194,12 +195,13 @@ def _classes(flow: Flow, candidates: list[_Candidate], domain: Any, top: int) ->
 
 
 def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
-    """Two pieces as one in the same lattice, in all ways to place the second beside the first without overlap.
+    """Two pieces combined into one in the same lattice, in all ways to place the second beside the first without
+    overlap.
 
     Their projections must pair off. A pair of one class with equal coordinates has the same objects (an object counts
-    once); one with other coordinates counts each object twice at most; objects of different classes add up.
-    A piece beside its own mirror image (`first is second`) counts each execution twice: |E| <= H / 2. For
-    A[i, k] * A[j, k], i > j, that is the argument of Beaumont, Eyraud-Dubois, Verite, Langou (SPAA 2022).
+    once); a pair with other coordinates counts each object at most twice; objects of different classes add up. A piece
+    beside its own mirror image (`first is second`) counts each execution twice: |E| <= H / 2. For A[i, k] * A[j, k], i
+    > j, that is the argument of Beaumont, Eyraud-Dubois, Verite, Langou (SPAA 2022).
     """
     n = len(first.loops)
     mirror = first is second
@@ -212,8 +214,8 @@ def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
         placed = _placed(second.executions, order)
         executions = first.executions
         common = executions.intersect(placed)
-        # Pieces that overlap would count executions twice. What a mirror image has in common with its piece may be left
-        # out of both, where it is of lower order.
+        # Pieces that overlap would count executions twice. The common executions of a piece and its mirror image may be
+        # left out of both if they are of lower order.
         if not common.is_empty():
             if not mirror or degree(flow, count(flow, common)) >= degree(flow, first.size):
                 continue
@@ -230,7 +232,7 @@ def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
         size = count(flow, executions if mirror else executions.union(placed).coalesce())
         names = first.names if mirror else first.names + second.names
         made = first.made if mirror else first.made + second.made
-        if mirror and not common.is_empty():  # an execution left out may make what a running value begins with
+        if mirror and not common.is_empty():  # an omitted execution may make the value that a running value starts from
             made = (*made, *_begun(flow, first, executions, common))
         both = executions if mirror else executions.union(placed)
         found.append(Piece(names, first.loops, both, size, tuple(slots), objects, made, (), mirror))
@@ -238,7 +240,7 @@ def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
 
 
 def _begun(flow: Flow, piece: Piece, executions: Any, left_out: Any) -> Iterator[Cases]:
-    """Running values of `executions` that those left out make."""
+    """Running values of `executions` that the omitted executions make."""
     (name,) = piece.names
     kept = isl.UnionSet.from_set(executions.set_tuple_name(name))
     makers = isl.UnionSet.from_set(left_out.set_tuple_name(name))
@@ -260,7 +262,9 @@ def _moved(slot: Slot, order: tuple[int, ...]) -> Slot:
 
 
 def _paired(first: Piece, second: Piece, moved: list[Slot]) -> tuple[list[Slot] | None, list[dict[int, int]]]:
-    """Slots of both, each with the other's that loses the same directions; and what the classes are called now."""
+    """Slots of both, each paired with the other's slot that loses the same directions; and the new names of the
+    classes.
+    """
     left = list(moved)
     names: dict[tuple[int, int], tuple[int, int]] = {}
 

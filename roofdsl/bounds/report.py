@@ -1,4 +1,4 @@
-"""A bound with what was asked about it: its intensity, a tile that comes near it, and its numbers at caches."""
+"""A bound and what a command reports about it: its intensity, a tile that comes near it, and numbers at caches."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 
 FEW_EXECUTIONS = 2_000_000
-"""Executions up to which the loads of tiles in tiles are simulated; beyond, what they are at most is said."""
+"""Up to this many executions, the loads of nested tiles are simulated; beyond, an upper bound is given."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """One cache at given sizes: all in elements (loads). tile and its loads None where there is no tile."""
+    """One cache at given sizes, all in elements (loads). tile and its loads are None if there is no tile."""
 
     name: str
     cache_bytes: int
@@ -38,15 +38,15 @@ class Level:
 
     @property
     def ratio(self) -> float | None:
-        """Loads of the schedule against the bound."""
+        """Loads of the schedule divided by the bound."""
         return None if self.schedule is None or not self.bound else self.schedule / self.bound
 
 
 @dataclass(frozen=True)
 class Inside:
-    """Tiles in tiles for all caches: the block of each with its loads. why_not: "" where there are some.
+    """Nested tiles for all caches: the block of each with its loads. why_not: empty if there are some.
 
-    exact: by simulation; else what they load at most.
+    exact: whether the loads are simulated; otherwise they are upper bounds.
     """
 
     blocks: tuple[Block, ...]
@@ -58,9 +58,10 @@ class Inside:
 
 @dataclass(frozen=True)
 class BoundReport:
-    """A bound with what was asked about it. element_bytes: None where arrays differ; why_no_tile: "" for a plan.
+    """A bound with everything a command reports about it. element_bytes: None if arrays differ; why_no_tile: empty if
+    there is a plan.
 
-    inside: None where tiles in tiles were not asked for.
+    inside: None if nested tiles were not asked for.
     """
 
     bound: Bound
@@ -76,7 +77,9 @@ class BoundReport:
 def report(
     bound: Bound, params: Mapping[str, int], caches: tuple[tuple[str, int], ...], with_nested: bool = False
 ) -> BoundReport:
-    """`caches`: (name, bytes) to evaluate at where `params` has every parameter. Raises what `traffic_at` raises."""
+    """Evaluate the bound. `caches`: (name, bytes) to evaluate at if `params` has every parameter. Raises what
+    `traffic_at` raises.
+    """
     _, width = _element(bound.kernel)
     plan, why = None, ""
     try:
@@ -121,7 +124,7 @@ def _inside(bound: Bound, plan: Tiling | None, params: Mapping[str, int], caches
 
 def _level(bound: Bound, plan: Tiling | None, params: Mapping[str, int], named: tuple[str, int]) -> Level:
     (name, cache), (least, width) = named, _element(bound.kernel)
-    elements = cache // least  # the smallest elements: as many as could be there
+    elements = cache // least  # in elements of the smallest size: the cache cannot hold more of them
     value, argument = bound.at(params, elements) if elements else (0, "compulsory")
     schedule = tile = loads = None
     if width is not None:
@@ -137,7 +140,7 @@ def _level(bound: Bound, plan: Tiling | None, params: Mapping[str, int], named: 
 
 
 def _element(kernel: Kernel) -> tuple[int, int | None]:
-    """(bytes of the smallest element, bytes of every element where they are alike, else None)."""
+    """(bytes of the smallest element, bytes of every element if they are equal, else None)."""
     widths = {a.type.bytes for a in kernel.arrays if not a.is_scalar} or {1}
     return min(widths), min(widths) if len(widths) == 1 else None
 
@@ -151,11 +154,13 @@ def _loads(kernel: Kernel, params: Mapping[str, int], cache: int, width: int) ->
 
 
 def _intensity(bound: Bound) -> Any:
-    """Operations for each element loaded, at most, by leading terms of the argument that grows most; None for no W."""
+    """An upper bound on operations per loaded element, by leading terms of the fastest-growing argument; None without
+    W.
+    """
     if bound.flow is None:
         return None
     try:
-        work = ClosedForms(bound.plain, {}).work  # of the same executions, without tiles
+        work = ClosedForms(bound.plain, {}).work  # the same executions, without tiles
     except NoClosedForm:
         return None
     main = top_terms(polynomial(far(bound.flow, work)))
@@ -164,7 +169,7 @@ def _intensity(bound: Bound) -> Any:
 
 
 def _main(bound: Bound) -> Any:
-    """The leading term that is the largest for large sizes and moderate S."""
+    """The leading term that dominates for large sizes and moderate S."""
     at = {bound.size: 1 << 12}
 
     def weight(value: Any) -> float:

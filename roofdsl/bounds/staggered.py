@@ -1,19 +1,20 @@
 """Lower bounds for staggered grids in a time loop: one field on the vertices of a plane's grid, others on its edges.
 
-That is Yee's scheme in the plane (fdtd-2d): a vertex q at time t is made of itself a step before and of the four edges
-that touch it; an edge of itself a step before and of its two ends. Any set of N executions in a stretch of the run
-needs at least X values that it does not make, and
+This is Yee's scheme in the plane (fdtd-2d). A vertex q at time t is made from itself one step before and from the four
+edges that touch it; an edge is made from itself one step before and from its two ends. Any set of N executions in a
+stretch of the run needs at least X values that it does not make, and
 
     N <= X^(3/2) / 3 + 4 X.
 
-The proof is in docs/proofs.md. In short, with A the vertices made at time t and a = |A|, c = sqrt(8): for each of the
-c sqrt(a) vertices beside A at least (Wang, Wang 1977) one value is needed, its own or that of an edge to A; each
-vertex and each edge that begins to be made needs its value from before; one value may serve as both only for an edge
-that begins where its vertex is reached. Where u is the largest a, X >= c (sum of a) / sqrt(u) + 3/2 u - 2 c sqrt(u).
+The proof is in docs/proofs.md. In short, let A be the vertices made at time t, a = |A| and c = sqrt(8). At least
+c sqrt(a) vertices lie beside A (Wang, Wang 1977), and for each of them one value is needed, its own or that of an edge
+to A. Each vertex and each edge needs its initial value when the stretch begins to make it. One value may serve as both
+only for an edge that begins where its vertex is reached. If u is the largest a,
+X >= c (sum of a) / sqrt(u) + 3/2 u - 2 c sqrt(u).
 
-The largest sets that are known, prisms over diamonds that grow before and shrink after, have X^(3/2) / sqrt(10) for
-large X: no argument of this kind proves a leading term more than sqrt(10) / 3 times as large. Kwasniewski et al.,
-SPAA 2021, give the same leading term for boxes.
+The largest known sets, prisms over diamonds that grow before and shrink after, have X^(3/2) / sqrt(10) for large X: no
+argument of this kind proves a leading term more than sqrt(10) / 3 times as large. Kwasniewski et al., SPAA 2021, give
+the same leading term for boxes.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from roofdsl.formulas.expressions import expression, polynomial
 class Staggered:
     """loads >= value (sympy, in the parameters and S).
 
-    vertex, edges: names of the statements; executions: of all of them; free: reads that count as free, at the edges of
-    the loops.
+    vertex, edges: names of the statements; executions: total of all of them; free: reads at the boundary of the loops
+    that count as free.
     """
 
     vertex: str
@@ -51,7 +52,7 @@ class Staggered:
 
 @dataclass
 class _Link:
-    """What a statement reads of a field, at one distance: where, and through which reads."""
+    """The reads of a field by a statement at one distance: where they happen, and which reads they are."""
 
     where: Any
     reads: list[Read]
@@ -67,7 +68,7 @@ def most_executions(needed: Any) -> Any:
 
 
 def staggered(flow: Flow, size: Any) -> Staggered | None:
-    """The bound of the first three statements that make such a grid; `size` is the symbol of S."""
+    """The bound of the first three statements that form such a grid; `size` is the symbol of S."""
     for group in of_one_loop(flow):
         if any(len(s.loops) != 3 for s in group):
             continue
@@ -80,7 +81,7 @@ def staggered(flow: Flow, size: Any) -> Staggered | None:
 
 
 def _grid(vertex: Statement, edges: tuple[Statement, Statement]) -> _Links | None:
-    """The links of the three, where they are those of a grid; other reads only add to what is needed."""
+    """The links of the three statements if they form a grid; other reads only add to what is needed."""
     found = _links((vertex, *edges))
     itself: Point = (1, 0, 0)
     kept = {(s.name, s.name, itself) for s in (vertex, *edges)}
@@ -101,7 +102,7 @@ def _grid(vertex: Statement, edges: tuple[Statement, Statement]) -> _Links | Non
 
 
 def _links(statements: tuple[Statement, ...]) -> dict[tuple[str, str, Point], _Link]:
-    """All links between the statements that have one distance wherever they are."""
+    """All links between the statements whose distance is the same everywhere."""
     names = {s.name for s in statements}
     found: dict[tuple[str, str, Point], _Link] = {}
     for statement in statements:
@@ -119,7 +120,7 @@ def _links(statements: tuple[Statement, ...]) -> dict[tuple[str, str, Point], _L
 
 
 def _bound(flow: Flow, vertex: Statement, edges: tuple[Statement, Statement], links: _Links, size: Any) -> Staggered:
-    """Stretches of T = 2 S arrivals, reads at the edges among them."""
+    """Bound by stretches of T = 2 S arrivals, which include the reads at the boundary."""
     statements = {s.name: s for s in (vertex, *edges)}
     counts = [count(flow, s.domain) for s in statements.values()]
     free = sum(_free(flow, statements, links), sympy.Integer(0))
@@ -132,10 +133,11 @@ def _bound(flow: Flow, vertex: Statement, edges: tuple[Statement, Statement], li
 
 
 def _free(flow: Flow, statements: Mapping[str, Statement], links: _Links) -> Iterator[Any]:
-    """How many (execution, link) read what is neither made by the statements nor there before the first step.
+    """Counts of (execution, link) pairs that read a value neither made by the statements nor there before the first
+    step.
 
-    What is there before the first of their steps counts as one value for each place of a field where all that read it
-    find it at one place of an array, each field in an array of its own.
+    The initial state counts as one value for each place of a field if all its readers find it at one place of an array,
+    and each field has an array of its own.
     """
     places: dict[str, set[Any]] = {name: set() for name in statements}
     for (reader, maker, (back, i, j)), link in links.items():

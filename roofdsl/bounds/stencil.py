@@ -1,22 +1,22 @@
-"""Lower bounds for stencils in a time loop, by how far what a slice needs reaches beyond the slice.
+"""Lower bounds for stencils in a time loop: they follow from how far the reads of a slice reach beyond the slice.
 
-The executions of one time step make a slice of Z^m; slice u reads of slice u - 1 at its own points moved by the
-offsets K1, and of itself at offsets K0. Let E be what a stretch of the run computes, e_u the size of its slice u.
-Everything read and not computed in the stretch is in fast memory at its begin or arrives: at most X = S + T values.
+The executions of one time step form a slice of Z^m. Slice u reads slice u - 1 at its own points moved by the offsets
+K1, and itself at offsets K0. Let E be what a stretch of the run computes, and e_u the size of its slice u. Everything
+that is read but not computed in the stretch is in fast memory at its beginning or arrives: at most X = S + T values.
 
-- Without K0: sum over u of (|E_u + K1| - e_(u-1)) <= X. With |A + K1| >= |A| + c |A|^((m-1)/m) (`growth`) the potential
-  k z^((m+1)/m), k = m / (c (m+1)), of z = e_u + what may still arrive falls by e_u at least from slice to slice:
-  |E| <= k X^((m+1)/m). For three points in a row: |E| <= X^2 / 4, and loads >= |V| / S.
+- Without K0: sum over u of (|E_u + K1| - e_(u-1)) <= X. With |A + K1| >= |A| + c |A|^((m-1)/m) (`growth`), the
+  potential k z^((m+1)/m), k = m / (c (m+1)), of z = e_u + what may still arrive falls by at least e_u from slice to
+  slice: |E| <= k X^((m+1)/m). For three points in a row: |E| <= X^2 / 4, and loads >= |V| / S.
 - With K0, both growing by c: slice u needs max(|E_u + K0|, |E_(u+1) + K1|) - e_u values of its own. That is the rise to
-  the next slice, if any, and c e_u^((m-1)/m): X >= u + c |E| / u^(1/m) where u is the largest e, so that
-  |E| <= m (X / (m+1))^((m+1)/m) / c.
+  the next slice, if any, and c e_u^((m-1)/m): X >= u + c |E| / u^(1/m) where u is the largest e, so that |E| <= m (X /
+  (m+1))^((m+1)/m) / c.
 
-Where slices are linked through values of other statements (fdtd: a magnetic field by way of the electric ones), each
-of those stands for at most `shared` points of the slice before, and c is divided by that.
-Reads at the edge (of what no step computes) count as arrivals that cost nothing; `edge` is how many there are. What the
-first step reads of the values that were there is no such edge: one value for every point, as for later steps.
-Compare Elango et al. 2015, Olivry et al. PLDI 2020 (chains of dependences; smaller constants) and Kwasniewski et al.
-SPAA 2021 (larger constants, for computations that are boxes).
+If slices are linked through values of other statements (fdtd: a magnetic field by way of the electric ones), each of
+those values stands for at most `shared` points of the slice before, and c is divided by that number. Reads at the
+boundary (of values that no step computes) count as arrivals that cost nothing; `edge` is their number. Reads of the
+initial values by the first step are not among them: there is one value for every point, as for later steps. Compare
+Elango et al. 2015, Olivry et al. PLDI 2020 (chains of dependences; smaller constants) and Kwasniewski et al. SPAA 2021
+(larger constants, for computations that are boxes).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Links = dict[tuple[int, Point], Any]
 class Stencil:
     """loads >= value (sympy, in the parameters and S); |E| <= constant * X^power for a stretch.
 
-    growth: c; shared: how many points one value between slices stands for; inside: whether slices read themselves.
+    growth: c; shared: how many points one value between slices stands for; inside: whether slices also read themselves.
     """
 
     names: tuple[str, ...]
@@ -72,7 +72,7 @@ def stencil(flow: Flow, size: Any) -> Stencil | None:
 
 
 def _groups(flow: Flow) -> Iterator[list[Statement]]:
-    """Statements of one outer loop and of full depth: all of them as phases of a step, and each on its own."""
+    """Statements of full depth in one outer loop: all of them as phases of a step, and each of them alone."""
     for deepest in of_one_loop(flow):
         if len(deepest) > 1:
             yield deepest
@@ -81,7 +81,7 @@ def _groups(flow: Flow) -> Iterator[list[Statement]]:
 
 
 def _linked(flow: Flow, phases: list[Statement]) -> Iterator[tuple[list[Links], int]]:
-    """The links of each phase: direct ones; for a phase on its own also those through one other statement."""
+    """The links of each phase: direct ones; for a phase alone, also links through one other statement."""
     direct = [_direct(s, phases) for s in phases]
     if all(d is not None for d in direct):
         yield [d for d in direct if d is not None], 1
@@ -92,7 +92,7 @@ def _linked(flow: Flow, phases: list[Statement]) -> Iterator[tuple[list[Links], 
 
 
 def _direct(statement: Statement, phases: list[Statement]) -> Links | None:
-    """None where a link's distance is not the same everywhere."""
+    """The direct links of a statement; None if a link's distance is not the same everywhere."""
     place = {s.name: k for k, s in enumerate(phases)}
     links: Links = {}
     before: list[tuple[Read, Point]] = []
@@ -122,7 +122,7 @@ def _add(links: Links, key: tuple[int, Point], where: Any) -> None:
 
 
 def _through(flow: Flow, statement: Statement, direct: Links) -> tuple[list[Links], int] | None:
-    """Links that pass one other statement. A point must also read itself one slice back, directly."""
+    """Links through one other statement. A point must also read itself one slice back, directly."""
     m = len(statement.loops) - 1
     if (1, (0,) * m) not in direct:
         return None
@@ -150,7 +150,7 @@ def _through(flow: Flow, statement: Statement, direct: Links) -> tuple[list[Link
 
 def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shared: int, size: Any) -> Stencil | None:
     m = len(phases[0].loops) - 1
-    # The argument compares a slice with the one before and with itself; values in between stand for links to the one
+    # The argument compares a slice with itself and with the one before; values in between stand for links to the slice
     # before.
     if any(back not in (0, 1) for each in links for back, _ in each) or (
         shared > 1 and any(b == 0 for b, _ in links[0])
@@ -160,7 +160,7 @@ def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shar
     within = [frozenset({(0,) * m, *(p for back, p in each if back == 0)}) for each in links]
     if not all(before):
         return None
-    # Each phase of a step makes slices of its own: the slowest growth of any of them holds from slice to slice.
+    # Each phase of a step makes slices of its own: between slices, only the slowest growth of any phase is certain.
     c = min(growth(points, m) for points in before)
     power = 1 + sympy.Rational(1, m)
     inner = min(growth(points, m) for points in within) if all(len(w) > 1 for w in within) else sympy.Integer(0)
@@ -182,7 +182,7 @@ def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shar
 
 
 def _sizes(flow: Flow, phases: Sequence[Statement], links: Sequence[Links]) -> tuple[Any, Any]:
-    """Executions, and (execution, offset) pairs that read nothing a step computes."""
+    """The number of executions, and of (execution, offset) pairs that read values no step computes."""
     total: Any = sympy.Integer(0)
     edge: Any = sympy.Integer(0)
     for statement, each in zip(phases, links, strict=True):

@@ -1,13 +1,15 @@
-"""Sweeps: a statement that needs all of what another makes in the same round, so that a whole round's values wait.
+"""Sweeps: a statement that needs everything another one makes in the same round, so that a whole round's values wait.
 
-In a round t of the outermost loop let every execution b of a statement depend on all of some executions a of another
-statement. Let paths lead from executions b to executions a, along which each execution reads a value of the next, and
-no two with an execution in common. Just before the first b of a round every a is done and no b is: on every path there
-is a value that is made and whose reader on the path is still to come. So as many values are alive as there are paths,
-and none in two rounds: loads >= sum over rounds of (paths - S). Statements of two loops are in one round all together
-(`deriche`), and a path may end in an input that is loaded before any b: those loads are others than the ones after it.
+In a round t of the outermost loop, let every execution b of one statement depend on all of certain executions a of
+another statement. Let paths lead from executions b to executions a such that each execution reads a value of the next,
+and no two paths share an execution. Just before the first b of a round every a is done and no b is. So on every path
+there is a value that has been made and whose reader on the path is still to come. At least as many values are alive as
+there are paths, and no value is alive in two rounds: loads >= sum over rounds of (paths - S). Statements of two loops
+are all in one round (`deriche`). A path may also end in an input that is loaded before any b: those loads are other
+ones than the loads after it.
 
-A turn or a meeting says more where S is below a row; this holds up to an S of the whole of a sweep (`adi`).
+A turn or a meeting says more if S is smaller than a row; a sweep bound holds up to an S as large as a whole sweep
+(`adi`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ Same = Callable[[Any], Any]
 
 
 def sweeps(flow: Flow, depends: Dependences) -> Iterator[Moments]:
-    """Every path between statements of one outermost loop, or of two loops, that fill a round of two loops or more."""
+    """All paths between statements of one outermost loop, or of two loops, that fill a round of two or more loops."""
     inside: dict[int, dict[str, Statement]] = {}
     once: dict[str, Statement] = {}
     for s in depends.statements:
@@ -41,7 +43,7 @@ def sweeps(flow: Flow, depends: Dependences) -> Iterator[Moments]:
 def _group(
     by_name: dict[str, Statement], inputs: dict[str, Any], depends: Dependences, same: Same, outer: int
 ) -> Iterator[Moments]:
-    """Of statements that have `outer` loops for their rounds; `same` leaves what is in one round."""
+    """Sweeps of statements whose rounds are the `outer` outermost loops; `same` relates what is in one round."""
     for last in by_name.values() if len(by_name) > 1 else ():
         whole = _whole(last, by_name, inputs, depends, same)
         if whole:
@@ -51,9 +53,9 @@ def _group(
 def _whole(
     last: Statement, by_name: dict[str, Statement], inputs: dict[str, Any], depends: Dependences, same: Same
 ) -> dict[str, Any]:
-    """Executions (isl.Set) of each other statement that are behind every `last` of their round, and inputs that are.
+    """Executions (isl.Set) of each other statement, and inputs, that every `last` of their round depends on.
 
-    These are read by an execution of another statement, so before the first `last`.
+    An execution of another statement reads these inputs, so it does so before the first `last`.
     """
     behind = depends.on(isl.UnionSet.from_set(last.domain), HOPS)
     others = behind.subtract_range(isl.UnionSet.from_set(last.domain))
@@ -63,7 +65,8 @@ def _whole(
         if name == last.name:
             continue
         every = isl.UnionMap.from_map(same(isl.Map.from_domain_and_range(last.domain, values)))
-        # What is missing behind one `last` of its round is not behind all of it: a value with such a pair is left out.
+        # Anything missing behind one `last` of its round is not behind all of them, so a value with such a pair is left
+        # out.
         needed = isl.UnionSet.from_set(values).subtract(every.subtract(known).range()).coalesce()
         if not needed.is_empty():
             found[name] = isl.Set.from_union_set(needed)
@@ -73,7 +76,7 @@ def _whole(
 def _paths(
     last: Statement, by_name: dict[str, Statement], whole: dict[str, Any], same: Same, outer: int
 ) -> Iterator[Moments]:
-    """Moments of the paths from executions of `last` to what is in `whole`, the shortest first."""
+    """Moments of the paths from executions of `last` to those in `whole`, shortest first."""
     n = last.domain.dim(isl.dim_type.set)
     rounds = last.domain.project_out(isl.dim_type.set, outer, n - outer).reset_tuple_id()
     itself = isl.Map.identity(last.domain.get_space().map_from_set()).intersect_domain(last.domain)
@@ -88,7 +91,7 @@ def _paths(
                 continue
             step = same(part)
             longer = path.apply_range(step)
-            # One value for each reader and one reader for each value: so no two paths have an execution in common.
+            # One value for each reader and one reader for each value, so no two paths share an execution.
             if longer.is_empty() or not (step.is_injective() and step.is_single_valued()):
                 continue
             if to in by_name:

@@ -1,15 +1,15 @@
-"""Tiles that come near the bound: a block of the running values held, the other two operands streamed past it.
+"""Tiles that come near the bound: a block of the running values is held while the other two operands stream past it.
 
-For a product (three loops, each operand on two of them) the bound's own optimum says how: fast memory full of the
-running values C[i, j], a square of them, and for each step of the third loop a column of one operand and a row of the
-other (Smith et al. 2019; the multiply-add of one step is an outer product). Under LRU a tile of b_i x b_j, with the
-loops inside a tile in the order k, i, j, hits wherever it can exactly if
+For a product (three loops, each operand on two of them) the optimum of the bound shows how: fast memory is full of
+running values C[i, j], a square of them, and each step of the third loop needs a column of one operand and a row of the
+other (Smith et al. 2019; the multiply-add of one step is an outer product). Under LRU, consider a tile of b_i x b_j
+with the loops inside a tile in the order k, i, j. It hits wherever it can exactly if
 
     (b_i + 2) (b_j + 1) <= S + 1:
 
 between two updates of an element C[i, j] lie the tile's other elements, b_i + 1 elements of the column (those below
-of this step, those above of the next) and two rows of b_j. It moves |V| (1/b_i + 1/b_j) + |C| loads, against 2 |V| /
-sqrt(S). The square blocks of the blocked textbook product, three of them in fast memory, move sqrt(3) times the bound.
+from this step, those above from the next) and two rows of b_j. It needs |V| (1/b_i + 1/b_j) + |C| loads, against 2 |V|
+/ sqrt(S). The blocked textbook product, with three square blocks in fast memory, moves sqrt(3) times the bound.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ from roofdsl.loops.transform import apply
 
 @dataclass(frozen=True)
 class Tiling:
-    """How to tile: `order` of all loops before it, the two tiled ones (rows, columns); `shape` and `loads` in sympy.
+    """How to tile: the `order` of all loops first, then the two tiled ones (rows, columns); `shape` and `loads` in
+    sympy.
 
-    loads: of the tiled kernel under LRU, where tiles divide the extents. extents: of rows, columns and the loop whose
-    steps stream past, None where they are not a parameter or a number.
+    loads: of the tiled kernel under LRU, if tiles divide the extents. extents: of rows, columns and the loop whose
+    steps stream past; None if they are not a parameter or a number.
     """
 
     order: tuple[str, ...]
@@ -55,7 +56,7 @@ NO_PRODUCT = "closed-form tiles are known only for a product of two operands in 
 
 
 class NoTiling(Exception):
-    """The kernel's loops are not of a form for which tiles are known; the message says why."""
+    """No tiles are known for the form of the kernel's loops; the message says why."""
 
 
 def tiling(bound: Bound) -> Tiling:
@@ -112,7 +113,7 @@ def _shadow(executions: Any, dimension: int) -> Any:
 
 
 def _extent(loop: For) -> Any:
-    """The loop's extent where it starts at 0 and stops at a parameter or number; else None."""
+    """The loop's extent if it starts at 0 and stops at a parameter or number; else None."""
     if loop.start != Const(0):
         return None
     text = str(loop.stop)
@@ -122,9 +123,9 @@ def _extent(loop: For) -> Any:
 
 
 def sides(elements: int, rows: int | None = None, columns: int | None = None) -> tuple[int, int]:
-    """(b_i, b_j): the tile with the fewest loads per execution that S = `elements` holds, extents known or not.
+    """(b_i, b_j): the tile that fits S = `elements` with the fewest loads per execution; the extents may be unknown.
 
-    The last tiles of an extent may be cut off: what counts is how many tiles there are.
+    The last tiles of an extent may be partial: what counts is the number of tiles.
     """
     square = max(1, (isqrt(4 * elements + 5) - 3) // 2)
     best: tuple[float, int, int] | None = None
@@ -150,12 +151,12 @@ def lines(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> tuple[Order | Tile,
 
 
 def tiled(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> Kernel:
-    """The kernel with `order` and `tile` lines added. Raises CommandError where dependences or bounds forbid it."""
+    """The kernel with `order` and `tile` lines added. Raises CommandError if dependences or bounds forbid it."""
     return tiled_by(bound, lines(bound, plan, b_i, b_j))
 
 
 def tiled_by(bound: Bound, directives: tuple[Order | Tile, ...]) -> Kernel:
-    """The kernel with these lines. Raises CommandError where dependences or bounds forbid them."""
+    """The kernel with these lines. Raises CommandError if dependences or bounds forbid them."""
     kernel = bound.plain
     changed = replace(kernel, directives=directives)
     try:
@@ -198,7 +199,7 @@ def source_of(bound: Bound, directives: tuple[Order | Tile, ...]) -> str:
 
 
 def written(line: Order | Tile) -> str:
-    """A line as a file has it."""
+    """A line as it appears in a file."""
     loops = ", ".join(line.loops)
     if isinstance(line, Order):
         return f"order {loops}"
@@ -207,13 +208,13 @@ def written(line: Order | Tile) -> str:
 
 
 def sides_at(plan: Tiling, params: Mapping[str, int], elements: int) -> tuple[int, int]:
-    """`sides` for the extents at `params`, as far as these are given."""
+    """`sides` for the extents at `params`, as far as these are known."""
     rows, columns, _ = extents_at(plan, params)
     return sides(elements, rows, columns)
 
 
 def extents_at(plan: Tiling, params: Mapping[str, int]) -> tuple[int | None, int | None, int | None]:
-    """Iterations of the loops over rows, columns and steps at `params`; None where these do not give them."""
+    """Trip counts of the loops over rows, columns and steps at `params`; None if they are unknown."""
     values = {parameter(n): v for n, v in params.items()}
     found = [None if e is None else e.subs(values) for e in plan.extents]
     rows, columns, steps = [int(v) if v is not None and v.is_Integer else None for v in found]

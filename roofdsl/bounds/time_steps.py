@@ -1,6 +1,6 @@
-"""Steps of a time loop: statements of one step, how far apart reader and maker are, what the first step finds.
+"""Steps of a time loop: the statements of one step, the distance of reader and maker, and what the first step reads.
 
-Distances are vectors (time, place): reader minus maker, where that is the same for all that read.
+Distances are vectors (time, place): reader minus maker, if that is the same for all reads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def of_one_loop(flow: Flow) -> Iterator[list[Statement]]:
 
 
 def distance(relation: Any) -> Point | None:
-    """Reader minus maker, where that is one vector."""
+    """Reader minus maker, if that is a single vector."""
     plain = relation.reverse().reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
     if plain.dim(isl.dim_type.in_) != plain.dim(isl.dim_type.out):
         return None
@@ -39,9 +39,9 @@ def distance(relation: Any) -> Point | None:
 
 
 def origin(statement: Statement, read: Read, offset: Point) -> tuple[object, ...] | None:
-    """Where the step before the first one lies in the array read: the same for reads that agree on it.
+    """Where the step before the first one lies in the array that is read; reads that agree on it return the same.
 
-    None where different points would not read different elements.
+    None if different points would not read different elements.
     """
     places: list[tuple[object, ...]] = []
     loops: list[str] = []
@@ -59,7 +59,7 @@ def origin(statement: Statement, read: Read, offset: Point) -> tuple[object, ...
 
 
 def initial(statement: Statement, read: Read, group: Sequence[Statement] = ()) -> Any:
-    """The executions of the first step that read what was there before; of the first step of a group, where given."""
+    """The executions of the first step that read initial values; of the first step of a group, if one is given."""
     space = statement.domain.reset_tuple_id()
     n = space.dim(isl.dim_type.set)
     names = ", ".join(f"x{i}" for i in range(n))

@@ -1,4 +1,4 @@
-"""A kernel without its tile loops: the same executions in another legal order, which a bound holds for as well."""
+"""A kernel without its tile loops: the same executions in another legal order, for which a bound holds as well."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from roofdsl.loops.model import Assign, For, If, IntValue, Kernel, Let, Node, Ti
 def untiled(kernel: Kernel) -> Kernel:
     """`kernel` (directives applied) with `for kk in range(a, z, b), k in range(kk, kk + b)` as `for k in range(a, z)`.
 
-    Only in one perfect nest, where the extent is a multiple of the tile or cut off at z, the tile loop's variable is
-    used nowhere else, and tiling the result again is found legal. Otherwise the kernel itself. Tiles in tiles go
-    from the inside out.
+    This requires one perfect nest, an extent that is a multiple of the tile or cut off at z, a tile variable that is
+    used nowhere else, and that tiling the result again is found legal. Otherwise the result is the kernel itself.
+    Nested tiles are removed from the inside out.
     """
     while True:
         plain = _without_tiles(kernel)
@@ -54,12 +54,12 @@ def _without_tiles(kernel: Kernel) -> Kernel:
         return kernel
     names = {name for _, size in tiles for name in size.symbols()}
     used = frozenset().union(*(x.start.symbols() | x.stop.symbols() for x in loops))
-    freed = names - used  # what is assumed of tile sizes alone says nothing about the loops that are left
+    freed = names - used  # assumptions about tile sizes alone say nothing about the remaining loops
     return replace(plain, assumptions=tuple(a for a in kernel.assumptions if not a.symbols() & freed))
 
 
 def _covers(kernel: Kernel, over: For, inside: For) -> bool:
-    """Whether the tiles of `over` are whole, or cut off at its stop."""
+    """Whether the tiles of `over` are whole or cut off at its stop."""
     end = add(Sym(over.var), over.step)
     if inside.step != Const(1):
         return False
@@ -76,13 +76,13 @@ def _covers(kernel: Kernel, over: For, inside: For) -> bool:
 
 
 def _ends_tile(over: For, stop: IntExpr) -> bool:
-    """Whether a tile ends at `stop`, where the tiles are themselves in one: what cuts them off cuts no tile."""
+    """Whether a tile ends at `stop` when the tiles are themselves inside a tile: the cut-off does not cut a tile."""
     extent = affine(sub(stop, over.start)).expression()
     return isinstance(extent, Const) and isinstance(over.step, Const) and extent.value % over.step.value == 0
 
 
 def _used(body: Sequence[Node], name: str) -> bool:
-    """Whether a variable stands in a body of plain statements; true for anything else there."""
+    """Whether a body of plain statements uses a variable; true if it holds anything else."""
     for node in body:
         if isinstance(node, (For, If)) or not isinstance(node, (Assign, Let)):
             return True
