@@ -1,4 +1,4 @@
-"""What C and CUDA share."""
+"""The parts that C and CUDA have in common."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from roofdsl.loops.model import Array
 
 
 class CLike(Syntax):
-    """C and CUDA."""
+    """The syntax shared by C and CUDA."""
 
     language: ClassVar[Language | None] = "c"
     names: ClassVar[dict[str, str]] = {}
-    """Computed types as they are written."""
+    """Computed types as they are written in the language."""
 
     storage: ClassVar[dict[str, str]] = {}
-    """Element types as they lie in memory."""
+    """Element types as they are stored in memory."""
 
     def is_reserved(self, word: str) -> bool:
         return super().is_reserved(word) or is_reserved(word)
@@ -105,7 +105,7 @@ class CLike(Syntax):
         """The declaration of an array argument."""
 
     def definitions(self, qualifier: str) -> list[str]:
-        """Definitions of the helpers that the text calls, those that they need before them."""
+        """Definitions of the helpers that the text calls, and of those that these helpers need."""
         texts = []
         if any(n.endswith("_to_f32") or n.startswith("f32_to") for n in self.helpers):
             texts.append(_BITS.format(q=qualifier))

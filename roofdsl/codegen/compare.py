@@ -1,4 +1,4 @@
-"""Is what a generated kernel computed what the reference says, within the rounding of its types?"""
+"""Compares the results of a generated kernel with the reference, within the rounding of the kernel's types."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from roofdsl.codegen.storage import decode
 from roofdsl.loops.model import Array, Kernel
 
 SLACK = 4.0
-"""Error bounds are for one order of the operations; another order may lead to a few times as much."""
+"""Error bounds assume one order of the operations; another order may increase the error by a small factor."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """How far a result is from the reference.
 
-    max_error: the largest difference, over the largest size of a value in that array; of_allowed: the largest
-    difference over what rounding allows there (at most 1 where nothing is `wrong`); unverified: the share of elements
-    about which the reference can say nothing. wrong: the worst element, in words; empty where none is.
-    unverifiable: the arrays of which more than half can say nothing, each with the reason.
+    max_error: the largest difference, relative to the largest size of a value in that array; of_allowed: the largest
+    difference relative to what rounding allows there (at most 1 if nothing is `wrong`); unverified: the share of
+    elements for which the reference proves nothing. wrong: a description of the worst element; empty if none is wrong.
+    unverifiable: the arrays for which more than half of the elements prove nothing, each with the reason.
     """
 
     max_error: float
@@ -35,17 +35,19 @@ class Comparison:
 
     @property
     def correct(self) -> bool:
-        """Whether the comparison shows that the result is right: nothing is wrong, and it could have been seen."""
+        """Whether the comparison shows that the result is right: nothing is wrong, and an error would have been
+        visible.
+        """
         return not self.wrong and not self.unverifiable
 
 
 def compare(
     got: Mapping[str, NDArray[Any]], want: Outcome, kernel: Kernel, inputs: Mapping[str, NDArray[Any]]
 ) -> Comparison:
-    """Compares arrays as stored with the reference. `inputs` is what the kernel was given, poison included.
+    """Compare arrays as stored with the reference. `inputs` is what the kernel was given, poison included.
 
-    Elements that the kernel does not write have to be as they were. An element can say nothing where the reference is
-    no number, or where rounding may change it by more than its own size and the typical size in its array.
+    Elements that the kernel does not write must be unchanged. An element proves nothing if the reference is not a
+    number there, or if rounding may change it by more than its own size and the typical size in its array.
     """
     unverifiable: dict[str, str] = {}
     max_error = of_allowed = 0.0
@@ -88,9 +90,10 @@ def compare(
 
 
 def _tells(right: NDArray[Any], allowed: NDArray[Any], checked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Where what rounding allows is small enough for the comparison to mean something.
+    """Which elements have an allowed rounding error small enough for the comparison to mean something.
 
-    Up to the element's own size, or to the typical one: a sum that happens to cancel is told from others like it.
+    The limit is the element's own size or the typical size, whichever is larger, so that a sum which happens to cancel
+    is compared with the size of others like it.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         size = np.where(checked, np.abs(right), 0.0).astype(np.float64)
@@ -100,10 +103,10 @@ def _tells(right: NDArray[Any], allowed: NDArray[Any], checked: NDArray[np.bool_
 
 
 def _reason(right: NDArray[Any], allowed: NDArray[Any], silent: NDArray[np.bool_]) -> str:
-    """Why elements of an array say nothing."""
+    """Why elements of an array prove nothing."""
     with np.errstate(invalid="ignore", over="ignore"):
         if not np.isfinite(right[silent]).any():
-            return "what the kernel says is not a number there"
+            return "the reference result is not a finite number there"
         least = float(np.min(allowed[silent]))
         largest = float(np.max(np.abs(right[silent]).astype(np.float64)))
     if not np.isfinite(least):
@@ -112,7 +115,9 @@ def _reason(right: NDArray[Any], allowed: NDArray[Any], silent: NDArray[np.bool_
 
 
 def _difference(mine: NDArray[Any], want: Outcome, array: Array) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """(difference, what is allowed, the largest size of a value), a result that is not a number infinitely far away."""
+    """(difference, allowed difference, the largest size of a value); a result that is not a number is infinitely far
+    away.
+    """
     right = want.values[array.name]
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(mine - right).astype(np.float64)
@@ -122,7 +127,7 @@ def _difference(mine: NDArray[Any], want: Outcome, array: Array) -> tuple[NDArra
 
 
 def _changed(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """Where two stored arrays differ; no number is equal to no number."""
+    """Where two stored arrays differ; NaN counts as equal to NaN."""
     if a.dtype.kind in "fc":
         return np.asarray((a != b) & ~(np.isnan(a) & np.isnan(b)))
     return np.asarray(a != b)

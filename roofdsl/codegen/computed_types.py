@@ -1,4 +1,4 @@
-"""In which type the generated code computes a value, and how the elements of each type lie in memory.
+"""The type in which the generated code computes a value, and how the elements of each type are stored in memory.
 
 Reduced floats (f16, bf16, f8, and tf32, which is stored in 4 bytes) are computed in single precision and rounded when
 they are stored; i8 and i16 are computed in 32 bits.
@@ -27,7 +27,7 @@ from roofdsl.loops.model import (
 
 Computed = Literal["f64", "f32", "i64", "i32", "c64", "c128"]
 Kind = Computed | Literal["whole", "plain"]
-"""`whole`: integers of parameters, loop variables and numbers; `plain`: other numbers without a type of their own."""
+"""`whole`: integers from parameters, loop variables and numbers; `plain`: other numbers without a type of their own."""
 
 COMPUTED: dict[str, Computed] = {
     "f64": "f64", "f32": "f32", "tf32": "f32", "f16": "f32", "bf16": "f32", "f8": "f32",
@@ -35,7 +35,7 @@ COMPUTED: dict[str, Computed] = {
 }  # fmt: skip
 
 REDUCED = frozenset(("f16", "bf16", "f8"))
-"""Types whose elements are bit patterns that a helper widens and rounds."""
+"""Types whose elements are stored as bit patterns; helpers widen and round them."""
 
 
 def computed(type_: ElementType) -> Computed:
@@ -44,7 +44,7 @@ def computed(type_: ElementType) -> Computed:
 
 
 def component(kind: Computed) -> Computed:
-    """The real type of a complex one; a real one itself."""
+    """The real type of the parts of a complex type; a real type itself."""
     return {"c128": "f64", "c64": "f32"}.get(kind, kind)  # type: ignore[return-value]
 
 
@@ -55,7 +55,7 @@ def is_complex(kind: Kind) -> bool:
 def kind_of(value: Expr) -> Kind:
     """The type in which a value is computed: the widest of its operands (docs/rules.md, rule 6).
 
-    Where a fraction meets whole numbers alone it is f64, so that 0.5 times an i32 is not zero.
+    A fraction combined with nothing but whole numbers is f64, so that 0.5 times an i32 is not zero.
     """
     match value:
         case Element(array) | ScalarRef(array):
@@ -92,7 +92,7 @@ def compared_in(condition: DataCompare) -> Computed:
 
 
 def settled(kind: Kind) -> Computed:
-    """f64 for values without a type of their own."""
+    """The type itself, or f64 for values without a type of their own."""
     return "f64" if kind in ("whole", "plain") else kind  # type: ignore[return-value]
 
 

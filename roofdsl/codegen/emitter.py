@@ -1,4 +1,4 @@
-"""The loop emitter: a checked kernel's statements and loops in any target language, laid out alike in all of them."""
+"""The loop emitter: it writes a checked kernel's statements and loops in any target language, with the same layout."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ LoopHeader = Callable[[Lines, str, Text, Text, Text], None]
 
 
 class Emitter(Expressions):
-    """Writes one function's body.
+    """Writes the body of one function.
 
-    source: whose lines are quoted above what they became. headers: loops (by identity) that are opened in another way
-    than a loop of one thread.
+    source: the file whose lines are quoted above the code they became. headers: loops (by identity) that are not opened
+    as ordinary serial loops.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Emitter(Expressions):
         self.out.add(f"{self.syntax.comment} {text}")
 
     def quote(self, span: Span) -> None:
-        """The line of the source above what it became, once."""
+        """Quote a source line, once, above the code it became."""
         if span.line == self._quoted:
             return
         self._quoted = span.line
@@ -102,7 +102,7 @@ class Emitter(Expressions):
         kind = computed(node.type)
         name = self.name(node.name)
         if not self.syntax.scoped and self._declared.setdefault(name, kind) != kind:
-            name = f"{name}_{kind}"  # the same name in another block is the same variable: one name, one type
+            name = f"{name}_{kind}"  # blocks share variables, so each type needs its own name
         text = self.syntax.declare(name, kind, self.value(node.value, kind), constant=True)
         self.lets[node.name] = name
         self.out.add(text)
@@ -130,7 +130,7 @@ class Emitter(Expressions):
         self.out.add(self.syntax.end(f"{place.text} = {value.text}"))
 
     def _whole(self, node: Assign) -> bool:
-        """An integer quotient, which not every target writes as `/=`."""
+        """Whether the value is an integer quotient, which not every target writes as `/=`."""
         return node.op == "/=" and computed(node.target.array.type) in ("i32", "i64")
 
     def _of(self, value: Expr, array: Array) -> Computed:
@@ -165,7 +165,7 @@ class Emitter(Expressions):
     # ---- loops ----
 
     def loop(self, node: For) -> None:
-        """A loop with its body; a sum over it stays in a register."""
+        """A loop with its body; a reduction over it stays in a register."""
         header = self.headers.get(id(node))
         update = self._accumulated(node)
         if header is None and update is not None:
@@ -178,7 +178,7 @@ class Emitter(Expressions):
         self.syntax.close(self.out)
 
     def _accumulated(self, node: For) -> Assign | None:
-        """The update that is all this loop does, where its target is one element that nothing else here reads."""
+        """The loop's only statement, if it is an update of one element that nothing else in the loop reads."""
         chain = list(chain_of(node))
         leaf = chain[-1].body
         if len(leaf) != 1 or not isinstance(leaf[0], Assign) or any(id(loop) in self.headers for loop in chain):
@@ -195,7 +195,7 @@ class Emitter(Expressions):
         return update if nonempty or len(chain) == 1 else None
 
     def _runs(self, loop: For) -> bool:
-        """Whether the loop surely has an iteration: parameters are at least 1."""
+        """Whether the loop certainly has an iteration; parameters are at least 1."""
         if isinstance(loop.stop, Min) or isinstance(loop.start, Max):
             return False
         form = affine(sub(loop.stop, loop.start))
@@ -210,7 +210,7 @@ class Emitter(Expressions):
         chain = list(chain_of(node))
         guarded = not all(self._runs(loop) for loop in chain)
         self.quote(node.span)
-        if guarded:  # an element of no iteration may not exist
+        if guarded:  # without iterations, the element may not exist
             start, stop = self.integer(node.start), self.integer(node.stop)
             self.syntax.condition(self.out, f"{start.at(SUM)} < {stop.at(SUM)}")
         kind, place = computed(target.array.type), self.place(target)
@@ -243,6 +243,6 @@ def chain_of(root: For) -> Iterator[For]:
 
 
 def plain(text: str) -> str:
-    """Text that ends no comment and continues none."""
+    """The text without anything that would end a comment or continue it."""
     shown = "".join(c if c.isprintable() and c.isascii() else " " for c in text)
     return shown.replace("\\", "/").replace("??", "? ").replace("*/", "* /").strip()

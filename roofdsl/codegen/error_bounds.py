@@ -1,8 +1,8 @@
-"""Values with a bound on how far code in the types of a kernel may be from them: running error analysis.
+"""Running error analysis: values with a bound on the error of code that computes in the types of a kernel.
 
-`value` is in higher precision than the kernel's; `error` bounds what rounding in the kernel's own types adds up to, in
-the order of the operations as written (N. J. Higham, Accuracy and Stability of Numerical Algorithms, section 3.3). An
-operation whose exact result is a number of its type adds nothing.
+`value` is in higher precision than the kernel's types. `error` bounds the accumulated rounding error in the kernel's
+own types, in the order of the operations as written (N. J. Higham, Accuracy and Stability of Numerical Algorithms,
+section 3.3). An operation adds no error if its exact result is representable in its type.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ Numbers = NDArray[Any]
 
 @dataclass(frozen=True)
 class Ball:
-    """`value` (broadcastable numpy arrays or scalars), and `error`, not negative, infinite where nothing is known.
+    """`value` (broadcastable numpy arrays or scalars) and `error`, which is not negative, and infinite if nothing is
+    known.
 
-    summands: where the value is a sum, the sum of their sizes, since compilers may add them in another order.
+    summands: if the value is a sum, the sum of their sizes, since compilers may add them in another order.
     """
 
     value: Any
@@ -33,7 +34,7 @@ class Ball:
 
     @property
     def size(self) -> Any:
-        """The size of the value, or of what it is the sum of."""
+        """The size of the value, or for a sum that of its summands together."""
         return np.abs(self.value) if self.summands is None else self.summands
 
 
@@ -42,8 +43,8 @@ def rounded(
 ) -> Ball:
     """The ball after rounding to a type; integer types round nothing.
 
-    size: what is rounded, where that may be larger than the value: the sizes of summands, which compilers reorder.
-    summands: the two values that were added, where it is a sum.
+    size: the size of what is rounded if that may exceed the value: the sizes of summands, which compilers reorder.
+    summands: the two values that were added, if it is a sum.
     """
     unit = UNIT.get(type_name)
     if unit is None:
@@ -61,14 +62,16 @@ def rounded(
 
 
 def _room(size: Any) -> Any:
-    """A power of two beyond the sums that another order of summands may lead to: what is exact there is exact here."""
+    """A power of two above all sums that another order of summands may produce: numbers exact next to it stay exact."""
     with np.errstate(divide="ignore"):
         return 4 * np.exp2(np.ceil(np.log2(size)))
 
 
 def _fits(value: Any, room: Any, type_name: str) -> Any:
-    """Whether a number is a multiple of the last digit that the type has beside `room`: sums of such numbers that
-    stay below it are exact, in any order. The sum itself does not tell: it is rounded in higher precision too."""
+    """Whether a number is a multiple of the last digit that the type has next to `room`: sums of such numbers that stay
+    below `room` are exact in any order. The sum itself does not show this, because it is rounded in higher precision,
+    too.
+    """
     with np.errstate(all="ignore"):
         moved = np.asarray(value) + room
         return _is_exact(moved, type_name) & (moved - room == value)
@@ -106,7 +109,7 @@ def arithmetic(op: str, a: Ball, b: Ball, type_name: str) -> Ball:
 
 
 def _zero_wins(a: Any, b: Any) -> Any:
-    """a * b, and 0 where one of them is 0 and the other infinite."""
+    """a * b, or 0 if one of them is 0 and the other infinite."""
     return np.where((np.asarray(a) == 0) | (np.asarray(b) == 0), 0.0, np.asarray(a) * np.asarray(b))
 
 
@@ -121,7 +124,7 @@ def _truncated(a: Any, b: Any) -> Any:
 
 
 def extremum(function: str, a: Ball, b: Ball) -> Ball:
-    """The smaller or larger of two values: of two intervals, the interval it may lie in."""
+    """The smaller or larger of two values, with an error that covers the extremum of the two intervals."""
     pick = FUNCTIONS[function].numpy(np)
     with np.errstate(invalid="ignore"):
         low, high = (pick(a.value + sign * a.error, b.value + sign * b.error) for sign in (-1, 1))
@@ -129,7 +132,7 @@ def extremum(function: str, a: Ball, b: Ball) -> Ball:
 
 
 def extremum_along(function: str, ball: Ball, axis: int) -> Ball:
-    """The smallest or largest of the values along an axis, which stays, with one place."""
+    """The smallest or largest of the values along an axis, which is kept with length one."""
     pick = FUNCTIONS[function].numpy(np)
 
     def of(x: Any) -> Any:
@@ -145,7 +148,9 @@ def _between(value: Any, low: Any, high: Any) -> Ball:
 
 
 def chosen(op: str, left: Ball, right: Ball, a: Ball, b: Ball) -> Ball:
-    """`select(left op right, a, b)`; where rounding may turn the comparison, either may come out."""
+    """`select(left op right, a, b)`; if rounding may change the outcome of the comparison, the error covers both
+    values.
+    """
     with np.errstate(all="ignore"):
         holds = COMPARE[op](left.value, right.value)
         doubt = np.asarray(left.error) + right.error
@@ -179,7 +184,7 @@ def function(name: str, a: Ball, type_name: str) -> Ball:
 
 
 def summed(start: Ball, terms: Ball, axis: int, compute: str, stored: str) -> Ball:
-    """`start` with `terms` added one after the other along an axis, each sum rounded and stored."""
+    """`start` with `terms` added one by one along an axis, each partial sum rounded and stored."""
     with np.errstate(all="ignore"):
         sums = start.value + np.cumsum(terms.value, axis=axis)
         given = np.asarray(start.error + np.sum(terms.error, axis=axis, keepdims=True))

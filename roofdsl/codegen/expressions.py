@@ -45,8 +45,8 @@ from roofdsl.loops.model import (
 class Expressions:
     """Writes expressions.
 
-    names: kernel names that are written differently. staged: elements (by identity) that are read from elsewhere than
-    their array. extents: dimensions of arrays that have a name.
+    names: kernel names that are written differently. staged: elements (by identity) that are read from a copy instead
+    of their array. extents: dimensions of arrays that have a name.
     """
 
     def __init__(self, syntax: Syntax, names: Mapping[str, str]) -> None:
@@ -66,7 +66,7 @@ class Expressions:
         return fold(e, self._rows)
 
     def truth(self, c: Condition) -> Text:
-        """A condition over integers."""
+        """A condition on integers."""
         return fold(c, self._rows)
 
     @cached_property
@@ -148,7 +148,7 @@ class Expressions:
 
     def _call(self, function: str, args: Sequence[Expr], kind: Computed) -> Text:
         given = settled(join(kind_of(a) for a in args))
-        if is_complex(given):  # the result may be real, but what is called is a function of complex values
+        if is_complex(given):  # the result may be real, but the function called takes complex values
             return self.syntax.call(function, [self.value(a, given) for a in args], given)
         match FUNCTIONS[function].of_real:
             case "argument":
@@ -163,14 +163,14 @@ class Expressions:
         return Text(f"{a.at(SUM)} {condition.op} {b.at(SUM)}", COMPARE)
 
     def read(self, e: Element) -> Text:
-        """An element as a value of the type it is computed in."""
+        """An element as a value of its computed type."""
         staged = self.staged.get(id(e))
         if staged is not None:
             return staged
         return self.loaded(self.place(e), e.array)
 
     def loaded(self, place: Text, array: Array) -> Text:
-        """What lies in memory as a value."""
+        """The contents of a place in memory as a value."""
         return self.syntax.widen(place, array.type) if array.type.name in ("f16", "bf16", "f8") else place
 
     def place(self, e: Element) -> Text:
@@ -180,7 +180,7 @@ class Expressions:
         return self.syntax.element(e.array, self.name(e.array.name), subscripts, dims)
 
     def dimension(self, e: IntExpr) -> Text:
-        """The extent of an array, by its name where it has one."""
+        """The extent of an array, by name if it has one."""
         return Text(self.extents[e]) if e in self.extents else self.integer(e)
 
 

@@ -1,4 +1,4 @@
-"""What the emitters of all targets need of a kernel: its loops by place, arguments, comments on top, scalars."""
+"""What the emitters of all targets need from a kernel: its loops by position, arguments, heading comments, scalars."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node
 
 LoopId = tuple[int, ...]
-"""A loop of the kernel with its directives applied: the places among siblings down to it (accesses.PlacedStatement)."""
+"""A loop of the kernel with its directives applied: the sibling indices down to it (accesses.PlacedStatement)."""
 
 
 def positions(
     nodes: Sequence[Node], outer: LoopId = (), place: list[int] | None = None
 ) -> Iterator[tuple[LoopId, For]]:
-    """Every loop with its place; the branches of an `if` are counted in line, the else after the then."""
+    """Every loop with its position; the branches of an `if` are numbered consecutively, `then` before `else`."""
     place = [0] if place is None else place
     for node in nodes:
         if isinstance(node, If):
@@ -37,9 +37,9 @@ def positions(
 
 
 def arguments(kernel: Kernel, temp: bool = False) -> tuple[Argument, ...]:
-    """The arguments: arrays and scalars as declared, `temp` arrays as work space among them, then the parameters.
+    """The arguments: arrays and scalars as declared, with `temp` arrays as work space, then the parameters.
 
-    temp: `temp` scalars are arguments too, since they live longer than one function.
+    temp: make `temp` scalars arguments as well, because they outlive a single function.
     """
     found = []
     for a in kernel.arrays:
@@ -54,7 +54,7 @@ def arguments(kernel: Kernel, temp: bool = False) -> tuple[Argument, ...]:
 
 
 def heading(kernel: Kernel, syntax: Syntax, what: str) -> list[str]:
-    """Comments on top: where the code is from, and what the sizes have to meet."""
+    """The heading comments: the origin of the code, and the conditions on the sizes."""
     start = syntax.comment
     file = plain(PurePath(kernel.source.name).name)
     lines = [f"{start} Kernel {kernel.name} of {file}: {what}."]
@@ -76,9 +76,10 @@ def described(array: Array) -> str:
 def load_scalars(
     kernel: Kernel, emitter: Emitter, pointer: str, only: Collection[str] | None = None, temp: bool = False
 ) -> None:
-    """Scalars that are written live in registers: declared, and loaded, a `temp` where it is an argument.
+    """Declare a register variable for each scalar that is written, and load it; a `temp` that is no argument starts at
+    0.
 
-    only: those that a function uses.
+    only: the scalars that a function uses.
     """
     for a in kernel.arrays:
         if not a.is_scalar or a.intent == "in" or (only is not None and a.name not in only):
@@ -94,7 +95,7 @@ def load_scalars(
 def store_scalars(
     kernel: Kernel, emitter: Emitter, pointer: str, only: Collection[str] | None = None, temp: bool = False
 ) -> None:
-    """... and stored at the end."""
+    """Store the scalars that `load_scalars` loaded at the end of the function."""
     for a in kernel.arrays:
         kept = a.intent in ("out", "inout") or (temp and a.intent == "temp")
         if a.is_scalar and kept and (only is None or a.name in only):
@@ -103,7 +104,7 @@ def store_scalars(
 
 
 def name_extents(emitter: Emitter, nodes: Sequence[Node], integer: str) -> None:
-    """Declares a name for each dimension that offsets multiply by and that is not a plain parameter or number."""
+    """Declare a name for each dimension that offsets multiply by, unless it is just a parameter or number."""
     arrays = {e.array.name: e.array for e in all_elements(nodes)}
     for array in arrays.values():
         last = len(array.dims) - 1
@@ -133,11 +134,11 @@ def all_elements(nodes: Sequence[Node]) -> Iterator[Element]:
 
 
 def wrapped(head: str, parameters: Sequence[str]) -> list[str]:
-    """`head(parameters)` over as many lines as it takes."""
+    """`head(parameters)` on as many lines as needed."""
     line = f"{head}({', '.join(parameters)})"
     if len(line) <= 110:
         return [line]
-    whole = ", ".join(p.replace(" ", "\0") for p in parameters)  # lines break between parameters only
+    whole = ", ".join(p.replace(" ", "\0") for p in parameters)  # lines break only between parameters
     lines = textwrap.wrap(whole, 106, break_long_words=False, initial_indent="    ", subsequent_indent="    ")
     return [f"{head}(", *(line.replace("\0", " ") for line in lines), ")"]
 

@@ -12,8 +12,10 @@ from roofdsl.loops.model import Kernel, Node
 from roofdsl.loops.transform import apply
 
 FREE = Mapping[LoopId, int]
-"""Loops without dependences: iterations of the loop at depth d never touch one element, with a write, in executions
-that agree in the loops at depths below the number given (d itself: in one execution of the loop; 0: at all)."""
+"""Loops without carried dependences, each with a depth. Consider two iterations of a loop at depth d, in executions
+that agree in all loops at depths below the given number: they never access the same element if one of them writes it.
+The number d stands for the iterations within one execution of the loop, 0 for all iterations ever.
+"""
 
 
 def generate(
@@ -24,12 +26,12 @@ def generate(
     free: FREE | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Generated:
-    """The source of `kernel`, its directives applied, for one target.
+    """The source of `kernel`, with its directives applied, for one target.
 
-    free: which loops have independent iterations (`roofdsl.checks.parallel.parallel_loops` proves them); without it
-    no loop is parallel but those that the kernel itself calls so. sizes: numbers for tile sizes, which the variant
-    `tiled` needs. Raises CommandError for a target that there is not and for a variant that the target or the kernel
-    does not have, InputError where the directives do not fit the loops.
+    free: which loops have independent iterations (`roofdsl.checks.parallel.parallel_loops` proves them); without it,
+    only loops that the kernel itself declares parallel are parallel. sizes: numbers for tile sizes, which the variant
+    `tiled` needs. Raises CommandError for an unknown target and for a variant that the target or the kernel does not
+    have, InputError if the directives do not fit the loops.
     """
     syntax = target_of(target)()
     chosen = variant or syntax.variants[0]
@@ -41,5 +43,5 @@ def generate(
 
 
 def declared_parallel(nodes: Sequence[Node]) -> dict[LoopId, int]:
-    """The loops that the kernel itself calls parallel: each of them within one execution of it."""
+    """The loops that the kernel itself declares parallel: each within one execution of it."""
     return {position: len(position) - 1 for position, loop in positions(nodes) if loop.parallel}

@@ -1,4 +1,4 @@
-"""What a code generator gives: text, how to call it, and for CUDA what to launch in which order."""
+"""The result of code generation: the text, how to call it, and for CUDA what to launch in which order."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Role = Literal["array", "scalar_in", "scalar_out", "parameter"]
 class Argument:
     """One argument, in the order of the call.
 
-    role: `array` is a contiguous block of `dims` elements (column-major where the flag says so), a scalar_out the
-    address of one element (read as well as written), a scalar_in and a parameter are passed by value. `written` tells
-    what the kernel may change. `type` is None for a parameter, a 64-bit signed integer. Elements lie in memory as
-    `storage.STORAGE[type.name]`; a scalar_in of a reduced type (f16, bf16, f8, tf32) is passed as f32.
+    role: `array` is a contiguous block of `dims` elements (column-major if the flag says so), a scalar_out is the
+    address of one element (read as well as written), a scalar_in and a parameter are passed by value. `written` says
+    whether the kernel may change it. `type` is None for a parameter, a 64-bit signed integer. Elements are stored in
+    memory as `storage.STORAGE[type.name]`; a scalar_in of a reduced type (f16, bf16, f8, tf32) is passed as f32.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Argument:
     written: bool = False
 
     def shape(self, params: Mapping[str, int]) -> tuple[int, ...]:
-        """The numbers of elements; (1,) for a scalar that is written, () for what is passed by value."""
+        """The numbers of elements; (1,) for a scalar that is written, () for arguments passed by value."""
         if self.role == "scalar_out":
             return (1,)
         return tuple(d.evaluate(params) for d in self.dims)
@@ -38,9 +38,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class Grid:
-    """One dimension of a launch: the iterations of a loop, by `threads` threads a block.
+    """One dimension of a launch: the iterations of a loop, with `threads` threads per block.
 
-    tiles: the loop is one over tiles, an iteration for each block; the threads run over what a tile holds.
+    tiles: the loop runs over tiles, with one iteration for each block; the threads run over the points of the tile.
     """
 
     start: IntExpr
@@ -52,9 +52,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class Call:
-    """One `__global__` function to launch with the arguments, then the values of `variables` (of loops on the host).
+    """A `__global__` function to launch with the arguments, followed by the values of `variables` (of loops on the
+    host).
 
-    dims: x, y, z; none for one thread. shared_bytes: dynamic shared memory, beside what the text declares.
+    dims: x, y, z; none for a single thread. shared_bytes: dynamic shared memory, in addition to what the text declares.
     parallel: the loops whose iterations are spread over threads.
     """
 
@@ -67,7 +68,7 @@ class Call:
 
 @dataclass(frozen=True)
 class HostLoop:
-    """A loop that the host runs: what it holds is launched once an iteration."""
+    """A loop that the host runs: it launches its contents once per iteration."""
 
     var: str
     start: IntExpr
@@ -78,7 +79,7 @@ class HostLoop:
 
 @dataclass(frozen=True)
 class HostIf:
-    """A condition that the host decides."""
+    """A condition that the host evaluates."""
 
     condition: Condition
     then: tuple[Step, ...]
@@ -104,10 +105,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class Generated:
-    """Source text and how it is called.
+    """Source text and how to call it.
 
-    function: the entry point; for CUDA the launches of `launches` take its place. sizes: parameters that are numbers
-    in the text (they still are arguments) and must have these values.
+    function: the entry point; for CUDA, `launches` replaces it. sizes: parameters that are numbers in the text (they
+    are arguments nevertheless) and must have these values.
     """
 
     kernel: str
@@ -117,14 +118,14 @@ class Generated:
     function: str
     arguments: tuple[Argument, ...]
     parallel: tuple[str, ...] = ()
-    """The loops shared by cores or threads."""
+    """The loops whose iterations are shared by cores or threads."""
     steps: tuple[Step, ...] | None = None
-    """What launches it; None where it is one function to call."""
+    """The steps of the host that launch it; None if it is one function to call."""
     sizes: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
 
     def launches(self, params: Mapping[str, int]) -> Iterator[Launch]:
-        """What to launch, in order, at these values of all parameters; a launch without iterations is left out."""
+        """The launches, in order, at these values of all parameters; a launch without iterations is left out."""
         yield from _launches(self.steps or (), dict(params))
 
 

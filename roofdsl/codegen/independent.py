@@ -1,4 +1,6 @@
-"""Loops that numpy may run as an axis: found in the text of a loop alone, apart from the analyses of dependences."""
+"""Loops that numpy may run as an array axis, found from the loop's text alone, independently of the dependence
+analyses.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from roofdsl.loops.model import Array, Assign, Element, For, If, Let, Node, Scal
 
 
 def independent(loop: For) -> bool:
-    """Whether iterations touch no element in common that one of them writes, as far as the text shows.
+    """Whether the text shows that no two iterations touch the same element if one of them writes it.
 
-    Every array that is written has a dimension in which all uses have the loop's variable plus one and the same rest;
+    Every array that is written has a dimension in which all its subscripts are the loop's variable plus the same rest;
     no scalar is written.
     """
     uses: dict[str, list[Element]] = {}
@@ -38,7 +40,7 @@ def _own(uses: Sequence[Element], var: str, inside: set[str]) -> bool:
 
 
 def _rest(e: Element, dimension: int, var: str, inside: set[str]) -> Affine | None:
-    """What is added to the variable in a subscript; None where that depends on loops inside."""
+    """What a subscript adds to the variable; None if that depends on loops inside."""
     form = affine(e.subscripts[dimension])
     rest = Affine(form.constant, tuple((t, c) for t, c in form.terms if t != Sym(var)))
     symbols = rest.hidden() | rest.coefficients().keys()
@@ -46,7 +48,7 @@ def _rest(e: Element, dimension: int, var: str, inside: set[str]) -> Affine | No
 
 
 def single_update(loop: For) -> Assign | None:
-    """The update that is all a loop does (after `let`s), where its target is the same element in every iteration."""
+    """The update that is all a loop does (after `let`s), if its target is the same element in every iteration."""
     *lets, last = loop.body
     if not isinstance(last, Assign) or last.op not in ("+=", "-=", "min=", "max="):
         return None

@@ -1,4 +1,4 @@
-"""Random inputs on which a kernel's result can be verified, and outputs filled with what no kernel computes."""
+"""Random inputs on which a kernel's result can be verified, and outputs filled with poison."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from roofdsl.loops.numbers import check_complete
 
 
 def all_parameters(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
-    """A number for every parameter. Raises CommandError for a missing one, or where an assumption does not hold."""
+    """A number for every parameter. Raises CommandError if one is missing or an assumption does not hold."""
     values = {p.name: params.get(p.name, p.default) for p in kernel.parameters}
     known = {name: value for name, value in values.items() if value is not None}
     check_complete(f"kernel {kernel.name}", values, known)
@@ -52,15 +52,15 @@ def random_inputs(
     positive: bool = False,
     uneven: bool = False,
 ) -> dict[str, NDArray[Any]]:
-    """An array for every array and scalar of a kernel, as it is stored (`storage`), scalars with shape (1,).
+    """One array for every array and scalar of a kernel, as it is stored (`storage`); scalars have shape (1,).
 
-    What is read holds random values between -1 and 1 (integers: 1 to 9; of 8 and 16 bits, in which sums soon have no
-    room: -2, -1, 1 and 2), all of them positive with `positive`, so that no sum cancels. What a kernel divides by, or
-    takes the root or logarithm of, is positive, or has a large diagonal where it is divided by at equal subscripts (so
-    that a triangular system or a factorization is well conditioned). Reduced types, and all with `exact`, get few
-    bits, so that sums of products of them are exact and a missing term shows. `out` and `temp` are poisoned. With
-    `uneven`, the sizes of numbers in f32, f64 and their complex kin differ by up to 2**12 (not where a diagonal has to
-    be large), so that each array decides some minimum or maximum.
+    Inputs are random values between -1 and 1 (integers: 1 to 9; with 8 and 16 bits, in which sums soon overflow: -2,
+    -1, 1 and 2). With `positive` all of them are positive, so that no sum cancels. An array that the kernel divides by,
+    or takes the root or logarithm of, is positive; if the kernel divides by its elements at equal subscripts, it has a
+    large diagonal instead (so that a triangular system or a factorization is well conditioned). Reduced types, and all
+    types with `exact`, get few bits, so that sums of products are exact and a missing term shows. `out` and `temp` are
+    poisoned. With `uneven`, the magnitudes of numbers in f32, f64 and the corresponding complex types differ by up to
+    2**12 (unless a diagonal has to be large), so that each array decides some minimum or maximum.
 
     Raises CommandError for missing sizes, or arrays too large for memory.
     """
@@ -77,7 +77,7 @@ def random_inputs(
 
 
 def poisoned(kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Copies to run on: what the kernel only writes is filled with poison, the rest as given."""
+    """Copies to run on: what the kernel only writes is filled with poison, the rest is as given."""
     copies = {name: array.copy(order="K") for name, array in arrays.items()}
     for a in kernel.arrays:
         if a.intent in ("out", "temp"):
@@ -174,7 +174,7 @@ def _in(e: Expr, lets: Mapping[str, Expr]) -> Iterator[Element | ScalarRef]:
 
 
 def _operands(e: Expr, lets: Mapping[str, Expr], depth: int) -> Iterator[Element | ScalarRef]:
-    """What a divisor is made of, through `let`s."""
+    """The operands that a divisor is computed from, through `let`s."""
     match e:
         case ScalarRef():
             yield e

@@ -1,4 +1,4 @@
-"""A kernel as CUDA functions, one for each nest, and what the host does between their launches."""
+"""A kernel as CUDA functions, one for each nest, and what the host does between the launches."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from roofdsl.loops.model import Assign, Count, For, If, Kernel, Let, Node, Scala
 
 
 class Launched(Record):
-    """The functions of a kernel and what launches them: the parts of a text in CUDA.
+    """The functions of a kernel and the steps that launch them: the parts of a text in CUDA.
 
-    what: what they are, for the comment on top. sizes: parameters that are numbers in the text.
+    what: a description for the heading comment. sizes: parameters that are numbers in the text.
     """
 
     kernel: Kernel
@@ -35,7 +35,7 @@ class Launched(Record):
 
 
 def launched(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> Launched:
-    """The variant `naive` of a kernel whose directives are applied."""
+    """The variant `naive` of a kernel with its directives applied."""
     builder = _Builder(syntax, kernel, free)
     steps = builder.steps(kernel.body, (), ())
     count = len(list(_calls(steps)))
@@ -58,7 +58,9 @@ def _calls(steps: Sequence[Step]) -> Iterator[Call]:
 
 
 def header_of(spread: Spread, syntax: CLike) -> LoopHeader:
-    """Opens a loop whose iterations are dealt out to threads, to blocks, or to the threads of one block."""
+    """How to open a loop whose iterations are distributed over all threads, over blocks, or over the threads of one
+    block.
+    """
     axis = "xyz"[spread.dimension]
     rank, size = {
         "grid": (f"thread_{axis}", f"threads_{axis}"),
@@ -79,7 +81,7 @@ def header_of(spread: Spread, syntax: CLike) -> LoopHeader:
 
 
 class _Builder:
-    """Splits a kernel into functions and into what the host does between them."""
+    """Splits a kernel into functions and the host's steps between them."""
 
     def __init__(self, syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> None:
         self.kernel = kernel
@@ -92,7 +94,7 @@ class _Builder:
         self.several = self._count(kernel.body) > 1
 
     def steps(self, nodes: Sequence[Node], variables: tuple[str, ...], outer: LoopId) -> tuple[Step, ...]:
-        """What the host does for a block; `variables` are those of the loops it runs around it."""
+        """The host's steps for a block; `variables` are those of the host's loops around it."""
         steps: list[Step] = []
         pending: list[Node] = []
 
@@ -120,7 +122,9 @@ class _Builder:
         return tuple(steps)
 
     def _is_launched(self, block: Sequence[Node], node: Node) -> bool:
-        """Whether a node is more than work for one thread. A `let` in its block keeps all of it in one thread."""
+        """Whether a node is more than work for one thread. A `let` in the same block keeps the whole block in one
+        thread.
+        """
         if any(isinstance(other, Let) for other in block):
             return False
         if isinstance(node, For):
@@ -133,7 +137,7 @@ class _Builder:
         return plan_nest(self.kernel, node, self.place_of[id(node)], self.free) is not None
 
     def _count(self, nodes: Sequence[Node]) -> int:
-        """How many functions a block becomes."""
+        """The number of functions that a block becomes."""
         count, pending = 0, False
         for node in nodes:
             launched = self._is_launched(nodes, node)
@@ -220,7 +224,7 @@ def scalars(nodes: Sequence[Node]) -> tuple[set[str], set[str]]:
 
 
 def _is_nothing(node: Node) -> bool:
-    """A `count`, which takes no code."""
+    """Whether the node is a `count`, which needs no code."""
     return isinstance(node, Count)
 
 

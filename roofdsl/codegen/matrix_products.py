@@ -1,4 +1,4 @@
-"""Large sums of products of two arrays in the reference: one product of matrices instead of a loop."""
+"""Large sums of products of two arrays in the reference: one matrix product instead of a loop."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from roofdsl.loops.integers import Const, IntExpr, Sym
 from roofdsl.loops.model import Assign, Binary, Element, For
 
 WORTH = 2**21
-"""Iterations from which the product is taken. Its bound on rounding is wider than that of the loop."""
+"""From this many iterations on, the matrix product is used. Its error bound is wider than that of the loop."""
 
 
 class Contraction(Record):
-    """`target += left * right`, each subscript a loop variable; the loops run from 0 to `stops`."""
+    """`target += left * right`, where each subscript is a loop variable; the loops run from 0 to `stops`."""
 
     target: Element
     left: Element
@@ -30,7 +30,7 @@ class Contraction(Record):
 
 
 def contraction(root: For) -> Contraction | None:
-    """The contraction that a nest is, in f32 or f64; None for any other."""
+    """The contraction that a nest computes, in f32 or f64; None for any other nest."""
     chain = list(chain_of(root))
     body = chain[-1].body
     variables = {loop.var for loop in chain}
@@ -54,10 +54,11 @@ def contraction(root: For) -> Contraction | None:
 
 
 def contract(c: Contraction, memory: Mapping[str, Memory], stops: Mapping[str, int], compute: str) -> bool:
-    """Adds the products to the target; False, and nothing is done, where the factors are not exact or it is small.
+    """Add the products to the target. If the factors are not exact or the product is small, do nothing and return
+    False.
 
-    compute: the type in which the code under test may round. The bound is that of a sum of k products in any order,
-    k + 1 roundings of what the sizes of all terms add up to, and as much again for this product's own in f64.
+    compute: the type in which the code under test may round. The bound is that of a sum of k products in any order: k +
+    1 roundings of the sum of the sizes of all terms, plus as much again in f64 for this product itself.
     """
     total = prod(stops.values())
     factors = [memory[e.array.name] for e in (c.left, c.right)]

@@ -1,8 +1,8 @@
-"""What a kernel computes, by numpy in higher precision, with a bound on the rounding of code in its own types.
+"""The reference: what a kernel computes, in numpy and higher precision, with a bound on rounding in its own types.
 
-An interpreter of the kernel as written (before `tile` and `order`), independent of the emitters. Loops whose
-iterations touch elements of their own are axes of arrays; sums over a loop are cumulative sums; all other loops run
-one iteration after the other.
+It interprets the kernel as written (before `tile` and `order`), independently of the emitters. A loop whose iterations
+touch separate elements becomes an array axis, a sum over a loop becomes a cumulative sum, and every other loop runs one
+iteration after another.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ AXES = 2**20
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a kernel leaves behind: for each array and scalar that it may write, by name.
+    """The results of a kernel: for each array and scalar that it may write, by name.
 
     values: float64, longdouble, complex or int64, in the array's shape; errors: by how much code in the kernel's types
-    may differ; written: which elements it assigned. counters: totals of `count`.
+    may differ; written: the elements it assigned. counters: totals of `count`.
     """
 
     values: Mapping[str, Numbers]
@@ -53,7 +53,7 @@ class Outcome:
 
 
 class TakesTooLong(Exception):
-    """The evaluation was given up when its time was over."""
+    """The evaluation was given up because it exceeded its time limit."""
 
 
 def reference(
@@ -63,11 +63,11 @@ def reference(
     compute: str | None = None,
     limit_s: float | None = None,
 ) -> Outcome:
-    """Runs a kernel, directives ignored, on `inputs` (of `inputs.random_inputs`; they are not changed).
+    """Run a kernel on `inputs` (from `inputs.random_inputs`; they are not changed), ignoring its directives.
 
-    compute: an element type such as tf32 in which code under test may round single-precision operations (default: as
-    the kernel says by `compute`). Raises CommandError for missing sizes, or ones that the kernel excludes,
-    and TakesTooLong after about `limit_s` seconds of iterations one after the other.
+    compute: an element type such as tf32 in which code under test may round single-precision operations (default: the
+    one that the kernel states by `compute`). Raises CommandError for missing sizes or sizes that the kernel excludes,
+    and TakesTooLong after about `limit_s` seconds of serial iterations.
     """
     values = all_parameters(kernel, params)
     named = compute or (kernel.compute_type.name if kernel.compute_type else None)
@@ -98,7 +98,7 @@ class _Run(Values):
     # ---- statements ----
 
     def block(self, nodes: Sequence[Node], grid: Grid) -> None:
-        """Runs a block at all points of a grid."""
+        """Run a block at all points of a grid."""
         for node in nodes:
             match node:
                 case For():
@@ -147,7 +147,7 @@ class _Run(Values):
     # ---- loops ----
 
     def loop(self, node: For, grid: Grid) -> None:
-        """Runs a loop at all points of a grid: as an axis where it may be, else one iteration after the other."""
+        """Run a loop at all points of a grid: as an axis if possible, else one iteration after another."""
         start, stop, step = (self.integer(e, grid.env) for e in (node.start, node.stop, node.step))
         if any(np.ndim(b) for b in (start, stop, step)):
             self._ragged(node, grid, start, stop, step)
@@ -174,7 +174,7 @@ class _Run(Values):
             self.block(node.body, grid.having(node.var, value))
 
     def _product(self, node: For, grid: Grid) -> bool:
-        """A nest that is one large sum of products; whether it is."""
+        """Try to run a nest as one large sum of products; whether it was one."""
         found = contraction(node)
         if found is None:
             return False
@@ -200,7 +200,7 @@ class _Run(Values):
         return grid.shape[d] != 1
 
     def _ragged(self, node: For, grid: Grid, start: Any, stop: Any, step: Any) -> None:
-        """Bounds that differ from point to point: each value of the variable at the points that have it."""
+        """Run a loop whose bounds differ between points: each value of the variable, at the points that have it."""
         stride = int(np.min(step))
         if np.ndim(step) and np.ptp(step):
             stride = 1
@@ -212,7 +212,7 @@ class _Run(Values):
                 self.block(node.body, grid.where(mask).having(node.var, value))
 
     def _sum(self, node: For, update: Assign, values: range, grid: Grid) -> bool:
-        """A loop that only adds to, or takes the extremum with, one element for each point; whether it is one."""
+        """Try to run a loop that only adds to one element per point, or takes its extremum; whether it was one."""
         array = update.target.array
         own = computed(array.type)
         kind = settled(join((own, kind_of(update.value))))
@@ -250,14 +250,14 @@ class _Run(Values):
         return np.ravel_multi_index(index, self.memory[e.array.name].value.shape)
 
     def _apart(self, update: Assign, grid: Grid, inner: Grid) -> bool:
-        """Whether no term reads an element that is summed into."""
+        """Whether no term reads an element that is an accumulator of the sum."""
         if not isinstance(update.target, Element):
             return True
         same = [e for e in elements(update.value) if e.array.name == update.target.array.name]
         return all(not np.isin(self._flat(e, inner), self._flat(update.target, grid)).any() for e in same)
 
     def _pieces(self, node: For, values: range, grid: Grid) -> bool:
-        """A loop of one assignment, in pieces that read nothing which they wrote; whether it is worth it."""
+        """Try to run a loop of one assignment in pieces that read nothing they write; whether that was worthwhile."""
         if len(node.body) != 1 or not isinstance(node.body[0], Assign) or len(values) < 8:
             return False
         statement = node.body[0]
@@ -271,7 +271,7 @@ class _Run(Values):
         if (ordered[1:] == ordered[:-1]).any():
             return False
         moments = np.arange(len(targets))
-        written = np.full(len(targets), -1)  # when what an iteration reads was last written, if before
+        written = np.full(len(targets), -1)  # when the operand of an iteration was last written, if before it
         for e in elements(statement.value):
             if e.array.name == statement.target.array.name:
                 read = self._flat(e, inner)
@@ -302,7 +302,7 @@ def _as_grid(a: Any, grid: Grid) -> Any:
 
 
 def _depth(nodes: Sequence[Node]) -> int:
-    """The most loops inside one another."""
+    """The largest nesting depth of loops."""
     deepest = 0
     for node in nodes:
         if isinstance(node, For):

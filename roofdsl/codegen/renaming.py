@@ -1,4 +1,4 @@
-"""Names of a kernel that mean something else in a target language."""
+"""New names for names of a kernel that have another meaning in a target language."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from roofdsl.loops.model import For, If, Kernel, Let, Node
 _OWN = re.compile(
     r"(floor_(div|mod)|quotient|f32_to_\w+|\w+_(index|f64|f32|i64|i32|c64|c128|trip|out|((sum|product|quotient|min|max|dim)\d*))|own_\w+|(from|at)_\d+|tile_\w+)$"
 )
-"""Names that the emitters make themselves."""
+"""Names that the emitters create themselves."""
 
 
 def renamed(kernel: Kernel, syntax: Syntax) -> dict[str, str]:
-    """What to write for the names that cannot stand as they are."""
+    """Replacements for the names that cannot be used as they are."""
     used = set(all_names(kernel))
     found: dict[str, str] = {}
     for name in sorted(used):
@@ -33,7 +33,9 @@ def _is_taken(word: str, syntax: Syntax) -> bool:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """A name with more and more underscores; in front of them a letter, where it begins with one or that is no help."""
+    """A name with more and more underscores; with a letter in front if it begins with one or underscores do not
+    suffice.
+    """
     for more in count(1):
         if not name.startswith("_"):
             yield name + "_" * more

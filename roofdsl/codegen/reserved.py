@@ -1,8 +1,8 @@
-"""Words that a generated text in C or CUDA may not declare: keywords, macros, types, and what its headers declare.
+"""Words that generated C or CUDA must not declare: keywords, macros, types, and names that its headers declare.
 
-Collected from the standards (C11 to C23, C++17 to C++23) and from what gcc, glibc, nvcc and NVRTC refuse, with every
-extension switched on, since emitted text is compiled with other flags than ours too. `tests/codegen/test_names.py`
-compiles kernels named after every word that the headers of this machine contain. A word too many costs an underscore.
+They were collected from the standards (C11 to C23, C++17 to C++23) and from what gcc, glibc, nvcc and NVRTC refuse with
+all extensions enabled, because users compile emitted text with other flags than we do. `tests/codegen/test_names.py`
+compiles kernels named after every word in the headers of this machine. A superfluous word only costs an underscore.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MACROS = words(
 _PATTERNS = tuple(
     re.compile(pattern)
     for pattern in (
-        r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+(f\d*x?|l)?",  # as macros are written: M_PI, INT64_MAX, CUDA_VERSION, M_PIf
+        r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+(f\d*x?|l)?",  # in the spelling of macros: M_PI, INT64_MAX, CUDA_VERSION, M_PIf
         r"(HUGE_VAL|SNAN|CMPLX|CUDART)\w*",
         r"W(EXITED|CONTINUED|STOPPED|UNTRACED|NOHANG|NOWAIT|EXITSTATUS|TERMSIG|STOPSIG|COREDUMP|IF[A-Z]+)",
         r"(strfrom|strto|ato)[a-z0-9]+(_l)?|(clock|timer|timespec)_\w+",
@@ -95,7 +95,7 @@ _LIBRARY_FORMS = re.compile(r"(\w+?)(_r|_l|_unlocked|64|_locale)")
 
 
 def is_reserved(word: str) -> bool:
-    """Whether a word means something in C, C++ or CUDA already, or may in one of their headers."""
+    """Whether a word already has a meaning in C, C++ or CUDA, or may have one in their headers."""
     if word.startswith("_") or word in _ALL or any(pattern.fullmatch(word) for pattern in _PATTERNS):
         return True
     of_type, form = _SUFFIX.fullmatch(word), _LIBRARY_FORMS.fullmatch(word)

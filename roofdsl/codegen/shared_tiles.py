@@ -1,4 +1,4 @@
-"""Which loops of a kernel are tiles for blocks of threads, and what a tile reads into shared memory."""
+"""The loops of a kernel that are tiles for blocks of threads, and the elements that a tile reads into shared memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Element, For, Kernel
 
 THREADS = {1: (256,), 2: (16, 16), 3: (16, 4, 4)}
-"""Threads of a block, x first: few enough that each of them has several sums of a large tile in its registers."""
+"""Threads of a block, x first: few enough that each of them keeps several sums of a large tile in registers."""
 
 STATIC_SHARED = 48 * 1024
-"""Bytes of shared memory that a function may declare; more is asked for at the launch."""
+"""Bytes of shared memory that a function may declare; more must be requested at launch."""
 
 LARGEST_SHARED = 227 * 1024
 """Bytes of shared memory that a block can have on the largest devices."""
@@ -31,7 +31,7 @@ MOST_SUMS = 64
 
 
 class Axis(Record):
-    """A loop over tiles and the loop in its tile, of `size` points; `dimension` 0, 1, 2 where blocks run over it."""
+    """A loop over tiles and the loop over the `size` points of a tile; `dimension` 0, 1, 2 if blocks run over it."""
 
     tiles: For
     points: For
@@ -39,12 +39,12 @@ class Axis(Record):
     dimension: int | None
 
     def threads(self, total: int) -> int:
-        """Threads along it, where a block has `total` dimensions of them."""
+        """The number of threads along the axis in a block with `total` dimensions."""
         return 1 if self.dimension is None else min(self.size, THREADS[total][self.dimension])
 
 
 class Staged(Record):
-    """Elements of one array that are copied for a tile: from `corner` on, `extents` of them in each dimension."""
+    """Elements of one array that are copied for a tile: from `corner` on, `extents` in each dimension."""
 
     array: Array
     name: str
@@ -64,7 +64,7 @@ def refused(kernel: Kernel, reason: str, help: str = "use the variant `naive`") 
 def tiled_nest(kernel: Kernel) -> tuple[list[For], Assign]:
     """The loops of the kernel's one perfect nest, and the one assignment in it."""
     if len(kernel.body) != 1 or not isinstance(kernel.body[0], For):
-        raise refused(kernel, "it is not one nest of loops")
+        raise refused(kernel, "its body is not a single loop nest")
     chain = list(chain_of(kernel.body[0]))
     body = chain[-1].body
     if len(body) != 1 or not isinstance(body[0], Assign) or not isinstance(body[0].target, Element):
@@ -73,7 +73,7 @@ def tiled_nest(kernel: Kernel) -> tuple[list[For], Assign]:
 
 
 class Tile:
-    """A kernel whose one nest is tiled throughout. Raises CommandError with the reason where it is not."""
+    """A kernel whose only nest is tiled completely. Raises CommandError with the reason if it is not."""
 
     def __init__(
         self, syntax: CLike, kernel: Kernel, chain: list[For], update: Assign, free: Mapping[LoopId, int]
@@ -149,7 +149,7 @@ class Tile:
             raise refused(self.kernel, f"it reads other elements of `{self.target.array.name}`, which it writes")
 
     def _staged(self) -> list[Staged]:
-        """What is copied to shared memory: references that several threads of a block read."""
+        """The elements to copy to shared memory: references that several threads of a block read."""
         owned = {a.points.var for a in self.blocks}
         groups: dict[tuple[object, ...], list[Element]] = {}
         for e in elements(self.update.value):
@@ -163,7 +163,7 @@ class Tile:
             hidden = frozenset[str]().union(*(form.hidden() for form in forms))
             points = {a.points.var for a in self.axes}
             if not symbols & points or (owned <= symbols and len({u.subscripts for u in uses}) == 1):
-                continue  # the same for all threads, or each thread's own
+                continue  # the same element for all threads, or a separate one for each thread
             if hidden & points or symbols & {a.tiles.var for a in self.axes}:
                 raise refused(self.kernel, f"a subscript of `{uses[0].array.name}` is not affine")
             staged.append(self._box(uses, len([s for s in staged if s.array.name == uses[0].array.name])))

@@ -1,4 +1,4 @@
-"""How elements lie in memory as numpy arrays: reduced floats as the bits of f16, bf16 and f8 (e4m3)."""
+"""How elements are stored as numpy arrays: reduced floats as the bits of f16, bf16 and f8 (e4m3)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UNIT: dict[str, float] = {
     "f64": 2.0**-53, "f32": 2.0**-24, "tf32": 2.0**-11, "f16": 2.0**-11, "bf16": 2.0**-8, "f8": 2.0**-4,
     "c128": 2.0**-53, "c64": 2.0**-24,
 }  # fmt: skip
-"""The largest relative error of rounding to a type (half the distance of 1 to the next number)."""
+"""The largest relative error of rounding to a type (half the distance from 1 to the next number)."""
 
 LEAST: dict[str, float] = {"f16": 2.0**-25, "bf16": 2.0**-134, "f8": 2.0**-10, "f32": 2.0**-150, "c64": 2.0**-150}
-"""The largest absolute error of rounding what is too small for a normal number."""
+"""The largest absolute error of rounding a number that is too small to be normal."""
 
 LARGEST: dict[str, float] = {
     "f64": 1.7976931348623157e308, "f32": 3.4028234663852886e38, "tf32": 3.4028234663852886e38, "f16": 65504.0,
@@ -35,7 +35,7 @@ POISON: dict[str, int] = {
 
 
 def poison(type_name: str) -> Any:
-    """What arrays are filled with that a kernel has to write: no number, or an unlikely one for integers."""
+    """The filler of arrays that a kernel has to write: NaN, or an unlikely number for integers."""
     return POISON.get(type_name, np.nan)
 
 
@@ -57,7 +57,7 @@ def decode(stored: NDArray[Any], type_name: str) -> NDArray[Any]:
 
 
 def encode(values: NDArray[Any], type_name: str) -> NDArray[Any]:
-    """Values rounded to nearest, as they are stored; too large ones of f8 become the largest."""
+    """Values rounded to nearest, as they are stored; values too large for f8 become its largest number."""
     with np.errstate(over="ignore", invalid="ignore"):
         match type_name:
             case "f16":

@@ -1,4 +1,4 @@
-"""What a target language must be able to say; how the loops are laid out is the emitter's business."""
+"""What a target language must be able to express; the emitter decides how the loops are laid out."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Text(NamedTuple):
     binds: int = ATOM
 
     def at(self, least: int) -> str:
-        """The text, in parentheses where it binds less tightly."""
+        """The text, in parentheses if its operator binds less tightly than `least`."""
         return self.text if self.binds >= least else f"({self.text})"
 
 
 @dataclass
 class Lines:
-    """Source text that grows line by line, blocks indented."""
+    """Source text built line by line, with indented blocks."""
 
     lines: list[str] = field(default_factory=list)
     depth: int = 0
@@ -47,27 +47,27 @@ class Lines:
 class Syntax(ABC):
     """A target language: how expressions, loops and declarations are written.
 
-    `helpers` collects the names of the functions that the text calls and that have to be defined before it.
+    `helpers` collects the names of functions that the text calls and that must be defined before it.
     """
 
     name: ClassVar[str]
-    """As which `emit --to` knows it."""
+    """The language's name in `emit --to`."""
 
     functions: ClassVar[Mapping[str, Spellings]] = {}
-    """How it writes functions, where it has its own way."""
+    """The language's own spellings of functions."""
 
     language: ClassVar[Language | None] = None
-    """Whose texts of the others it takes from `roofdsl.lang.functions`; None where it knows no others."""
+    """The language whose spellings in `roofdsl.lang.functions` serve for all other functions; None if there is none."""
 
     takes_many: ClassVar[bool] = False
     """Whether `min` and `max` take more than two arguments."""
 
     comment: ClassVar[str] = "//"
     empty: ClassVar[str] = ""
-    """The statement that has to stand where a block holds none."""
+    """The statement required in an otherwise empty block."""
 
     scoped: ClassVar[bool] = True
-    """Whether a variable that a block declares is unknown outside it."""
+    """Whether a variable declared in a block is unknown outside it."""
 
     reserved: ClassVar[frozenset[str]] = frozenset()
     integer_type: ClassVar[str] = ""
@@ -77,11 +77,11 @@ class Syntax(ABC):
         self.helpers: dict[str, None] = {}
 
     def is_reserved(self, word: str) -> bool:
-        """Whether a word is none to declare in this language, or stands for something that the texts use."""
+        """Whether a word must not be declared in this language, or has a meaning in the generated text."""
         return word in self.reserved
 
     def helper(self, name: str) -> str:
-        """Notes that a helper is needed; its name."""
+        """Record that a helper is needed, and return its name."""
         self.helpers[name] = None
         return name
 
@@ -107,14 +107,16 @@ class Syntax(ABC):
 
     @abstractmethod
     def convert(self, value: Text, source: Computed, to: Computed) -> Text:
-        """A value of one computed type as another; real to complex, never complex to real."""
+        """A value of one computed type converted to another; real to complex, never complex to real."""
 
     @abstractmethod
     def from_index(self, value: Text, to: Computed) -> Text:
-        """Integer arithmetic of loop variables as a value."""
+        """An integer expression of loop variables as a value."""
 
     def call(self, function: str, args: Sequence[Text], kind: Computed) -> Text:
-        """A function of the language; the arguments are of type `kind`, complex where the function's argument is."""
+        """A call of a function of the language; the arguments are of type `kind`, complex if the function's argument
+        is.
+        """
         if len(args) > 2 and not self.takes_many:
             return self.call(function, [args[0], self.call(function, args[1:], kind)], kind)
         spelling = self.spelling(function, kind)
@@ -132,7 +134,7 @@ class Syntax(ABC):
         return Text(text, PRODUCT if spelling.quotient else ATOM)
 
     def spelling(self, function: str, kind: str) -> Spelling:
-        """How a call on values of type `kind` is written. Raises CommandError where nothing says how."""
+        """The spelling of a call on values of type `kind`. Raises CommandError if there is none."""
         own = spelled(self.functions.get(function), kind)
         if own is not None:
             return own
@@ -155,7 +157,7 @@ class Syntax(ABC):
         return Text(f"{self.helper(f'{type_.name}_to_f32')}({stored.text})")
 
     def narrow(self, value: Text, type_: ElementType) -> Text:
-        """An f32 rounded to a reduced type, as it is stored."""
+        """An f32 rounded to a reduced type, in its stored form."""
         return Text(f"{self.helper(f'f32_to_{type_.name}')}({value.text})")
 
     # ---- statements ----
@@ -170,29 +172,29 @@ class Syntax(ABC):
     def otherwise(self, out: Lines) -> None: ...
 
     def end(self, statement: str) -> str:
-        """A statement with what ends it."""
+        """A statement with its terminator."""
         return statement
 
     @abstractmethod
     def loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
-        """Opens a loop of one thread."""
+        """Open a serial loop."""
 
     @abstractmethod
     def condition(self, out: Lines, text: str) -> None:
-        """Opens an `if`."""
+        """Open an `if`."""
 
     @abstractmethod
     def declare(self, name: str, kind: Computed, value: Text, constant: bool) -> str:
-        """A local variable with its first value."""
+        """The declaration of a local variable with its initial value."""
 
     def stored(self, value: Text, kind: Computed, array: Array) -> Text:
-        """A value as it is assigned to an element or scalar of memory."""
+        """A value in the form in which it is assigned to an element or scalar in memory."""
         if array.type.name in REDUCED:
             return self.narrow(self.convert(value, kind, "f32"), array.type)
         return self.convert(value, kind, computed(array.type))
 
     def updates_in_place(self, array: Array, kind: Computed) -> bool:
-        """Whether `A[i] += value` of a value of that type can be written so."""
+        """Whether `A[i] += value` is possible with a value of that type."""
         to = computed(array.type)
         return array.type.name not in REDUCED and (kind == to or (is_complex(to) and not is_complex(kind)))
 

@@ -1,4 +1,4 @@
-"""What a target of code generation is: a syntax, the variants of a kernel in it, and the whole text of one."""
+"""A target of code generation: a syntax, the variants of a kernel in it, and the complete text of each."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from roofdsl.loops.model import For, Kernel, Node
 
 
 class Target(Syntax):
-    """A language that kernels are written in.
+    """A language in which kernels can be generated.
 
-    A file of `roofdsl/codegen/targets/` holds one of them as TARGET, and is named as the target is.
+    Each file of `roofdsl/codegen/targets/` defines one of them as TARGET and has the target's name.
     """
 
     variants: ClassVar[tuple[str, ...]]
-    """The ways in which a kernel can be laid out, the default first. `loops` keeps the order of the kernel; all others
-    need to know which loops have independent iterations."""
+    """The possible ways to lay out a kernel, the default first. `loops` keeps the order of the kernel; all others need
+    to know which loops have independent iterations.
+    """
 
     @abstractmethod
     def generated(
         self, kernel: Kernel, variant: str, free: Mapping[LoopId, int], sizes: Mapping[str, int]
     ) -> Generated:
-        """The text of a kernel whose directives are applied, in one of the target's variants.
+        """The text of a kernel with its directives applied, in one of the target's variants.
 
-        free, sizes: see `generate`. Raises CommandError where this kernel does not have the variant.
+        free, sizes: see `generate`. Raises CommandError if this kernel does not have the variant.
         """
 
 
@@ -42,10 +43,10 @@ class OneFunction(Target):
 
     @abstractmethod
     def source(self, kernel: Kernel, emitter: Emitter, function: str, variant: str) -> str:
-        """The whole text: headers, helpers, and the function with the body that the emitter writes."""
+        """The complete text: headers, helpers, and the function with the body that the emitter writes."""
 
     def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
-        """Opens a loop whose iterations are shared among cores. A language without such loops has no such variant."""
+        """Open a loop whose iterations are shared among cores. A language without such loops has no such variant."""
         self.loop(out, var, start, stop, step)
 
     def generated(
@@ -65,7 +66,7 @@ class OneFunction(Target):
 
 
 def outermost(nodes: Sequence[Node], free: Collection[LoopId]) -> list[For]:
-    """The parallel loops that stand in no other parallel loop."""
+    """The parallel loops that are not inside another parallel loop."""
     chosen: list[tuple[LoopId, For]] = []
     for position, loop in positions(nodes):
         if position in free and not any(position[: len(p)] == p for p, _ in chosen):

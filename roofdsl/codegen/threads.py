@@ -1,4 +1,4 @@
-"""Which loops of a nest become the threads of a CUDA launch, and how the nest is written for one of them."""
+"""Which loops of a nest become the threads of a CUDA launch, and how the nest is written for one of these threads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _THREADS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
 """Threads of a block by the number of dimensions, x first: whole warps along x."""
 
 UNKNOWN = 1 << 20
-"""Iterations that are planned for where the bounds of a loop give no number before the launch."""
+"""The number of iterations assumed if the bounds of a loop give no number before the launch."""
 
 
 class Spread(Record):
-    """A loop over threads: along dimension 0, 1 or 2 (x, y, z) of `level` grid (all threads), blocks or threads."""
+    """A loop distributed over dimension 0, 1 or 2 (x, y, z) of `level`: grid (all threads), blocks, or threads."""
 
     loop: For
     dimension: int
@@ -29,7 +29,9 @@ class Spread(Record):
 
 
 class Nest(Record):
-    """A nest for one thread: `root` begins with the loops over threads, outermost; `dims` are those of the launch."""
+    """A nest as one thread runs it: `root` begins with the loops over threads, outermost; `dims` are those of the
+    launch.
+    """
 
     root: For
     spread: tuple[Spread, ...]
@@ -37,10 +39,11 @@ class Nest(Record):
 
 
 def plan_nest(kernel: Kernel, root: For, position: LoopId, free: Mapping[LoopId, int]) -> Nest | None:
-    """The nest that begins with `root` (at `position`) spread over threads; None where no loop of it may be.
+    """The nest that begins with `root` (at `position`), spread over threads; None if none of its loops may be spread.
 
-    Loops whose iterations are independent however the other loops of the nest run are moved outside the others; where
-    their bounds depend on those, they run over all that may be needed, and a condition inside keeps to the bounds.
+    Loops whose iterations are independent in all executions within the nest are moved outside the other loops. If their
+    bounds depend on those other loops, they run over all values that may be needed, and a condition inside enforces the
+    bounds.
     """
     chain = list(chain_of(root))
     outside = len(position) - 1
@@ -75,7 +78,7 @@ def plan_nest(kernel: Kernel, root: For, position: LoopId, free: Mapping[LoopId,
 
 
 def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
-    """The loop with bounds that hold for all values of the serial loops `ranges`; None where that cannot be said."""
+    """The loop with bounds that cover all values of the serial loops `ranges`; None if there are no such bounds."""
     needed = (loop.start.symbols() | loop.stop.symbols() | loop.step.symbols()) & ranges.keys()
     if not needed:
         return loop
@@ -88,9 +91,10 @@ def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
 
 
 def _dimensions(kernel: Kernel, loops: Sequence[For], body: Sequence[Node]) -> list[Spread]:
-    """Dimensions for at most three loops, x for the one along which most elements are neighbours.
+    """Dimensions for at most three loops; x goes to the loop along which the most accesses are contiguous.
 
-    Of a loop over tiles and the loop inside its tile, the first goes to the blocks, the other to their threads.
+    Of a loop over tiles and the loop inside its tile, the first is distributed over blocks, the second over their
+    threads.
     """
     tile_of: dict[str, For] = {}
     for loop in loops:
@@ -115,7 +119,7 @@ def _dimensions(kernel: Kernel, loops: Sequence[For], body: Sequence[Node]) -> l
 
 
 def neighbours(body: Sequence[Node]) -> dict[str, int]:
-    """For each variable, in how many elements one more of it is the next element in memory."""
+    """For each variable, the number of accesses that move to the next element in memory if it grows by one."""
     found: dict[str, int] = {}
     for e in all_elements(body):
         form = affine(e.subscripts[0 if e.array.column_major else -1])
@@ -126,7 +130,7 @@ def neighbours(body: Sequence[Node]) -> dict[str, int]:
 
 
 def _grids(spread: Sequence[Spread], loops: Sequence[For]) -> tuple[Grid, ...]:
-    """The dimensions of the launch, from bounds without loop variables."""
+    """The dimensions of the launch, from loop bounds without loop variables."""
     ranges = {loop.var: Range(loop.start, loop.stop) for loop in loops}
     used = [s for s in spread if s.level != "threads"]
     sizes = _THREADS[len(used)]

@@ -1,8 +1,8 @@
-"""CUDA with the kernel's own tiles in shared memory: a tile for each block, staged by all its threads together.
+"""CUDA with the kernel's own tiles in shared memory: one tile per block, staged by all its threads together.
 
-The nest has loops over tiles and, in each tile, loops over its points. Tiles whose loops are independent become
-blocks; the others (the sum of a product) are run through in turn: at each, the threads of a block copy what it reads
-into shared memory, wait for each other, and compute from there, sums in registers.
+The nest has loops over tiles and, in each tile, loops over its points. Tile loops that are independent become blocks.
+The others (the sum of a product) run one tile after another: for each tile, the threads of a block copy what it reads
+into shared memory, synchronize, and compute from there, with sums in registers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from roofdsl.loops.numbers import with_numbers
 
 
 def tiled(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapping[str, int]) -> Launched:
-    """The variant `tiled` of a kernel whose directives are applied.
+    """The variant `tiled` of a kernel with its directives applied.
 
-    Raises CommandError with the reason where the kernel is no such tile, or `sizes` leaves a tile's size open.
+    Raises CommandError with the reason if the kernel is not such a tile, or if `sizes` does not fix the size of a tile.
     """
     known = {p.name for p in kernel.parameters}
     chain, update = tiled_nest(kernel)
@@ -46,10 +46,10 @@ def tiled(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapp
 
 
 class _Text(Tile):
-    """The text for a tile."""
+    """Writes the text for a tile."""
 
     def launched(self, sizes: tuple[tuple[str, int], ...]) -> Launched:
-        """The function, its launch and how the elements it needs were staged."""
+        """The function, its launch, and a note on the elements it stages."""
         kernel = self.kernel
         name = self.names.get(kernel.name, kernel.name)
         out = Lines()
@@ -140,7 +140,7 @@ class _Text(Tile):
         return "".join(f"[own_{self.names.get(a.points.var, a.points.var)}]" for a in self.blocks)
 
     def _owned(self, out: Lines, emitter: Emitter, guard: bool) -> int:
-        """Opens the loops over the points of the tile that are this thread's; how many blocks it opened."""
+        """Open the loops over this thread's points of the tile; returns the number of blocks opened."""
         for a, count in zip(self.blocks, self.counts, strict=True):
             axis, var = "xyz"[a.dimension or 0], emitter.name(a.points.var)
             out.add("#pragma unroll")
@@ -154,9 +154,9 @@ class _Text(Tile):
         return len(self.blocks) + bool(inside)
 
     def _inside(self, emitter: Emitter) -> str:
-        """Whether the point is one of the loops': tiles may reach over the ends, threads over their tile.
+        """The condition that a point belongs to the loops: tiles may exceed the bounds, and threads their tile.
 
-        Empty where all points surely are.
+        Empty if all points certainly do.
         """
         parts = []
         for a, count in zip(self.blocks, self.counts, strict=True):
@@ -168,7 +168,7 @@ class _Text(Tile):
         return " && ".join(parts)
 
     def _copy(self, out: Lines, emitter: Emitter, total: int) -> None:
-        """All threads copy what the tile reads; what lies outside the array is 0."""
+        """Code in which all threads copy what the tile reads; elements outside the array become 0."""
         syntax = self.syntax
         out.add("__syncthreads();  // nobody still reads the tiles before")
         for s in self.staged:

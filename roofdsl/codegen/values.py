@@ -1,4 +1,4 @@
-"""What the reference computes values by: memory, integers and expressions at many iterations at once."""
+"""How the reference computes values: memory, integers and expressions at many iterations at once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Grid:
-    """Iterations that are computed at once: `shape` has one place for each nesting depth of loops.
+    """Iterations that are computed at once: `shape` has one dimension for each nesting depth of loops.
 
     Loop variables that are axes are arrays in `env` that broadcast to the shape; the others are plain integers.
     """
@@ -81,7 +81,7 @@ class Grid:
         return Grid(shape or self.shape, {**self.env, var: value}, dict(self.lets))
 
     def where(self, mask: Numbers) -> Grid:
-        """The points where the mask holds, in one dimension."""
+        """The points at which the mask holds, in one dimension."""
         full = np.broadcast_to(mask, self.shape)
         shape = (int(full.sum()), *(1,) * (len(self.shape) - 1))
 
@@ -95,7 +95,8 @@ class Grid:
 class Values:
     """Evaluates the expressions of one kernel at all points of a grid of iterations.
 
-    renamed: types under which others are rounded (f32 as tf32). precise: in longdouble, since the kernel has f64.
+    renamed: types that are rounded as other types (f32 as tf32). precise: compute in longdouble because the kernel has
+    f64.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Values:
         value = decode(np.asarray(given), array.type.name).reshape(shape) if known else self._nothing(array, shape)
         if self.precise and array.type.kind != "int":
             value = value.astype(np.clongdouble if array.type.kind == "complex" else np.longdouble)
-        # what no one wrote has no value
+        # elements that nobody wrote have no value
         error = np.zeros(shape) if known else np.full(shape, np.inf)
         return Memory(np.array(value), error, np.zeros(shape, bool))
 
@@ -125,7 +126,7 @@ class Values:
     # ---- integers ----
 
     def integer(self, e: IntExpr, env: Mapping[str, Any]) -> Any:
-        """The value, an array where it depends on an axis; numpy's `//` and `%` round down as Python's do."""
+        """The value, an array if it depends on an axis; numpy's `//` and `%` round down like Python's."""
         return fold(e, {**_ROWS, Sym: lambda node: env[node.name]})
 
     def holds(self, c: Condition, env: Mapping[str, Any]) -> Any:
@@ -134,7 +135,7 @@ class Values:
     # ---- values ----
 
     def value(self, e: Expr, grid: Grid, kind: str) -> Ball:
-        """A value, converted to `kind`, one of the types that values are computed in."""
+        """A value converted to `kind`, one of the computed types."""
         own = kind_of(e)
         if own in ("whole", "plain"):
             ball = self._plain(e, grid)
@@ -230,7 +231,7 @@ class Values:
 
     @staticmethod
     def _inside(e: Element, memory: Memory, index: tuple[Any, ...]) -> None:
-        """Raises IndexError below 0, which numpy would count from the end."""
+        """Raise IndexError for an index below 0, which numpy would count from the end."""
         if any(np.min(i) < 0 for i in index):
             raise IndexError(f"{e.array.name} in line {e.span.line} is read or written outside its bounds")
 
@@ -244,14 +245,14 @@ class Values:
         memory.written[index] = True
 
     def held(self, ball: Ball, type_: ElementType) -> Ball:
-        """The ball as an array of that type holds it."""
+        """The ball as an array of that type stores it."""
         if type_.kind != "int":
             return error_bounds.rounded(ball, type_.name)
         ball = ball if np.asarray(ball.value).dtype.kind in "iu" else error_bounds.to_integer(ball)
         bits = type_.bytes * 8
         value = np.asarray(ball.value, np.int64)
         held = value.astype(f"int{bits}").astype(np.int64)
-        return Ball(held, np.where(held == value, ball.error, np.inf))  # what overflows is anything
+        return Ball(held, np.where(held == value, ball.error, np.inf))  # after an overflow, the value may be anything
 
 
 def _least(scalar: Any, array: Any, terms: Sequence[Any]) -> Any:

@@ -1,1 +1,1 @@
-"""The languages that code is generated in: each file is one, and `roofdsl.codegen.registry` finds it here."""
+"""The target languages of code generation: each file is one, and `roofdsl.codegen.registry` finds it here."""

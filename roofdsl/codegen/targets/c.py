@@ -1,4 +1,4 @@
-"""C11 as a target: one function, pointers to contiguous arrays, OpenMP for loops shared by cores."""
+"""C11 as a target: one function with pointers to contiguous arrays, and OpenMP for loops shared by cores."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _includes(body: str) -> list[str]:
 
 
 def _of_math_h() -> set[str]:
-    """The names in C of real functions of floating-point values: those that are written with a suffix for floats."""
+    """The C names of real floating-point functions that have a suffix for single precision."""
     texts = [f.spelling("c", "f64").text for f in FUNCTIONS.values() if f.name != "select" and f.of_real == "call"]
     return {name for text in texts for name in re.findall(r"(\w+)\{f\}\(", text)}
 

@@ -23,7 +23,7 @@ _WIDEN = {"f16": "__half2float({})", "bf16": "__bfloat162float({})", "f8": "(flo
 _NARROW = {"f16": "__float2half_rn({})", "bf16": "__float2bfloat16_rn({})", "f8": "__nv_fp8_e4m3({})"}
 _OWN = "index_t complex64 complex128 complex_of thread threads thread_x thread_y thread_z threads_x threads_y threads_z"
 _OWN += " shared sum p"
-"""What our text in CUDA declares itself."""
+"""Names that our CUDA text declares itself."""
 
 
 class Cuda(CLike, Target):
@@ -67,7 +67,7 @@ class Cuda(CLike, Target):
         )
 
     def _source(self, kernel: Kernel, what: str, functions: Sequence[Sequence[str]]) -> str:
-        """The whole text: headers for the types used, helpers, functions."""
+        """The complete text: headers for the types used, helpers, functions."""
         body = "\n\n".join("\n".join(lines) for lines in functions)
         lines = heading(kernel, self, what)
         lines += [f"// {described(array)}" for array in kernel.arrays]
@@ -108,6 +108,6 @@ COMPLEX = """template <typename T> struct complex_of {
 };
 typedef complex_of<float> complex64;
 typedef complex_of<double> complex128;"""
-"""Complex numbers in CUDA, as plain pairs, so that they can lie in shared memory."""
+"""Complex numbers in CUDA, as plain pairs that can be placed in shared memory."""
 
 TARGET = Cuda

@@ -1,4 +1,4 @@
-"""Python as a target: one function that numba compiles, arrays of n dimensions."""
+"""Python as a target: one function that numba compiles, with multi-dimensional arrays."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Python(OneFunction):
         return Text(f"{name}[{', '.join(map(self._index, subscripts))}]")
 
     def _index(self, subscript: Text) -> str:
-        """A subscript, unsigned unless it is seen not to be negative: see `_INDEX`."""
+        """A subscript, converted to unsigned unless it is obviously not negative; `_INDEX` says why."""
         text = subscript.text
         return text if text.isdecimal() or text in self._from_zero else f"index({text})"
 
@@ -77,7 +77,7 @@ class Python(OneFunction):
 
     def __init__(self) -> None:
         super().__init__()
-        self._from_zero: set[str] = set()  # loop variables that take 0, 1, 2, ...
+        self._from_zero: set[str] = set()  # loop variables with the values 0, 1, 2, ...
 
     def open(self, out: Lines, header: str) -> None:
         out.add(f"{header}:")
@@ -100,7 +100,7 @@ class Python(OneFunction):
         if step.text == "1":
             self.open(out, f"for {var} in prange({_range(start, stop, step)})")
             return
-        # numba's prange has steps of 1 only
+        # numba's prange only supports steps of 1
         extent = stop if start.text == "0" else Text(f"{stop.at(SUM)} - {start.at(PRODUCT)}", SUM)
         self.open(out, f"for {var}_trip in prange(-(-{extent.at(UNARY)} // {step.at(UNARY)}))")
         out.add(f"{var} = {'' if start.text == '0' else start.at(SUM) + ' + '}{var}_trip * {step.at(UNARY)}")
@@ -162,7 +162,7 @@ class Python(OneFunction):
 TARGET = Python
 
 _INDEX = "from numpy import uint64 as index  # numba does not test unsigned indices for negative ones"
-"""Such a test for `a[i - 3]` keeps a loop from vector instructions, or makes gathers of its loads."""
+"""A test for negative indices, as in `a[i - 3]`, prevents vectorization of a loop, or turns its loads into gathers."""
 
 
 def _range(start: Text, stop: Text, step: Text) -> str:
