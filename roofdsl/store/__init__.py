@@ -1,5 +1,5 @@
-"""What is kept on disk: files that are always whole, and what was derived before, by meaning and version, never trusted
-without its checksum (docs/cache.md).
+"""Data kept on disk: files that are always whole, and cached results of derivations, which are keyed by meaning and
+version and trusted only with the right checksum (docs/cache.md).
 
-`recall` is the one door; analyses pass through it what takes them long, and know nothing of files.
+`recall` is the only entry point. Analyses pass their long computations through it and know nothing about files.
 """

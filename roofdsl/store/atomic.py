@@ -1,4 +1,4 @@
-"""Files that are always whole: what was there before, or all of what is new."""
+"""Files that are always whole: either the complete old content or the complete new content."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from roofdsl.lang.diagnostics import CommandError
 
 
 def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
-    """Replaces the file at `path` by `content` (text in UTF-8, or pieces of it) in one step.
+    """Replace the file at `path` by `content` (text in UTF-8, or pieces of it) in one step.
 
-    Whoever reads it, or whatever kills this process, finds the old file or the new one. Raises CommandError where it
+    A reader, or a crash of this process, finds either the old file or the new one. Raises CommandError if the file
     cannot be written.
 
-    The content goes to a file beside it, reaches the disk, and takes the name (POSIX rename is atomic). Of a link, the
-    file it leads to is replaced; what is not a file, such as /dev/stdout, is written to.
+    The content goes to a temporary file in the same folder, is flushed to disk, and is then renamed (POSIX rename is
+    atomic). If `path` is a link, its target is replaced. Anything that is not a regular file, such as /dev/stdout, is
+    written to directly.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     data = (p if isinstance(p, bytes) else p.encode("utf-8") for p in pieces)
@@ -45,7 +46,7 @@ def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
 
 
 def _write_to(path: Path, data: Iterable[bytes]) -> None:
-    """Writes to a device or a pipe."""
+    """Write to a device or a pipe."""
     try:
         with path.open("wb") as file:
             file.writelines(data)
@@ -54,7 +55,7 @@ def _write_to(path: Path, data: Iterable[bytes]) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Says before a long measurement that its file could not be written. Raises CommandError."""
+    """Check before a long measurement that its file can be written. Raises CommandError if not."""
     folder = path.parent
     if path.is_dir():
         raise CommandError(f"`{path}` is a directory", "name a file")
@@ -69,7 +70,7 @@ def _cannot(path: Path, error: OSError) -> CommandError:
 
 
 def _mode(path: Path) -> int:
-    """The old file's permissions; those of any new file where there is none (mkstemp gives 0600)."""
+    """The permissions of the old file; without one, those of any new file (mkstemp would give 0600)."""
     try:
         return path.stat().st_mode & 0o777
     except OSError:
@@ -86,7 +87,7 @@ def _forget(name: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The new name on the disk too; some file systems have no such thing, and the file itself is whole by then."""
+    """Flush the new name to disk as well; not all file systems support this, but the file itself is whole by then."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,8 +1,8 @@
 """Results as text and back: records, exact numbers and plain containers, and nothing else.
 
-A table of nodes in which each refers to earlier ones, so that what is shared stays shared and no depth is too deep. A
-value that this does not know how to write is NotStorable: a result is stored as a whole or not at all. Reading makes
-only classes of this package that hold plain fields; it calls nothing else and runs no text.
+A result is written as a table of nodes in which each node refers to earlier ones. This preserves sharing, and no
+nesting is too deep. A value that cannot be written raises NotStorable: a result is stored as a whole or not at all.
+Reading creates only classes of this package that hold plain fields; it calls nothing else and executes no text.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Table = dict[str, Any]
 """{"classes": [[module, name, field, ...], ...], "nodes": [[kind, ...], ...], "root": child}; JSON values."""
 
 HOMES = ("roofdsl.counts.", "roofdsl.checks.", "roofdsl.formulas.", "roofdsl.sets.", "roofdsl.loops.", "roofdsl.lang.")
-"""Where the classes of results live."""
+"""The packages in which the classes of results are defined."""
 
 
 class NotStorable(Exception):
-    """A value holds something that has no text here."""
+    """A value contains something that cannot be written as text."""
 
 
 class Damaged(Exception):
-    """A table that no value was written to."""
+    """A table that does not come from `write`."""
 
 
 def fields_of(kind: type) -> tuple[str, ...] | None:
@@ -55,10 +55,10 @@ class _Writer:
         self.known = {id(value): name for name, value in known.items()}
         self.nodes: list[list[Any]] = []
         self.classes: dict[tuple[str, ...], int] = {}
-        self.places: dict[int, tuple[int, object]] = {}  # by identity; the object is kept, so that none takes its place
+        self.places: dict[int, tuple[int, object]] = {}  # by identity; kept, so that no other takes its id
 
     def child(self, value: Any) -> Any:
-        """A plain value itself, else `[number of its node]`."""
+        """A plain value itself, otherwise `[number of its node]`."""
         if value is None or type(value) in (bool, int, str):
             return value
         if id(value) not in self.places:
@@ -98,12 +98,12 @@ class _Writer:
 
 
 def read(table: object, known: Mapping[str, object] | None = None) -> Any:
-    """The value of a table; `known` gives what stands under a name. Raises Damaged."""
+    """The value of a table; `known` gives the object for a name. Raises Damaged."""
     try:
         return _read(table, known or {})
     except Damaged:
         raise
-    except Exception as error:  # classes refuse what a table that nobody wrote gives them in many ways
+    except Exception as error:  # classes may reject the contents of a forged table in many ways
         raise Damaged(f"{type(error).__name__}: {error}") from error
 
 
@@ -159,7 +159,7 @@ def _value(kind: str, parts: list[Any], child: Any, classes: list[type], known: 
 
 
 def _class(module: str, name: str, *names: str) -> type:
-    """The class of this name, if it is one whose fields these are."""
+    """The class of this name, if it is one with exactly these fields."""
     if not module.startswith(HOMES) or not all(part.isidentifier() for part in module.split(".")):
         raise Damaged(f"a class of {module}")
     found = getattr(import_module(module), name, None)
@@ -172,8 +172,8 @@ def _class(module: str, name: str, *names: str) -> type:
 
 
 def meaning(value: object) -> str:
-    """Text that is the same for equal values and differs for others: fields that take no part in equality (where in a
-    file something stands) are left out. Raises NotStorable.
+    """A text that is the same for equal values and differs for others. It omits fields that do not take part in
+    equality (positions in a file). Raises NotStorable.
     """
     out: list[str] = []
     _mean(value, out)

@@ -1,7 +1,7 @@
-"""Entries of the cache as files: whole or absent, checked by a checksum, bounded in number and size.
+"""Entries of the cache as files: whole or absent, verified by a checksum, limited in number and size.
 
-An entry that is damaged, cut short, unreadable or of another make counts as absent; where nothing can be written,
-nothing is kept. Nothing here raises for what it finds on the disk.
+An entry that is damaged, truncated, unreadable or of another format counts as absent. If nothing can be written,
+nothing is kept. No function here raises an error because of what it finds on disk.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Any
 from roofdsl.lang.record import Record
 
 FORMAT = "derivations-1"
-"""Name of the folder of all entries; another one for another layout."""
+"""The name of the folder of all entries; a new layout gets a new name."""
 
 MAGIC = b"roofdsl derivation 1\n"
 
 MOST_BYTES, MOST_ENTRIES = 256 * 2**20, 32_000
-"""Of the whole cache. What was used longest ago is removed first."""
+"""Limits for the whole cache. The least recently used entries are removed first."""
 
 MOST_BYTES_OF_ENTRY = 4 * 2**20
 
 SHARDS = 16
-"""Folders that share the limits evenly, each looked through when it gets an entry."""
+"""The number of folders that share the limits evenly; a folder is checked whenever it gets an entry."""
 
 STALE_S = 3600.0
-"""Age of a file half-written from which its process is taken to be gone."""
+"""The age from which a half-written file is considered abandoned by its process."""
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _PART = re.compile(r"\.[0-9a-f]{64}\.\w+\.part")
 
 
 def get(root: Path, key: str) -> Any:
-    """What was put under `key` (a SHA-256 in hexadecimal), JSON values; None where nothing whole is."""
+    """The JSON value that was put under `key` (a SHA-256 in hexadecimal); None if there is no whole entry."""
     path = _path(root, key)
     try:
         with path.open("rb") as file:
@@ -48,12 +48,12 @@ def get(root: Path, key: str) -> Any:
         if found is None:
             path.unlink()
         else:
-            os.utime(path)  # used now
+            os.utime(path)  # mark as used now
     return found
 
 
 def put(root: Path, key: str, content: object) -> bool:
-    """Keeps `content`, JSON values, under `key` in one step; False where it is too long or cannot be written."""
+    """Keep `content`, a JSON value, under `key` in one step; False if it is too long or cannot be written."""
     import json
     import tempfile
 
@@ -95,7 +95,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _content(data: bytes) -> Any:
-    """The JSON values of an entry's bytes; None where they are not what `put` wrote."""
+    """The JSON value in an entry's bytes; None if they are not what `put` wrote."""
     import json
 
     head = len(MAGIC) + 64
@@ -114,20 +114,20 @@ def _content(data: bytes) -> Any:
 
 
 class Kept(Record):
-    """How many entries there are, and their bytes."""
+    """The number of entries and their bytes."""
 
     entries: int
     bytes: int
 
 
 def kept(root: Path) -> Kept:
-    """What is in the cache; nothing where it cannot be read."""
+    """The contents of the cache; zero if it cannot be read."""
     found = [size for shard in _shards(root) for _, size, path in _files(shard) if _NAME.fullmatch(path.name)]
     return Kept(len(found), sum(found))
 
 
 def clear(root: Path) -> Kept:
-    """Removes every entry, and nothing that is none; what was removed. Raises OSError where one cannot be."""
+    """Remove every entry, and no other file; returns what was removed. Raises OSError if an entry cannot be removed."""
     removed = [0, 0]
     for shard in _shards(root):
         for _, size, path in _files(shard):
@@ -142,7 +142,7 @@ def _shards(root: Path) -> Iterator[Path]:
 
 
 def _files(shard: Path) -> list[tuple[float, int, Path]]:
-    """(last use, bytes, path) of the entries of a folder and of what is half-written; of no other file."""
+    """(last use, bytes, path) of the entries and half-written files of a folder; of no other file."""
     found = []
     with suppress(OSError), os.scandir(shard) as listing:
         for each in listing:

@@ -1,4 +1,4 @@
-"""`recall`: a result that was found before, or is found now and kept for later."""
+"""`recall`: return a stored result, or compute it now and keep it for later."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ from roofdsl.store.codec import Damaged, NotStorable, meaning, read, write
 T = TypeVar("T")
 
 LEAST_S = 0.05
-"""Processor time that a result must have taken to be kept."""
+"""Results that took less processor time are not kept."""
 
 STAGES = ("lang", "loops", "sets", "formulas", "checks", "counts", "simulate", "store")
-"""The packages whose source decides what is found. How it is told (`tell`) is none of it."""
+"""The packages whose source determines the results. How a result is presented (`tell`) is not among them."""
 
 LIBRARIES = ("islpy_barvinok", "islpy", "sympy", "numba", "numpy")
 
 CLOCK_S = 24 * 3600
-"""How long a result is kept that a limit of time decided: another day may have more time."""
+"""How long a result is kept if a time limit decided it: there may be more time on another day."""
 
 
 def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Callable[[], T]) -> T:
-    """What `compute` returns, a function of the meaning of `kernel` and of `options` alone; from the cache, if there.
+    """The value of `compute`, which depends only on the meaning of `kernel` and on `options`; from the cache if
+    possible.
 
-    what: which function it is. Results are records, exact numbers and plain containers (`store.codec`); `kernel` itself
-    may be in them, and is then this very one. Others are found anew each time, and so is what took little time, ended
-    in an exception or was decided by chance (`reproducibility`). Raises what `compute` raises.
+    what: the name of the function. Results are records, exact numbers and plain containers (`store.codec`); `kernel`
+    itself may occur in them and is then this very object. Other results are computed every time, and so are results
+    that took little time, ended in an exception or depended on chance (`reproducibility`). Raises what `compute`
+    raises.
     """
     root = None if is_off() else folder()
     made_by = None if root is None else environment()
@@ -60,7 +62,7 @@ def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Call
 
 
 def _found(content: object, meant: str, known: dict[str, object]) -> tuple[object] | None:
-    """The result in an entry, in a tuple; None where there is none, or one of another meaning or time."""
+    """The result in an entry, in a tuple; None if there is none, or it has another meaning or has expired."""
     if not isinstance(content, dict) or content.get("meaning") != meant:
         return None
     until = content.get("until")
@@ -71,14 +73,14 @@ def _found(content: object, meant: str, known: dict[str, object]) -> tuple[objec
     except Damaged:
         return None
     if until is not None:
-        reproducibility.decided_by_clock()  # and so is what rests on it
+        reproducibility.decided_by_clock()  # what is derived from it depends on the clock, too
     return (found,)
 
 
 def _keep(root: Path, key: str, about: dict[str, object], result: object, known: dict[str, object]) -> None:
     try:
         table = write(result, known)
-        if write(read(table, known), known) != table:  # a class that is not what its fields are
+        if write(read(table, known), known) != table:  # a class whose objects are not determined by its fields
             return
     except (NotStorable, Damaged, RecursionError):
         return
@@ -99,8 +101,8 @@ def _spent_s() -> float:
 
 @cache
 def environment() -> str | None:
-    """All that results depend on beside their input: our source, Python and the libraries; None where our source is no
-    plain files.
+    """Everything that results depend on besides their input: our source, Python and the libraries; None if our source
+    is not in plain files.
     """
     from hashlib import sha256
 
@@ -128,7 +130,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def _version(library: str) -> str:
-    """The name and version of an installed library by its metadata's folder: importlib.metadata takes 70 ms."""
+    """The name and version of an installed library from its metadata folder; importlib.metadata would take 70 ms."""
     for place in sys.path:
         found = _metadata(place).get(library)
         if found is not None:
@@ -138,7 +140,7 @@ def _version(library: str) -> str:
 
 @cache
 def _metadata(place: str) -> dict[str, str]:
-    """name -> `name-2.0.dist-info`, of the folders of this kind in a folder of libraries."""
+    """name -> `name-2.0.dist-info`, for the metadata folders in a folder of libraries."""
     try:
         listing = os.listdir(place or ".")
     except OSError:
