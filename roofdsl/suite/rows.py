@@ -1,4 +1,4 @@
-"""One row for each kernel of a suite, found in a process of its own within a time; what is not found says why."""
+"""One row for each kernel of a suite, computed in a child process within a time limit; notes explain missing values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Progress = Callable[[float, str], None]
 
 
 class Subject(Record):
-    """A kernel of the suite: the name it goes by, and its sizes. why: where it cannot be looked at, the reason."""
+    """A kernel of the suite: the name shown, and its sizes. why: the reason, if it cannot be analyzed."""
 
     name: str
     kernel: Kernel | None
@@ -31,11 +31,11 @@ class Subject(Record):
 
 
 class Row(Record):
-    """What is known of one kernel; None for what was not found, with the reasons in `notes`.
+    """The results for one kernel; values that were not found are None, with the reasons in `notes`.
 
-    compulsory_bytes: Q with fast memory without bound, in the convention `traffic`. lower_bound_bytes: loads from the
-    memory that no legal order of the kernel can do without, with the last cache as fast memory (compulsory without
-    caches). loads_bytes: loads from the memory of the kernel as it is.
+    compulsory_bytes: Q with unbounded fast memory, in the convention `traffic`. lower_bound_bytes: loads from memory
+    that every legal order of the kernel needs, with the last cache as fast memory (compulsory loads without caches).
+    loads_bytes: loads from memory by the kernel as it is.
     """
 
     name: str
@@ -54,16 +54,16 @@ class Row(Record):
 
     @property
     def ratio(self) -> float | None:
-        """Loads of the kernel as it is over the lower bound."""
+        """Loads by the kernel as it is, divided by the lower bound."""
         if self.loads_bytes is None or not self.lower_bound_bytes:
             return None
         return self.loads_bytes / self.lower_bound_bytes
 
 
 class Forms(Record):
-    """Closed forms of one kernel as text, in bytes and operations: None where there is none, `notes` say why.
+    """Closed forms of one kernel as text, in bytes and operations; None if there is none (`notes` say why).
 
-    `shown_work` and `shown_compulsory`: as people read them, case by case where there are several.
+    `shown_work` and `shown_compulsory`: in a form for people, case by case if there are several.
     """
 
     name: str
@@ -85,14 +85,14 @@ def rows(
 
 
 def _within(seconds: float, task: Task, tell: Tell) -> None:
-    """Runs the task, in a process of its own, which then has a budget of so many seconds."""
+    """Run the task in its child process, with a budget of that many seconds."""
     if CAN_FORK:
         budget.forked(seconds)
     task(tell)
 
 
 def _ended(subject: Subject, told: tuple[Row, bool] | None, seconds: float) -> Row:
-    """The row as far as it came, with a note where time ran out."""
+    """The row as far as it was computed, with a note if time ran out."""
     row, done = told or (Row(subject.name, subject.sizes), False)
     if done:
         return row
@@ -102,7 +102,7 @@ def _ended(subject: Subject, told: tuple[Row, bool] | None, seconds: float) -> R
 
 
 def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> None:
-    """Tells (the row so far, whether it is done), again and again."""
+    """Report (the row so far, whether it is complete), several times."""
     from roofdsl.counts.traffic_at import traffic_at, work_at
 
     row = Row(subject.name, subject.sizes)
@@ -128,8 +128,8 @@ def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> No
 def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
     """The row with the lower bound on loads.
 
-    Elements of the smallest size there is, and as many of them as the cache can hold: so that it stays a lower bound
-    where sizes differ.
+    All elements are taken to be of the smallest size, and the cache to hold as many of them as possible, so that it
+    stays a lower bound if sizes differ.
     """
     from roofdsl.bounds.bound import bound
 
@@ -145,7 +145,7 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
         loads, argument = found.at(values, cache.size_bytes // min(sizes))
     except (CommandError, InputError) as error:
         message = error.message if isinstance(error, CommandError) else error.diagnostics[0].message
-        told = message in row.notes  # of the prediction: it says enough
+        told = message in row.notes  # a note of the prediction says it already
         return row if told else replace(row, notes=(*row.notes, f"no lower bound: {message}"))
     if not loads:
         return replace(row, notes=(*row.notes, *(f"no lower bound: {n}" for n in found.notes)))
@@ -198,7 +198,7 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
 
 
 def _shown(form: Cases) -> tuple[str, ...]:
-    """`4*c*n  if c <= 3` for each case; 0 where none holds."""
+    """`4*c*n  if c <= 3` for each case; 0 if there is none."""
     from roofdsl.counts.forms import condition_text
     from roofdsl.formulas.writing import text
 
@@ -207,6 +207,6 @@ def _shown(form: Cases) -> tuple[str, ...]:
 
 
 def largest(terms: Sequence[Any]) -> list[Any]:
-    """Of sympy expressions in positive symbols those that are not 0, once each, and below no other at every size."""
+    """The distinct nonzero expressions (sympy, in positive symbols) that are not below another one at every size."""
     found = list(dict.fromkeys(term for term in terms if term != 0))
     return [term for term in found if not any((other - term).is_positive for other in found)]

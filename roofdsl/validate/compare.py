@@ -1,4 +1,4 @@
-"""One prediction and the measurement of the same kernel at the same size, and what is to be said of the two."""
+"""Compares a prediction with the measurement of the same kernel at the same size, and reaches a verdict."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Verdict = Literal["as predicted", "slower than predicted", "above the roof", "in
 class Limits:
     """Which ratios of measured to predicted performance count as agreement.
 
-    A ratio below 1 - tolerance is slower than predicted. The model is an upper bound on performance: one above
-    1 + margin contradicts it, whatever the tolerance; the margin is for the noise of the clock.
+    A ratio below 1 - tolerance is slower than predicted. The model is an upper bound on performance, so a ratio above 1
+    + margin contradicts it, whatever the tolerance; the margin allows for clock noise.
     """
 
     tolerance: float = 0.25
@@ -39,14 +39,14 @@ class Limits:
 DEFAULTS = Limits()
 
 OTHERS_EXPLAIN = 0.1
-"""Other programs share a core or the memory with a run; they do not take nine tenths of both. A ratio of measured to
-predicted performance below this one is slower than predicted whatever else ran.
+"""Other programs share a core or the memory with a run, but they do not take nine tenths of both. If the ratio of
+measured to predicted performance is below this, the run is slower than predicted, whatever else was running.
 """
 
 
 @dataclass(frozen=True)
 class LaunchComparison:
-    """All launches of one kernel at one size in a program: the prediction of all of them, and their measurement."""
+    """All launches of one kernel at one size in a program: their predicted time in total, and their measurement."""
 
     prediction: Prediction
     measured: Launches
@@ -60,10 +60,10 @@ class LaunchComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A prediction, a measurement, and the verdict. `causes`: what may explain a measurement above the roof.
+    """A prediction, a measurement, and the verdict. `causes`: possible reasons for a measurement above the roof.
 
-    disturbed: what happened to the measurement (or the machine's) that makes it inconclusive, in words; else empty.
-    Of a program `by_launch` has the same of its launches; the verdict is that of the whole.
+    disturbed: what disturbed the measurement (or that of the machine) and makes it inconclusive; empty if nothing did.
+    For a program, `by_launch` has the same for its launches; the verdict applies to the whole program.
     """
 
     prediction: Prediction
@@ -91,7 +91,7 @@ class Comparison:
 def compare(
     prediction: Prediction, measurement: Measurement, machine: Machine, limits: Limits = DEFAULTS
 ) -> Comparison:
-    """The comparison of the two. Raises CommandError where they are of different kernels or sizes."""
+    """The comparison of the two. Raises CommandError if they belong to different kernels or sizes."""
     if prediction.kernel != measurement.kernel or dict(prediction.parameters) != dict(measurement.parameters):
         raise CommandError(
             f"the prediction is of {_what(prediction.kernel, prediction.parameters)}, the measurement of "
@@ -106,7 +106,7 @@ def compare(
 
 
 def _disturbance(p: Prediction, m: Measurement, limits: Limits) -> str:
-    """Why a measurement slower than predicted says nothing; empty where it does."""
+    """Why a measurement slower than predicted proves nothing; empty if it is conclusive."""
     if float(p.expected_s) / m.median_s < OTHERS_EXPLAIN:
         return ""
     others = m.details.get(OTHERS)
@@ -118,7 +118,7 @@ def _disturbance(p: Prediction, m: Measurement, limits: Limits) -> str:
 
 
 def on_doubtful_machine(found: Comparison, why: str) -> Comparison:
-    """The comparison where the machine itself was measured while it was disturbed: its roof may be too low."""
+    """The comparison if the machine itself was disturbed while it was characterized: its roof may be too low."""
     if found.verdict != "above the roof":
         return found
     return replace(found, verdict="inconclusive", disturbed=f"when the machine was measured, {why}", causes=())
@@ -127,7 +127,7 @@ def on_doubtful_machine(found: Comparison, why: str) -> Comparison:
 def compare_program(
     prediction: ProgramPrediction, measurement: Measurement, machine: Machine, limits: Limits = DEFAULTS
 ) -> Comparison:
-    """As `compare`, of a program. Raises CommandError where it launched something else when it was measured."""
+    """Like `compare`, for a program. Raises CommandError if its launches have changed since it was measured."""
     whole = compare(prediction.total, measurement, machine, limits)
     parts = {(p.kernel, p.parameters): p for p in prediction.parts}
     launched = {(part.of.kernel, part.of.parameters): part for part in measurement.by_launch}
@@ -151,7 +151,7 @@ def _what(kernel: str, parameters: tuple[tuple[str, int], ...]) -> str:
 
 
 def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
-    """What the two records tell of a measurement faster than the model allows, the likeliest first."""
+    """What the two records suggest as causes of a measurement faster than the model allows, the likeliest first."""
     found = []
     caches = sum(cache.size_bytes * cache.copies for cache in machine.caches)
     touched = p.footprint_bytes or 0
@@ -191,7 +191,7 @@ def _causes(p: Prediction, m: Measurement, machine: Machine) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Ratios of measured to predicted performance, of all runs: nothing is left out."""
+    """The distribution of the ratios of measured to predicted performance over all runs; no run is left out."""
 
     count: int
     least: float
@@ -202,7 +202,7 @@ class Distribution:
 
 
 def distribution(ratios: Sequence[float]) -> Distribution:
-    """Least, quartiles (linear between runs) and greatest. Raises ValueError for none."""
+    """Minimum, quartiles (interpolated linearly) and maximum. Raises ValueError for no ratios."""
     if not ratios:
         raise ValueError("a distribution of no runs")
     parts = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -1,4 +1,4 @@
-"""A profiler's or a document's points beside predictions: time, operations, and bytes level by level."""
+"""Points from a profiler or a document compared with predictions: time, operations, and bytes level by level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Amount = Literal["as predicted", "more than predicted", "less than predicted"]
 
 @dataclass(frozen=True)
 class LevelCheck:
-    """Bytes of one execution across a boundary; `level` is the prediction's name of it."""
+    """Bytes of one execution across a boundary; `level` is its name in the prediction."""
 
     level: str
     predicted_bytes: int
@@ -35,10 +35,11 @@ class LevelCheck:
 
 @dataclass(frozen=True)
 class PointCheck:
-    """A prediction and the point that measures it, for one execution: the point's launches are shared out.
+    """A prediction and the point that measures it, per execution: the point's launches are divided among the
+    executions.
 
-    executions: how many executions of the kernel the point's launches are. verdict: of the time, None where the point
-    has none. not_measured, not_predicted: levels that only one of the two knows.
+    executions: the number of executions of the kernel that the point covers. verdict: on the time, None if the point
+    has none. not_measured, not_predicted: levels known to only one of the two.
     """
 
     prediction: Prediction
@@ -84,11 +85,11 @@ def compare_points(
     options: Options | None = None,
     limits: Limits = DEFAULTS,
 ) -> list[PointCheck]:
-    """Every point of these kernels, at the sizes given with them, beside its prediction on `machine`.
+    """Compare every point of these kernels, at the sizes given with them, with its prediction on `machine`.
 
-    A point is a kernel's if it bears its name, as code that `emit` writes does, or the name that `names` gives for it.
-    Raises CommandError for a name of which either side is not there, for a kernel at several sizes, since points state
-    none, and what `check_point` raises.
+    A point belongs to a kernel if it has its name, as in code that `emit` writes, or the name that `names` gives for
+    it. Raises CommandError if a name is missing on either side, for a kernel at several sizes (points do not state
+    sizes), and whatever `check_point` raises.
     """
     held = list(dict.fromkeys(name for d in documents for p in d.points for name in (p.label, p.kernel)))
     asked = [kernel.name for kernel, _ in kernels]
@@ -129,11 +130,11 @@ def check_point(
     options: Options | None = None,
     limits: Limits = DEFAULTS,
 ) -> PointCheck:
-    """The point beside the prediction at `sizes`, which a point does not state.
+    """Compare the point with the prediction at `sizes`, which a point does not state.
 
-    A level is compared with that of the same name, what a profiler calls HBM with the machine's memory. Raises what
-    prediction raises, and CommandError where the point has neither time nor bytes, or its launches make up no whole
-    number of executions.
+    A level is compared with the one of the same name, and what a profiler calls HBM with the machine's memory. Raises
+    what prediction raises, and CommandError if the point has neither time nor bytes, or if its launches do not make up
+    a whole number of executions.
     """
     p = predict(kernel, sizes, machine, options or Options())
     each = max(1, p.launches)

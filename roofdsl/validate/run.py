@@ -1,4 +1,4 @@
-"""Measure kernels and programs at their sizes, and set every measurement, fresh or stored, beside its prediction."""
+"""Measure kernels and programs at their sizes, and compare every measurement, fresh or stored, with its prediction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from roofdsl.predict.program import predict_at
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare, compare_program
 
 AGAIN = 2
-"""How often a measurement that says nothing is made again."""
+"""How often an inconclusive measurement is repeated."""
 
 Backend = Literal["cpu", "gpu"]
 Subject = Kernel | ProgramOf
@@ -31,7 +31,7 @@ Subject = Kernel | ProgramOf
 
 @dataclass(frozen=True)
 class Run:
-    """One kernel or program at one size in one variant of the back end."""
+    """One kernel or program at one size in one variant of the backend."""
 
     kernel: Subject
     sizes: Mapping[str, int]
@@ -42,9 +42,9 @@ class Run:
 class How:
     """How runs are measured.
 
-    cold: whether the caches are emptied before each sample; else a launch finds what the one before it left there,
-    and is predicted so. On a GPU buffers rotate, so that every launch starts cold. budget_s: seconds of samples for
-    each run, at most about that.
+    cold: whether the caches are emptied before each sample. Otherwise a launch finds the data that the one before it
+    left, and the prediction takes that into account. On a GPU buffers rotate, so that every launch starts cold.
+    budget_s: an approximate limit on the seconds of samples for each run.
     """
 
     backend: Backend = "cpu"
@@ -58,10 +58,10 @@ class How:
 def measure_runs(
     runs: Sequence[Run], how: How | None = None, tell: Callable[[float, str], None] | None = None
 ) -> list[Measurement]:
-    """Every run, verified and timed on this computer.
+    """Verify and time every run on this computer.
 
-    `tell` gets the part that is done and what is being done. Raises what the back ends raise; a kernel whose
-    results are wrong raises, and is not a measurement.
+    `tell` gets the fraction that is done and the current step. Raises what the backends raise; a kernel with wrong
+    results raises an error and is not a measurement.
     """
     found = []
     for number, run in enumerate(runs):
@@ -85,9 +85,9 @@ def measure_settled(
     most_s: float = inf,
     clock: Callable[[], float] = monotonic,
 ) -> list[Measurement]:
-    """As `measure_runs`; what is inconclusive is measured again after all others, when the machine is calm or `wait`
-    has given up, at most AGAIN times, and not when all have taken `most_s` already. Of the measurements of one run a
-    conclusive one counts, else the fastest.
+    """Like `measure_runs`, but inconclusive runs are measured again after all others, when the machine is calm or
+    `wait` has given up. This happens at most AGAIN times, and not once all runs together have taken `most_s`. Of the
+    measurements of one run, the fastest conclusive one counts, or the fastest if none is conclusive.
     """
     end = clock() + most_s
     found = measure_runs(runs, how, tell)
@@ -104,7 +104,7 @@ def measure_settled(
 
 
 def measure_run(run: Run, how: How, say: Callable[[str], None], others: Callable[[], Others] = Others) -> Measurement:
-    """One of `measure_runs`, with what other programs took meanwhile among its details."""
+    """A single run of `measure_runs`; its details say what other programs took meanwhile."""
     meanwhile = others()
     found = _measured(run, how, say)
     cores = meanwhile.cores()
@@ -143,9 +143,9 @@ def compare_all(
     accesses: Accesses | None = None,
     warm: bool | None = None,
 ) -> list[Comparison]:
-    """The measurements of these kernels and programs, at these sizes where some are given, beside their predictions on
-    `machine`: warm ones of what was measured warm, unless `warm` says which. Accesses of the first cache are as
-    compiled for what was compiled for a CPU, unless `accesses` says how. Raises CommandError where there is no
+    """Compare the measurements of these kernels and programs (at these sizes, if some are given) with their predictions
+    on `machine`. Predictions are warm for warm measurements, unless `warm` decides. Accesses to the first cache are as
+    compiled if the code was compiled for a CPU, unless `accesses` decides. Raises CommandError if there is no
     measurement, and what prediction raises.
     """
     found = []
@@ -170,13 +170,13 @@ def compare_all(
 
 
 def _accesses(measured: Measurement, machine: Machine) -> Accesses:
-    """Compilers keep in a register what inner loops do not move, of loops as the kernel has them."""
+    """Compilers keep what does not change in inner loops in registers, if they see the loops as the kernel has them."""
     compiled = measured.backend == "cpu" and measured.variant in ("loops", "parallel")
     return "compiled" if compiled and machine.multiprocessor is None else "written"
 
 
 def stale(kernels: Sequence[Subject], measurements: Sequence[Measurement]) -> list[str]:
-    """What to say of measurements whose kernel's text is another now."""
+    """Messages about measurements whose kernel has changed since."""
     by_name = {k.name: k for k in kernels}
     return [
         f"{m.kernel} was measured on {m.when}, and its text has changed since: measure it again"
@@ -186,9 +186,9 @@ def stale(kernels: Sequence[Subject], measurements: Sequence[Measurement]) -> li
 
 
 def check_work(kernels: Sequence[Subject], comparisons: Sequence[Comparison]) -> None:
-    """That each measurement's rate is of the operations that its kernel does; other texts are for `stale` to tell.
+    """Check that each measurement counts the operations that its kernel performs; `stale` reports kernels that changed.
 
-    Raises CommandError where a result says another W.
+    Raises CommandError if a result states another W.
     """
     by_name = {k.name: k for k in kernels}
     for c in comparisons:
