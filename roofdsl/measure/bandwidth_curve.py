@@ -1,7 +1,7 @@
-"""Bandwidth against working set: what a sweep is, and what its patterns count as bytes.
+"""Bandwidth against working set: the data of a sweep, and which bytes its patterns count.
 
-All patterns touch arrays from one end to the other, again and again. Which bytes of an iteration take time is one of
-three `Counts`: what is read and written; that with the line of a write-only array loaded first; or, where both
+All patterns stream through arrays from one end to the other, again and again. `Counts` says which bytes of an iteration
+take time: what is read and written; the same plus the lines of a write-only array, which are loaded first; or, if both
 directions run at the same time, the larger of the two.
 """
 
@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Counts = Literal["no_write_allocate", "write_allocate", "duplex"]
-"""How a level counts, in the words of a machine file. A duplex one loads what it stores as well."""
+"""How a level counts, in the terms of a machine file. A duplex level also loads what it stores."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A streaming loop. `read`, `written` and `updated` are arrays only read, only written, and both."""
+    """A streaming loop. `read`, `written` and `updated` are arrays that are only read, only written, or both."""
 
     name: str
     read: int
@@ -29,7 +29,9 @@ class Pattern:
         return self.read + self.written + self.updated
 
     def elements(self, counts: Counts = "no_write_allocate") -> int:
-        """Elements that take time per iteration; on a duplex level the loads, of which there are never fewer."""
+        """The elements that take time per iteration; on a duplex level the loads, which are never fewer than the
+        stores.
+        """
         loads = self.read + self.updated + (0 if counts == "no_write_allocate" else self.written)
         return loads if counts == "duplex" else loads + self.written + self.updated
 
@@ -40,14 +42,14 @@ TRIAD = Pattern("triad", 2, 1)
 UPDATE = Pattern("update", 1, 0, 1)
 PATTERNS = (LOAD, COPY, TRIAD, UPDATE)
 STREAMS = (LOAD, COPY, TRIAD)
-"""Those that a level's bandwidth is taken from. An update in place is measured beside them (see `Bandwidth`)."""
+"""The patterns that determine a level's bandwidth. An update in place is measured as well (see `Bandwidth`)."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One pattern at one working set: bytes per core, and the median of elements' bytes moved per second in all.
+    """One pattern at one working set: bytes per core, and the total rate at which elements' bytes move (median).
 
-    bytes_per_s counts what is read and written; `rate` gives it as a level counts.
+    bytes_per_s counts what is read and written; `rate` converts it to what a level counts.
     """
 
     pattern: Pattern
@@ -61,7 +63,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Points of several patterns; `cores` ran at once, each on a working set of its own."""
+    """Points of several patterns; `cores` cores ran at once, each on a working set of its own."""
 
     cores: int
     points: tuple[Point, ...]
@@ -71,9 +73,9 @@ class Sweep:
         return tuple(sorted((p for p in self.points if p.pattern == pattern), key=lambda p: p.working_set_bytes))
 
     def fastest(self) -> tuple[list[int], list[float]]:
-        """(working sets, bytes per second of the fastest stream at each): the curve that levels are read off.
+        """(working sets, bytes per second of the fastest stream at each): the curve from which levels are read off.
 
-        Of three numbers measured at different times one is rarely disturbed enough to hide a step.
+        Three numbers measured at different times are rarely all disturbed enough to hide a step.
         """
         sizes = sorted({p.working_set_bytes for p in self.points})
         rates = dict.fromkeys(sizes, 0.0)
@@ -85,8 +87,8 @@ class Sweep:
     def best(self, pattern: Pattern, low: float, high: float) -> Point | None:
         """The fastest point of a pattern with a working set from `low` to `high` bytes per core.
 
-        Its spread is that of its samples, or the distance to the next fastest point where that is less: two numbers
-        from different times that agree are no accident.
+        Its spread is that of its samples, or the distance to the next fastest point if that is less: it is no
+        coincidence if two numbers from different times agree.
         """
         inside = [p for p in self.of(pattern) if low <= p.working_set_bytes <= high]
         inside.sort(key=lambda p: -p.bytes_per_s)
@@ -96,7 +98,9 @@ class Sweep:
         return replace(first, spread=min(first.spread, 1 - second.bytes_per_s / first.bytes_per_s))
 
     def merged(self, other: Sweep) -> Sweep:
-        """Both, of points of the same pattern and working set the faster, or that of two equal ones that is calmer."""
+        """Both sweeps combined: of two points with the same pattern and working set the faster, or if equal the one
+        with less spread.
+        """
         found: dict[tuple[Pattern, int], Point] = {}
         for p in (*self.points, *other.points):
             key = (p.pattern, p.working_set_bytes)
@@ -106,9 +110,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Beside:
-    """What a cache delivers while lines come through it from level `far`: `measured_per_s` bytes/s of its own.
+    """The rate of a cache while lines from level `far` pass through it: `measured_per_s` bytes/s of its own data.
 
-    bytes_per_s: the same, but no less than it delivers alone, since one after the other always goes.
+    bytes_per_s: the same, but at least its rate alone, because serving both streams in turn is always possible.
     """
 
     far: str
@@ -120,9 +124,9 @@ class Beside:
 class Bandwidth:
     """A level's bandwidth, and how it counts.
 
-    bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place.
-    beside: what it delivers beside farther levels, None where that is as much as alone.
-    working_set_bytes, spread: of the point that `fastest` was measured at, per core.
+    bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place. beside: its rate while
+    lines from farther levels pass through, None if that is as high as alone. working_set_bytes, spread: of the point at
+    which `fastest` was measured, per core.
     """
 
     bytes_per_s: float
@@ -136,9 +140,9 @@ class Bandwidth:
 
 
 def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_updates: bool = False) -> Bandwidth:
-    """The bandwidth that points of one level show, one for each pattern; how they count where it is given, else found.
+    """The bandwidth that the points of one level show, one point per pattern, counted as given or else as found.
 
-    `with_updates` takes updates in place as streams like the others: between registers and the nearest cache an
+    `with_updates` treats updates in place as streams like the others: between registers and the nearest cache, an
     access is an access. Raises ValueError without a point of a stream.
     """
     if not any(p.pattern in STREAMS for p in points):
@@ -156,14 +160,14 @@ def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_update
 
 
 def counts_of(points: Sequence[Point]) -> Counts:
-    """How the times of one level count, of points one for each pattern.
+    """How one level counts, found from the times of its points, one per pattern.
 
-    write_allocate: a line is loaded before it is stored to, and that shows: without counting these loads, both copy
-    and triad would be slower than load by more than half of what they explain (2/3 and 3/4 of its rate).
+    write_allocate: a line is loaded before it is stored to, and the times show it: without counting these loads, both
+    copy and triad would be slower than load by more than half of what they explain (2/3 and 3/4 of its rate).
 
-    duplex: processors whose caches take lines from below and hand others down at the same time load them too, at no
-    cost that shows in copy and triad, which then load as many lines as they read and write elements. An update in
-    place gives it away: it reads and writes three elements in the time of two, so that it is up to 1.5 times as fast.
+    duplex: processors whose caches receive lines from below and write others back at the same time also load the
+    written lines, but copy and triad show no cost for it: they load as many lines as they read and write elements. An
+    update in place reveals it: it reads and writes three elements in the time of two, so it is up to 1.5 times as fast.
     """
     rates = {p.pattern: p.bytes_per_s for p in points}
     if not rates.keys() >= {LOAD, COPY, TRIAD}:

@@ -1,4 +1,4 @@
-"""Arrays as kernels are timed on: beginning at line boundaries, as the model has them, and restored between samples."""
+"""The arrays on which kernels are timed: aligned to lines, as the model assumes, and restored between samples."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LINE = 64
 
 
 def aligned(arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Copies of which each begins at a line boundary, array k at another line of its page than array k - 1.
+    """Copies that begin at a line boundary, array k at another line of its page than array k - 1.
 
-    Equal offsets in the page would make loads wait for stores of other arrays that share their low address bits.
+    With equal offsets in the page, loads would wait for stores to other arrays that share their low address bits.
     """
     return {name: _aligned(array, 5 * _LINE * k % _PAGE) for k, (name, array) in enumerate(arrays.items())}
 
@@ -33,9 +33,9 @@ def _aligned(array: NDArray[Any], offset: int) -> NDArray[Any]:
 
 
 class Restorer:
-    """Puts back what a kernel updates (`inout`), so that every sample starts from the same numbers.
+    """Restores what a kernel updates (`inout`), so that every sample starts from the same numbers.
 
-    Without it repeated updates could run into infinities or denormal numbers, which cost other times.
+    Otherwise repeated updates could lead to infinities or denormal numbers, which take different times.
     """
 
     def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
@@ -58,5 +58,5 @@ class Flusher:
 
 
 def total_bytes(arrays: Arrays) -> int:
-    """Bytes of all of them."""
+    """The total bytes of the arrays."""
     return sum(a.nbytes for a in arrays.values())

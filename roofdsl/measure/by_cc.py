@@ -1,4 +1,4 @@
-"""Generated C, compiled by the system's compiler into a shared object and called through ctypes."""
+"""Generated C, compiled by the system's compiler into a shared library and called through ctypes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from roofdsl.measure.by_numba import by_value, generate_for, runner_of
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import usable_cores
 
-# What numba is told too: sums may be regrouped and products fused, zeros have no sign; nothing else is relaxed.
+# The same freedom that numba gets: sums may be regrouped, products fused, and zeros have no sign; nothing else is
+# relaxed.
 FLAGS = (
     "-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros",
     "-fno-trapping-math", "-fno-math-errno",
@@ -29,9 +30,9 @@ FLAGS = (
 
 
 def find_compiler() -> tuple[str, ...]:
-    """The compiler and options of its own: `CC` of the environment (`gcc -m64` is one), else gcc, clang or cc.
+    """The compiler and its own options: `CC` from the environment (for example `gcc -m64`), else gcc, clang or cc.
 
-    Raises CommandError where there is none.
+    Raises CommandError if there is none.
     """
     named = os.environ.get("CC", "").strip()
     for name in (named,) if named else ("gcc", "clang", "cc"):
@@ -55,7 +56,7 @@ _OTHER = f"name another compiler by CC, or {_WITHOUT}"
 
 
 def c_runner(kernel: Kernel, variant: str) -> Runner:
-    """The variants `loops` and `parallel` (OpenMP). Raises CommandError where there is no compiler or it fails."""
+    """The variants `loops` and `parallel` (OpenMP). Raises CommandError if there is no compiler or it fails."""
     generated = generate_for(kernel, "c", variant)
     compiler = find_compiler()
     flags = (*FLAGS, *(("-fopenmp",) if variant == "parallel" else ()))
@@ -68,7 +69,7 @@ def c_runner(kernel: Kernel, variant: str) -> Runner:
 
 
 def _build(compiler: Sequence[str], flags: Sequence[str], text: str, function: str) -> Any:
-    """The function, compiled and loaded. Raises CommandError where one of the two fails."""
+    """The function, compiled and loaded. Raises CommandError if either step fails."""
     shown = " ".join(compiler)
     with tempfile.TemporaryDirectory(prefix="roofdsl") as folder:
         source, library = Path(folder) / "kernel.c", Path(folder) / "kernel.so"
@@ -89,7 +90,7 @@ def _build(compiler: Sequence[str], flags: Sequence[str], text: str, function: s
 
 
 def _run(command: Sequence[str], shown: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Runs the compiler; what it says may be in any encoding. Raises CommandError where it cannot be run."""
+    """Run the compiler; its output may be in any encoding. Raises CommandError if it cannot be run."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, errors="replace", check=False, timeout=timeout_s,
@@ -102,14 +103,14 @@ def _run(command: Sequence[str], shown: str, timeout_s: float) -> subprocess.Com
 
 
 def _fault(done: subprocess.CompletedProcess[str]) -> str:
-    """What a compiler says first that is an error."""
+    """The first error that a compiler reports."""
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     first = next((line for line in lines if "error" in line or "cannot" in line), *lines[:1] or [""])
     return printable(first) or f"exit status {done.returncode}"
 
 
 def _version(compiler: Sequence[str]) -> str:
-    """The first line that the compiler says of itself; its name where it says nothing of use."""
+    """The first line of the compiler's version text; its name if that is of no use."""
     shown = " ".join(compiler)
     try:
         done = _run([*compiler, "--version"], shown, 60)
@@ -119,12 +120,12 @@ def _version(compiler: Sequence[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """At most 200 characters of what another program says, none of which acts on a terminal."""
+    """At most 200 characters of another program's output, without control characters for a terminal."""
     return "".join(c if c.isprintable() else " " for c in text.strip()[:200]).strip()
 
 
 class _Complex128(ctypes.Structure):
-    """`double complex` by value: two doubles, passed as the C ABIs of x86-64 and AArch64 pass such a structure."""
+    """`double complex` by value: two doubles, passed like such a structure in the C ABIs of x86-64 and AArch64."""
 
     _fields_ = (("real", ctypes.c_double), ("imag", ctypes.c_double))
 

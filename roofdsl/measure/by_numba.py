@@ -17,11 +17,11 @@ from roofdsl.measure.device import software
 from roofdsl.measure.runner import Call, Runner
 
 Value = Callable[[Argument, Mapping[str, NDArray[Any]], Mapping[str, int]], Any]
-"""What is passed for an argument, of the arrays and sizes."""
+"""Gives the value to pass for an argument, from the arrays and sizes."""
 
 
 def numba_runner(kernel: Kernel, variant: str) -> Runner:
-    """The variants `loops` and `parallel`. Raises CommandError where the kernel has no parallel loop."""
+    """The variants `loops` and `parallel`. Raises CommandError if the kernel has no parallel loop."""
     generated = generate_for(kernel, "python", variant)
     function = _load(generated)
     flags = re.findall(r"^@njit\((.*)\)$", generated.source, re.MULTILINE)[-1]
@@ -31,7 +31,7 @@ def numba_runner(kernel: Kernel, variant: str) -> Runner:
 
 
 def runner_of(generated: Generated, function: Any, value: Value, compiler: str, threads: int) -> Runner:
-    """A compiled function that is called with the `value` of each argument."""
+    """A compiled function, called with the `value` of each argument."""
 
     def bind(arrays: dict[str, NDArray[Any]], params: Mapping[str, int]) -> Call:
         values = [value(a, arrays, params) for a in generated.arguments]
@@ -44,7 +44,7 @@ def runner_of(generated: Generated, function: Any, value: Value, compiler: str, 
 
 
 def generate_for(kernel: Kernel, target: Any, variant: str) -> Generated:
-    """The source of a variant; which loops are parallel is proven from the dependences."""
+    """The source of a variant; the dependences prove which loops are parallel."""
     from roofdsl.codegen.generate import generate
 
     if variant == "loops":
@@ -55,7 +55,7 @@ def generate_for(kernel: Kernel, target: Any, variant: str) -> Generated:
 
 
 def _load(generated: Generated) -> Any:
-    """The compiled function of generated text (made from a checked kernel; nothing of a user's is executed)."""
+    """The compiled function of a generated text, which comes from a checked kernel; no code of a user is executed."""
     name = f"<{generated.kernel}, {generated.variant}>"
     names: dict[str, Any] = {}
     linecache.cache[name] = (len(generated.source), None, generated.source.splitlines(True), name)
@@ -70,7 +70,7 @@ def _threads() -> int:
 
 
 def _value(argument: Argument, arrays: Mapping[str, NDArray[Any]], params: Mapping[str, int]) -> Any:
-    """What is passed for an argument: an array, a scalar by value, a size."""
+    """The value to pass for an argument: an array, a scalar by value, or a size."""
     if argument.role == "parameter":
         return int(params[argument.name])
     array = arrays[argument.name]
@@ -80,7 +80,7 @@ def _value(argument: Argument, arrays: Mapping[str, NDArray[Any]], params: Mappi
 
 
 def by_value(argument: Argument, array: NDArray[Any]) -> Any:
-    """A scalar as numpy has it; reduced types are passed as f32."""
+    """A scalar as a numpy value; reduced types are passed as f32."""
     assert argument.type is not None
     if STORAGE[argument.type.name].startswith("uint"):
         return np.float32(decode(array, argument.type.name).reshape(-1)[0])

@@ -1,9 +1,9 @@
-"""This processor's ceilings, measured: peaks of each type and class, bandwidth over working sets, cost of a call.
+"""This processor's measured ceilings: peaks of each type and class, bandwidth over working sets, cost of a call.
 
-The empirical roofline: loops of numba (microkernels.py) on one core and on all usable ones at once. Every number is
-the median of its samples. A peak is the better of two numbers of accumulators; a level's bandwidth is the fastest
-working set well inside the level: a stream that is slower there was disturbed by its neighbours or by its own start,
-and a roof is what can be reached.
+The empirical roofline: numba loops (microkernels.py) on one core and on all usable cores at once. Every number is the
+median of its samples. A peak is the best over several numbers of accumulators. A level's bandwidth comes from the
+fastest working set well inside the level: a slower stream was disturbed by neighbours or by its own start, and a roof
+is what can be reached.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ Progress = Callable[[float, str], None]
 SMALLEST = 4 << 10
 CALL_ROUNDS = 7
 AGAIN_S = {True: 10.0, False: 30.0}
-"""Seconds for measuring repeating doubtful measurements, where it is quick and in full."""
+"""Seconds for repeating doubtful measurements, in a quick and in a full characterization."""
 
-_BEYOND = 4  # memory is measured on working sets of so many times the last cache at least
+_BEYOND = 4  # memory is measured with working sets of at least this many times the last cache
 
 
 @dataclass(frozen=True)
 class Level:
-    """A cache or the memory. `seen_bytes` is read off the curve of one core, `reported` is what the system says.
+    """A cache or the memory. `seen_bytes` is read off the curve of one core, `reported` comes from the system.
 
-    capacity_bytes: of one copy, the system's where the curve agrees or shows nothing; for the memory, its size.
-    agrees: whether a cache of the reported size explains the step of the curve; None where one of them is silent.
-    one_core: the bandwidth that one core alone reaches; `all_cores` that of all together.
+    capacity_bytes: of one copy; the system's number if the curve agrees or shows nothing; for the memory, its size.
+    agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
+    one_core: the bandwidth of one core alone; `all_cores` that of all together.
     """
 
     name: str
@@ -64,9 +64,9 @@ class Level:
 
 @dataclass(frozen=True)
 class Characterization:
-    """All that was measured; machine_file.py writes it as a machine.
+    """All measured data; machine_file.py writes it as a machine.
 
-    disturbed: what other programs took meanwhile, in words; empty where that is little or not known.
+    disturbed: a message about what other programs took meanwhile; empty if it is little or unknown.
     """
 
     cpu: Cpu
@@ -86,7 +86,7 @@ class Characterization:
         return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
 
     def alone(self) -> Characterization:
-        """What one core is by itself, of the same run: what code in one thread is judged by."""
+        """The results for one core alone, from the same run; single-threaded code is judged by them."""
         peaks = tuple(replace(p, all_cores=p.one_core) for p in self.peaks)
         levels = tuple(replace(level, all_cores=level.one_core) for level in self.levels)
         return replace(self, cores=1, peaks=peaks, levels=levels, all_cores=self.one_core)
@@ -95,9 +95,9 @@ class Characterization:
 def characterize_cpu(
     quick: bool = False, cores: int | None = None, progress: Progress | None = None
 ) -> Characterization:
-    """Measures the usable cores, or the first `cores` of them; under two minutes, `quick` under thirty seconds.
+    """Measure the usable cores, or the first `cores` of them, in under two minutes (`quick`: under thirty seconds).
 
-    Raises ValueError where there are not so many cores.
+    Raises ValueError if there are not so many cores.
     """
     usable = usable_cores()
     if cores is not None and not 1 <= cores <= len(usable):
@@ -138,9 +138,9 @@ def characterize_cpu(
 
 
 def _call_s() -> float:
-    """Seconds that a call of a compiled function with three arrays takes, when it does nothing.
+    """Seconds for an empty call of a compiled function with three arrays.
 
-    The lowest of the medians of some rounds: a launch time above what real calls take would be no bound.
+    It is the lowest median of several rounds: a launch time above that of real calls would not be a bound.
     """
     import numpy as np
 
@@ -168,7 +168,7 @@ def working_sets(cpu: Cpu, cores: int, per_octave: int) -> list[int]:
 
 
 class Buffers:
-    """One block of random numbers for each core; working sets are cut out of it."""
+    """One block of random numbers for each core, from which working sets are cut."""
 
     def __init__(self, size_bytes: int, cores: int) -> None:
         import numpy as np
@@ -177,18 +177,18 @@ class Buffers:
         self.blocks = [np.resize(pattern, size_bytes // 8) for _ in range(cores)]
 
     def arrays(self, core: int, pattern: Pattern, working_set: int) -> tuple[Any, ...]:
-        """Arrays of one pattern, together of that size; each begins at another line of its page."""
+        """Arrays of one pattern with that size in total; each begins at another line of its page."""
         block = self.blocks[core]
         start = (-block.ctypes.data // 8) % 8  # elements up to the first line boundary
         length = working_set // 8 // pattern.arrays // 8 * 8
         step = (
             length + 40
-        )  # five lines apart, so that loads and stores of one index do not share their low address bits
+        )  # five lines apart, so that loads and stores with the same index do not share their low address bits
         return tuple(block[start + k * step : start + k * step + length] for k in range(pattern.arrays))
 
 
 def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort, tell: Progress) -> Sweep:
-    """All patterns over all working sets; core k of the team streams its own block."""
+    """All patterns over all working sets; core k of the team streams through its own block."""
     points = []
     who = "one core" if len(team) == 1 else f"{len(team)} cores"
     total, done = float(sum(s + (1 << 22) for s in sizes) * len(PATTERNS)), 0.0
@@ -210,7 +210,7 @@ def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effor
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
-    """The sweep with those working sets measured again that a level's bandwidth is of and whose samples spread."""
+    """The sweep after repeating the working sets that determine a level's bandwidth but whose samples spread."""
     levels, _ = find_levels(cpu, len(team), sweep, sweep)
     for level in levels:
         if level.all_cores.spread > MOST_SPREAD:
@@ -220,7 +220,7 @@ def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers
 
 
 def _piece(arguments: tuple[Any, ...], k: int, count: int) -> tuple[Any, ...]:
-    """Part k of `count` of the arrays of a stream; the factor, which is last, is the same for all."""
+    """Part k of `count` of the arrays of a stream; the factor, which comes last, is the same for all."""
     length = len(arguments[0]) // count
     return (*(a[k * length : (k + 1) * length] for a in arguments[:-1]), arguments[-1])
 
@@ -229,8 +229,8 @@ def _piece(arguments: tuple[Any, ...], k: int, count: int) -> tuple[Any, ...]:
 
 
 def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tuple[Level, ...], tuple[str, ...]]:
-    """The levels that the system reports, with what the curve of one core says about them; those of the curve alone
-    where the system reports none. Also remarks in words. Raises ValueError for an empty sweep.
+    """The levels that the system reports, completed from the curve of one core; if it reports none, the levels of the
+    curve alone. Also notes for people. Raises ValueError for an empty sweep.
     """
     seen = seen_plateaus(alone)
     notes = []
@@ -249,7 +249,7 @@ def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tu
         for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
             caches.append(_Found(f"L{k + 1}", None, size // 64 * 64, size, None, cores if k == 0 else 1))
     levels: list[Level] = []
-    below = below_share = 0.0  # the end of the level before, for one core and for all
+    below = below_share = 0.0  # the capacity of the level before, for one core and for all
     for c in caches:
         share = c.capacity_bytes * min(c.copies, cores) / cores
         alone_there = _inside(alone, below * 1.5, c.capacity_bytes * 0.75)
@@ -266,7 +266,7 @@ def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tu
 
 @dataclass(frozen=True)
 class _Found:
-    """A cache with what was decided about its capacity."""
+    """A cache after its capacity was decided."""
 
     name: str
     reported: ReportedCache | None
@@ -279,7 +279,7 @@ class _Found:
 def beside_each_other(
     levels: Sequence[Level], team: Sequence[int], buffers: Buffers, effort: Effort, tell: Progress
 ) -> tuple[Level, ...]:
-    """The levels, of each cache measured how it delivers while lines come through it from farther away."""
+    """The levels with a measurement for each cache: its rate while lines from farther away pass through it."""
     found = []
     for k, level in enumerate(levels[:-1]):
         tell(k / len(levels), f"{level.name} beside farther levels")
@@ -295,7 +295,7 @@ def beside_each_other(
 
 
 def _places(levels: Sequence[Level], cores: int) -> list[Place]:
-    """The levels as one of so many cores sees them."""
+    """The levels as seen by one of `cores` cores."""
     found = []
     for level in levels:
         copies = cores if level.reported is None else min(level.reported.copies, cores)
@@ -305,10 +305,10 @@ def _places(levels: Sequence[Level], cores: int) -> list[Place]:
 
 
 def _match(cache: ReportedCache, seen: Sequence[Plateau], trusted: bool) -> _Found:
-    """The step of the curve that this cache explains, or the one next to it within a factor of four.
+    """Match a cache with the step of the curve that it explains, or with the nearest one within a factor of four.
 
-    Where a step is so far from the reported size that the cache does not explain it (a share of a cache in a virtual
-    machine), the curve's capacity is taken, unless the machine was too busy for its curve to be `trusted`.
+    If the step is so far from the reported size that the cache does not explain it (a share of a cache in a virtual
+    machine), the curve's capacity is used, unless the machine was too busy for its curve to be `trusted`.
     """
     name = f"L{cache.level}"
     steps = [p for p in seen if p.capacity_bytes and 1 / 4 <= p.capacity_bytes / cache.size_bytes <= 4]
@@ -328,7 +328,7 @@ def _distance(plateau: Plateau, cache: ReportedCache) -> float:
 
 
 def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
-    """The best point of each pattern within these working sets; where none lies there, the nearest one's."""
+    """The best point of each pattern within these working sets; if there is none, the nearest point."""
     found = []
     for pattern in PATTERNS:
         best = sweep.best(pattern, low, high)
@@ -340,8 +340,8 @@ def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
 
 
 def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: bool) -> tuple[Bandwidth, Bandwidth]:
-    """(of all cores, of one core). What one core reaches all of them do, the others may rest: a team that was slower
-    was disturbed. The level nearest to the arithmetic counts accesses, so that nothing is loaded before it is stored.
+    """(of all cores, of one core). All cores reach at least what one core reaches, since the others may idle: a slower
+    team was disturbed. The level nearest to the registers counts accesses, so nothing is loaded before a store.
     """
     best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
     all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=first)

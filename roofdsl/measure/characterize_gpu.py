@@ -1,5 +1,5 @@
-"""A GPU's ceilings, measured: arithmetic of each type, matrix units through the library, bandwidth over working sets,
-and the time of a launch. Every number is the median of its samples, by events on the device.
+"""A GPU's measured ceilings: arithmetic of each type, matrix units through the library, bandwidth over working sets,
+and launch time. Every number is the median of its samples, timed by events on the device.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Progress = Callable[[float, str], None]
 
 BLOCKS_PER_UNIT = 8
 SMALLEST = 1 << 20
-"""The smallest working set of all multiprocessors together: 16 bytes for each of their threads, and some."""
+"""The smallest working set of all multiprocessors together: a little more than 16 bytes for each of their threads."""
 
 _TENSOR = (("f16", "float16", "default"), ("tf32", "float32", "tf32"), ("f64", "float64", "default"))
 
 
 @dataclass(frozen=True)
 class GpuPeak:
-    """Operations per second of one class on one type. `how` says what was run."""
+    """Operations per second of one class on one type. `how` describes the code that ran."""
 
     type: str
     cls: str
@@ -60,7 +60,7 @@ class GpuLevel:
 
 @dataclass(frozen=True)
 class GpuCharacterization:
-    """All that was measured; gpu_machine.py writes it as a machine. launch_s: of one launch among many in a row."""
+    """All measured data; gpu_machine.py writes it as a machine. launch_s: of one launch in a long sequence."""
 
     device: dict[str, Any]
     software: dict[str, str]
@@ -80,7 +80,7 @@ class GpuCharacterization:
 def characterize_gpu(
     quick: bool = False, progress: Progress | None = None, driver: Driver | None = None
 ) -> GpuCharacterization:
-    """Measures the first GPU; under three minutes. Raises CommandError where there is none."""
+    """Measure the first GPU in under three minutes. Raises CommandError if there is none."""
     device = driver or find_driver()
     about = device.describe()
     tell = progress or (lambda part, what: None)
@@ -105,7 +105,7 @@ def characterize_gpu(
 
 
 def rate_of(device: Driver, start: Callable[[int], None], amount: float, samples: int) -> Rate:
-    """`amount` per second, where start(count) launches work that does `amount` for each count; as team.rate."""
+    """`amount` per second, like multicore_timing.rate; start(count) launches work that does `amount` per count."""
 
     def seconds(count: int) -> float:
         return device.elapsed([lambda: start(count)])
@@ -121,7 +121,7 @@ def rate_of(device: Driver, start: Callable[[int], None], amount: float, samples
 
 
 def calmest(measure: Callable[[], Rate]) -> Rate:
-    """A rate, measured again where its samples spread: whatever else runs on the device only makes it slower."""
+    """A rate that is measured again if its samples spread: other work on the device only makes it slower."""
     found = measure()
     for _ in range(AGAIN):
         if found.spread <= MOST_SPREAD:
@@ -147,10 +147,11 @@ def _arithmetic(device: Driver, wanted: Arithmetic, units: int, samples: int) ->
 def _tensor(
     device: Driver, type_name: str, dtype: str, mode: str, *, n: int, samples: int, notes: list[str]
 ) -> GpuPeak | None:
-    """A square matrix product on random numbers; None (and a note) where the library does not do it."""
+    """A square matrix product on random numbers; None (and a note) if the library does not support it."""
     import numpy as np
 
-    # a million random numbers over and over, which are no whole number of rows; so many new ones would take seconds
+    # a million random numbers, repeated, with a period that is not a whole number of rows; new ones for all would take
+    # seconds
     pattern = np.random.default_rng(5).uniform(-1, 1, 1_000_003).astype(dtype)
     a, b, c = (device.put(np.resize(pattern[k:], (n, n))) for k in range(3))
     try:
@@ -168,7 +169,7 @@ def _tensor(
 
 
 def gpu_working_sets(l2_bytes: int, memory_bytes: int, per_octave: int) -> list[int]:
-    """Bytes of all multiprocessors together: from 1 MiB to 16 times the L2 cache, 1 GiB at least."""
+    """Bytes of all multiprocessors together: from 1 MiB to 16 times the L2 cache, but at least 1 GiB."""
     most = min(max(16 * l2_bytes, 1 << 30), memory_bytes // 4)
     sizes, k = [], 0
     while (size := round(SMALLEST * 2 ** (k / per_octave))) <= most:
@@ -216,7 +217,9 @@ def _stream(  # noqa: PLR0917
 
 
 def find_gpu_levels(about: dict[str, Any], sweep: Sweep, notes: list[str]) -> tuple[GpuLevel, ...]:
-    """The L2 cache and the memory: the cache at working sets up to half its size, the memory from four times on."""
+    """The L2 cache and the memory: the cache at working sets up to half its size, the memory from four times its size
+    on.
+    """
     l2 = ReportedCache(2, int(about["l2_bytes"]), None, None, 1)
     seen = plateaus(*sweep.fastest())
     ends = [p for p in seen if p.capacity_bytes]

@@ -1,4 +1,4 @@
-"""Measuring a kernel on the processor: build a variant, verify it, time it, and keep all that belongs to the number."""
+"""Measure a kernel on the processor: build a variant, verify it, time it, and record everything about the number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VARIANTS = ("loops", "parallel", "library")
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """How a kernel is run. cold: caches are emptied before each sample, which then is a single call."""
+    """How a kernel is run. cold: empty the caches before each sample, which is then a single call."""
 
     variant: str = "loops"
     compiler: str = "numba"
@@ -38,11 +38,11 @@ def measure_cpu(
     options: CpuOptions | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Measurement:
-    """Times one launch of `kernel` at `params`, after its results were compared with the reference.
+    """Time one launch of `kernel` at `params` after comparing its results with the reference.
 
-    Warm by default: the same arrays in every call, so that what fits into a cache is there. `tell` is called with what
-    is being done. Raises InputError for an illegal kernel, CommandError for sizes, variants and compilers that do not
-    go, and WrongResult (a CommandError) where the code computes something else than the kernel.
+    Warm by default: every call uses the same arrays, so that data that fits into a cache is there. `tell` is called
+    with the current step. Raises InputError for an illegal kernel, CommandError for unusable sizes, variants and
+    compilers, and WrongResult (a CommandError) if the code computes something else than the kernel.
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.codegen.inputs import random_inputs
@@ -80,7 +80,7 @@ def measure_cpu(
 
 
 def build(kernel: Kernel, options: CpuOptions) -> Runner:
-    """The code of a variant, compiled or bound to a library. Raises CommandError where there is no such code."""
+    """The code of a variant, compiled or bound to a library. Raises CommandError if there is no such code."""
     if options.variant not in VARIANTS:
         raise CommandError(f"there is no variant `{options.variant}` on the CPU", f"it has {', '.join(VARIANTS)}")
     if options.variant == "library":

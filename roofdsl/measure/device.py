@@ -1,4 +1,6 @@
-"""What runs the code: the processor, its caches as the system reports them, and the software. Nothing is measured."""
+"""The device that runs the code: the processor, its caches as the system reports them, and the software. Measures
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ SYSTEM = Path("/")
 
 @dataclass(frozen=True)
 class ReportedCache:
-    """One data or unified cache as the system reports it. `copies`: how many there are among the usable cores."""
+    """One data or unified cache as the system reports it. `copies`: how many of them the usable cores have."""
 
     level: int
     size_bytes: int
@@ -29,10 +31,10 @@ class ReportedCache:
 
 @dataclass(frozen=True)
 class Cpu:
-    """The processor this process may use. `cores` are those of its affinity, not of the machine.
+    """The processor that this process may use. `cores` are those of its affinity mask, not of the machine.
 
-    memory_bytes: of the machine, or the control group's limit where that is less. clock_hz: as reported now, None
-    where it is not; it is not a peak frequency.
+    memory_bytes: of the machine, or the control group's limit if that is less. clock_hz: the current clock as reported,
+    None if it is not reported; it is not a peak frequency.
     """
 
     name: str
@@ -58,7 +60,7 @@ class Cpu:
 
 
 def describe_cpu(root: Path = SYSTEM) -> Cpu:
-    """This machine's processor; what the system does not tell is None. `root` stands for / (in tests a copy)."""
+    """This machine's processor; what the system does not report is None. `root` stands for / (in tests, a copy)."""
     info = _read(root / "proc/cpuinfo")
     return Cpu(
         name=_cpu_name(info),
@@ -72,7 +74,7 @@ def describe_cpu(root: Path = SYSTEM) -> Cpu:
 
 
 def software() -> dict[str, str]:
-    """Names and versions of what has a part in the numbers."""
+    """Names and versions of the software that influences the numbers."""
     found = {"roofdsl": __version__, "python": platform.python_version()}
     found["system"] = f"{platform.system()} {platform.release()}"
     for name in ("numpy", "numba", "llvmlite"):
@@ -84,7 +86,7 @@ def software() -> dict[str, str]:
 
 
 def blas() -> str:
-    """The BLAS that numpy calls, as numpy's build says: `openblas 0.3.27`."""
+    """The BLAS that numpy calls, from numpy's build information: `openblas 0.3.27`."""
     import numpy as np
 
     built: Any = np.show_config(mode="dicts")  # type: ignore[call-overload,unused-ignore]
@@ -113,7 +115,7 @@ def _clock(info: str) -> int | None:
 
 
 def _caches(root: Path) -> tuple[ReportedCache, ...]:
-    """Of every usable core's caches, those with data in them; equal ones that serve the same cores are one copy."""
+    """The caches of all usable cores that hold data; equal ones that serve the same cores are one copy."""
     sharing: dict[tuple[int, int, int | None, int | None], set[str]] = {}
     for core in usable_cores():
         for index in sorted((root / f"sys/devices/system/cpu/cpu{core}/cache").glob("index*")):
@@ -133,7 +135,7 @@ def _caches(root: Path) -> tuple[ReportedCache, ...]:
 
 
 def _caches_of_libc() -> tuple[ReportedCache, ...]:
-    """What the C library knows, where /sys has nothing; copies are not known there, and 1 is stated."""
+    """The caches that the C library reports if /sys has none; it does not know copies, so 1 is stated."""
     names = getattr(os, "sysconf_names", {})
     found = []
     for level, stem in ((1, "SC_LEVEL1_DCACHE"), (2, "SC_LEVEL2_CACHE"), (3, "SC_LEVEL3_CACHE")):

@@ -1,4 +1,4 @@
-"""Measuring a kernel on a GPU: generated CUDA or the vendor's library, verified, timed by events, buffers in turn."""
+"""Measure a kernel on a GPU: generated CUDA or the vendor's library, verified, timed by events, rotating buffers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from roofdsl.measure.verify import verify
 
 VARIANTS = ("naive", "tiled", "library")
 _COPIES = 64
-_LONGEST_SAMPLE = 2000  # launches in a sample: more would wait in the queue and time the host
+_LONGEST_SAMPLE = 2000  # launches in a sample: with more, launches would wait in the queue, and the host would be timed
 
 
 @dataclass(frozen=True)
 class GpuOptions:
-    """How a kernel is run. rotate: as many copies of the arrays in turn as exceed twice the L2 cache; math_mode: of the
-    library, one of MATH_MODES.
+    """How a kernel is run. rotate: use so many copies of the arrays in turn that they exceed twice the L2 cache;
+    math_mode: that of the library, one of MATH_MODES.
     """
 
     variant: str = "naive"
@@ -43,7 +43,7 @@ class GpuOptions:
 
 @dataclass(frozen=True)
 class GpuCode:
-    """bind(arrays on the device, sizes) gives a call that starts all launches. `details` are the record's."""
+    """bind(arrays on the device, sizes) gives a call that starts all launches. `details` go into the record."""
 
     text: str
     compiler: str
@@ -58,10 +58,10 @@ def measure_gpu(
     tell: Callable[[str], None] | None = None,
     driver: Driver | None = None,
 ) -> Measurement:
-    """Times one execution of `kernel` at `params` on the GPU, after its results were compared with the reference.
+    """Time one execution of `kernel` at `params` on the GPU after comparing its results with the reference.
 
-    Time is between two events around the launches, several executions in a sample where one is short. Raises
-    InputError for an illegal kernel, CommandError where there is no GPU or no such code, WrongResult for wrong results.
+    The time is taken between two events around the launches, with several executions per sample if one is short. Raises
+    InputError for an illegal kernel, CommandError if there is no GPU or no such code, WrongResult for wrong results.
     """
     from roofdsl.checks.deep import require_legal
 
@@ -93,7 +93,7 @@ def measure_gpu(
 
 @dataclass(frozen=True)
 class Copies:
-    """The arrays of a kernel on the device, several times; restore: puts back what executions update."""
+    """Several copies of a kernel's arrays on the device; restore: undoes the updates of executions."""
 
     arrays: tuple[Mapping[str, Any], ...]
     restore: Call
@@ -119,7 +119,7 @@ def copies_on(device: Driver, kernel: Kernel, values: Mapping[str, int], options
 
 
 def device_runner(driver: Driver, code: GpuCode) -> Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]:
-    """Runs the code on arrays of the host, which it changes, by way of the device: what `verify` takes."""
+    """Runs the code on arrays of the host, which it changes, by way of the device, as `verify` requires."""
 
     def run(arrays: dict[str, NDArray[Any]], sizes: Mapping[str, int]) -> None:
         there = {name: driver.put(array) for name, array in arrays.items()}
@@ -131,16 +131,16 @@ def device_runner(driver: Driver, code: GpuCode) -> Callable[[dict[str, NDArray[
 
 
 def copies_of(size: int, l2_bytes: int) -> int:
-    """How many copies of the arrays are used in turn, so that none is still in the L2 cache when its turn comes."""
+    """How many copies of the arrays are used in turn so that none is still in the L2 cache when its turn comes."""
     if size >= 2 * l2_bytes or size == 0:
         return 1
     return min(_COPIES, ceil(2 * l2_bytes / size) + 1)
 
 
 def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Call) -> Times:
-    """As timing.time_calls, by the device's own events: `runs` in turn, `prepare` before each sample.
+    """Like timing.time_calls, with the device's own events: `runs` in turn, `prepare` before each sample.
 
-    Raises ClockFault where too few samples have a time.
+    Raises ClockFault if too few samples have a time.
     """
     prepare()
     spent = taken = 0.0
@@ -167,7 +167,7 @@ def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Cal
 
 
 def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mapping[str, int]) -> GpuCode:
-    """The code of a variant. Raises CommandError where there is none."""
+    """The code of a variant. Raises CommandError if there is none."""
     if options.variant not in VARIANTS:
         raise CommandError(f"there is no variant `{options.variant}` on the GPU", f"it has {', '.join(VARIANTS)}")
     if options.math_mode not in MATH_MODES:
@@ -178,7 +178,7 @@ def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mappi
 
 
 def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str, int]) -> GpuCode:
-    """CUDA of codegen. The text of `tiled` holds tile sizes; where a verification has others it is made anew."""
+    """CUDA from codegen. The text of `tiled` contains tile sizes; a verification with others generates it anew."""
     from roofdsl.checks.parallel import parallel_loops
     from roofdsl.codegen.generate import generate
 
@@ -214,7 +214,7 @@ def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str
 
 
 def _value(argument: Any, arrays: Mapping[str, Any], sizes: Mapping[str, int], driver: Driver) -> Any:
-    """What is passed for an argument: an array on the device, a scalar by value, a size in 64 bits."""
+    """The value to pass for an argument: an array on the device, a scalar by value, or a size in 64 bits."""
     import numpy as np
 
     if argument.role == "parameter":
@@ -232,7 +232,7 @@ def _integers(values: Sequence[int]) -> list[Any]:
 
 
 def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
-    """cuBLAS through cupy, for what library.recognize knows."""
+    """cuBLAS through cupy, for the kernels that library_kernels.recognize knows."""
     found = recognize(kernel, GPU_TYPES)
     half = {o.array.name for o in (found.target, *found.operands) if o.array.type.name == "f16"}
     if found.kind == "axpy":

@@ -1,6 +1,6 @@
-"""The GPU as measurements see it: compile, copy, launch, and seconds between two events. cupy does it.
+"""The GPU operations that measurements need: compile, copy, launch, and time between two events, through cupy.
 
-`Driver` is all that gpu.py and characterize_gpu.py use, so that the tests run them without a GPU.
+gpu.py and characterize_gpu.py use only `Driver`, so that tests can run them without a GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MATH_MODES = ("default", "tf32", "pedantic")
 
 
 class Driver(Protocol):
-    """What a GPU can be asked for. Arrays on the device are opaque but for `library`, which takes views of them."""
+    """The operations of a GPU. Arrays on the device are opaque except for `library`, which takes views of them."""
 
     def describe(self) -> dict[str, Any]:
         """Plain values for a result file: name, compute capability, memory, L2 cache, multiprocessors, clocks."""
@@ -31,7 +31,7 @@ class Driver(Protocol):
         ...
 
     def compile(self, source: str) -> Callable[[str], Any]:
-        """Compiles CUDA C++; gives functions by name. Raises CommandError where the compiler refuses."""
+        """Compile CUDA C++; returns a lookup of functions by name. Raises CommandError if the compiler refuses."""
         ...
 
     def put(self, array: NDArray[Any]) -> Any:
@@ -49,24 +49,24 @@ class Driver(Protocol):
     def launch(
         self, function: Any, grid: Sequence[int], block: Sequence[int], shared_bytes: int, values: Sequence[Any]
     ) -> None:
-        """Starts a function; it may still run when this returns."""
+        """Start a function; it may still run when this returns."""
         ...
 
     def elapsed(self, calls: Sequence[Call]) -> float:
-        """Seconds on the device from before the first call to after the last, by events around them."""
+        """Seconds on the device from before the first call to after the last, measured by events around them."""
         ...
 
     def laps(self, calls: Sequence[Call]) -> list[float]:
-        """Seconds on the device of each of the calls, one after the other in a stream, by an event between each two."""
+        """Seconds on the device for each call of a sequence in one stream, by an event between every two of them."""
         ...
 
     def library(self, math_mode: str) -> Any:
-        """The array library with its BLAS (cupy), as a context in which that mode of multiplication holds."""
+        """The array library with its BLAS (cupy), as a context in which that math mode is active."""
         ...
 
 
 def find_driver() -> Driver:
-    """The first CUDA device through cupy. Raises CommandError where there is no cupy, no device or no driver."""
+    """The first CUDA device through cupy. Raises CommandError if there is no cupy, no device or no driver."""
     try:
         cupy = import_module("cupy")
     except ImportError:
@@ -151,7 +151,7 @@ class CupyDriver:
     def launch(
         self, function: Any, grid: Sequence[int], block: Sequence[int], shared_bytes: int, values: Sequence[Any]
     ) -> None:
-        if shared_bytes > 48 << 10:  # more than is given without being asked for
+        if shared_bytes > 48 << 10:  # more than a function gets without asking for it
             function.max_dynamic_shared_size_bytes = shared_bytes
         function(tuple(grid), tuple(block), tuple(values), shared_mem=shared_bytes)
 

@@ -10,8 +10,8 @@ from roofdsl.machine.quantities import show_bandwidth, show_size, show_time
 from roofdsl.measure.characterize_gpu import GpuCharacterization, GpuPeak
 from roofdsl.measure.machine_file import about_bandwidth, approximate_size, peak_line, plain_text
 
-_PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS, "tensor")  # measured classes that are classes of the language
-_LINE = 128  # bytes of a line of every NVIDIA L2 cache since 2010, in sectors of 32
+_PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS, "tensor")  # measured classes that the language has
+_LINE = 128  # bytes of a line in every NVIDIA L2 cache since 2010, in sectors of 32
 
 
 def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str:
@@ -54,7 +54,7 @@ def gpu_machine_name(found: GpuCharacterization) -> str:
 
 
 def _stated(found: GpuCharacterization) -> Iterator[GpuPeak]:
-    """The peaks that the language has a place for: of additions and multiplications the faster."""
+    """The peaks that the language can state: the faster one of additions and multiplications."""
     for peak in found.peaks:
         if peak.cls == "add":
             mul = next((p for p in found.peaks if (p.type, p.cls) == (peak.type, "mul")), peak)

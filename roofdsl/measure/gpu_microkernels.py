@@ -1,8 +1,9 @@
 """CUDA that characterizes a GPU: arithmetic in registers, and streams through the L2 cache and the memory.
 
-Arithmetic: every thread keeps ILP independent accumulators; operands are arguments that change places, so that nothing
-is folded, and a result is stored only in a case that never happens, which the compiler cannot know. Streams: loads of
-16 bytes that bypass the L1 caches (`ld.global.cg`), volatile so that none is taken out of the loop over passes.
+Arithmetic: every thread keeps ILP independent accumulators. Operands are arguments that swap places, so that nothing is
+folded. A result is stored only in a case that never happens, which the compiler cannot know. Streams: loads of 16 bytes
+that bypass the L1 caches (`ld.global.cg`), volatile so that the compiler moves none of them out of the loop over
+passes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ THREADS = 256
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """One measured class: the C++ type of an accumulator, what a step does to `a`, operations in a step."""
+    """One measured class: the C++ type of an accumulator, what a step does to `a`, and the operations in a step."""
 
     type: str
     cls: str
@@ -64,7 +65,9 @@ _FROM_FLOAT = {"__half2": "__float2half2_rn(x)", "__nv_bfloat162": "__float2bflo
 
 
 def arithmetic_source(wanted: Arithmetic) -> str:
-    """A function `(out, c, d, e, steps)`, operands in f32, that makes `steps` steps on each of ILP accumulators."""
+    """A function `(out, c, d, e, steps)`, with operands in f32, that performs `steps` steps on each of ILP
+    accumulators.
+    """
     t = wanted.c_type
     start = _FROM_FLOAT.get(t, f"({t})x")
     integer = t == "int"
@@ -89,7 +92,7 @@ def arithmetic_source(wanted: Arithmetic) -> str:
 
 
 def _never(c_type: str) -> str:
-    """Equality with a number that no accumulator has; the compiler does not know that."""
+    """A comparison with a number that no accumulator has, which the compiler does not know."""
     if c_type in _FROM_FLOAT:
         return "__low2float(a) == 12345.678f && __high2float(b) == 3.0f"
     return "a == (int)0x7ffffff1 && b == 3" if c_type == "int" else f"a == ({c_type})12345.678 && b == ({c_type})3"

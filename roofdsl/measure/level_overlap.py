@@ -1,7 +1,8 @@
-"""Whether a cache delivers while lines come through it from farther away: two streams at once against each alone.
+"""Whether a cache delivers its own data while lines from farther away pass through it: two streams at once against each
+alone.
 
-The loop sums up an array that lies in a farther level and, element by element with it, a short array that stays in the
-cache in question. Side by side, the two take as long as the slower one; in turn, their times add.
+The loop sums up an array in a farther level and, element by element with it, a short array that stays in the cache in
+question. If the levels overlap, the loop takes as long as the slower stream; if they take turns, the times add.
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ from roofdsl.measure.microkernels import beside, stream
 from roofdsl.measure.multicore_timing import PIECE, Effort, Rate, rate, rate_in_pieces
 
 Blocks = Sequence[Any]
-"""One numpy array of f64 for each core, of which the two arrays are cut."""
+"""One numpy array of f64 for each core, from which the two arrays are cut."""
 
 SHARES = (8, 4)
-"""The short array has this part of the cache: with what streams past between two reads of a line, twice as much."""
+"""The short array takes up 1/8 or 1/4 of the cache, twice that with the data that streams past between two reads of a
+line.
+"""
 
 LEAST_CONTRAST = 0.1
-"""In turn has to take this much longer than side by side, for the two to be told apart."""
+"""The time in turn must exceed the time with overlap by this part for the two cases to be told apart."""
 
 SIDE_BY_SIDE = 0.25
-"""Up to this part of the way from side by side to in turn, the levels count as side by side."""
+"""Up to this part of the way from full overlap to taking turns, the levels count as overlapping."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A level as one core of a team sees it: its share of the capacity, and loads from it in bytes/s of all cores."""
+    """A level as seen by one core of a team: its share of the capacity, and loads from it in bytes/s of all cores."""
 
     name: str
     share_bytes: int
@@ -37,7 +40,7 @@ class Place:
 
 
 def farther(places: Sequence[Place], near: int) -> int | None:
-    """The level behind `near` beside which the two answers differ most; None where they can be told apart nowhere."""
+    """The level behind `near` for which the two cases differ most; None if they cannot be told apart for any level."""
     contrasts = {}
     for far in range(near + 1, len(places)):
         side, turn = side_by_side(places[near], places[far].loads_per_s), in_turn(places[near], places[far].loads_per_s)
@@ -47,20 +50,23 @@ def farther(places: Sequence[Place], near: int) -> int | None:
 
 
 def side_by_side(near: Place, far_per_s: float) -> float:
-    """Seconds for a byte of both streams: all of it crosses the near level's boundary, half of it the far one's."""
+    """Seconds per byte of both streams with overlap: all bytes cross the near level's boundary, half of them the far
+    one's.
+    """
     return max(2 / near.loads_per_s, 1 / far_per_s)
 
 
 def in_turn(near: Place, far_per_s: float) -> float:
-    """Seconds for a byte of both streams where one waits for the other."""
+    """Seconds per byte of both streams if one waits for the other."""
     return 1 / near.loads_per_s + 1 / far_per_s
 
 
 def judged(near: Place, far: str, far_per_s: float, both_per_s: float) -> Beside | None:
-    """What a measurement says: `far_per_s` of the farther stream alone, `both_per_s` of it beside the near one.
+    """The result of a measurement: `far_per_s` of the farther stream alone, `both_per_s` of it together with the near
+    one.
 
-    None where the two run side by side, or cannot be told apart. The rate is that at which the near level's part is
-    added to the time of the far one's. It is never lower than the near level alone: in turn is always possible.
+    None if the two overlap, or cannot be told apart. The rate is the one at which the near level's part adds to the
+    time of the far level's. It is never lower than that of the near level alone, since taking turns is always possible.
     """
     side, turn, took = side_by_side(near, far_per_s), in_turn(near, far_per_s), 1 / both_per_s
     if turn < (1 + LEAST_CONTRAST) * side or took - side <= SIDE_BY_SIDE * (turn - side):
@@ -77,7 +83,7 @@ def short_arrays(places: Sequence[Place], near: int) -> list[int]:
 
 
 def measure(places: Sequence[Place], near: int, team: Sequence[int], blocks: Blocks, effort: Effort) -> Beside | None:
-    """How level `near` delivers beside a farther one, on all cores of `team`; None as `judged` has it."""
+    """The rate of level `near` together with a farther one, on all cores of `team`; None as in `judged`."""
     far = farther(places, near)
     sizes = short_arrays(places, near)
     if far is None or not sizes:
@@ -91,16 +97,16 @@ def measure(places: Sequence[Place], near: int, team: Sequence[int], blocks: Blo
     streamed = [long_bytes // size * size for size in sizes]
     alone = stream_rate(blocks, streamed[-1], 0, team, effort)
     both = [stream_rate(blocks, length, size, team, effort) for length, size in zip(streamed, sizes, strict=True)]
-    again = stream_rate(blocks, streamed[-1], 0, team, effort)  # a memory that others share moves meanwhile
+    again = stream_rate(blocks, streamed[-1], 0, team, effort)  # the rate of a shared memory changes over time
     far_per_s = max(alone.per_s, again.per_s)
     return judged(places[near], places[far].name, far_per_s, max(r.per_s for r in both))
 
 
 def stream_rate(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequence[int], effort: Effort) -> Rate:
-    """Bytes of the long array per second, of all cores, beside the short one or (0) alone."""
+    """Bytes of the long array per second, on all cores, together with the short one or (0) alone."""
     loop: Callable[..., float] = beside() if short_bytes else stream(LOAD)
     unit = short_bytes or 4096
-    count = max(1, min(long_bytes // PIECE, long_bytes // unit))  # a piece holds the short array's length at least
+    count = max(1, min(long_bytes // PIECE, long_bytes // unit))  # a piece is at least as long as the short array
     length = long_bytes // count // unit * unit // 8
     pieces = []
     for k in range(count):
@@ -108,7 +114,7 @@ def stream_rate(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequenc
         for block, _ in zip(blocks, team, strict=False):
             start = (-block.ctypes.data // 8) % 8
             short = block[start : start + short_bytes // 8]
-            first = start + short_bytes // 8 + 40 + k * length  # five lines on: other low address bits
+            first = start + short_bytes // 8 + 40 + k * length  # five lines further: other low address bits
             long = block[first : first + length]
             arguments.append((long, short) if short_bytes else (long, 1.0))
         pieces.append(arguments)

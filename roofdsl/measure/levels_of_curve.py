@@ -1,6 +1,6 @@
-"""Memory levels read off a bandwidth curve: where it is flat there is a level, where it falls a capacity ends.
+"""Memory levels read off a bandwidth curve: a flat part is a level, and a capacity ends where the curve falls.
 
-Plain numbers in, plain numbers out; the tests feed curves of which the levels are known.
+The functions take and return plain numbers; the tests use curves with known levels.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from math import exp, log, sqrt
 from roofdsl.measure.timing import median
 
 FLAT = 0.08
-"""A plateau falls by no more than this part from its first point to its last."""
+"""The rate of a plateau falls by at most this part from its first point to its last."""
 
 STEP = 0.88
-"""Of neighbouring plateaus the slower one has at most this part of the faster one's rate; else they are one."""
+"""The slower of two neighbouring plateaus has at most this part of the faster one's rate; otherwise they are one."""
 
 LEAST_OCTAVES = 1.9
-"""A plateau is at least this wide, in factors of two; what is narrower is the slope between two."""
+"""The least width of a plateau, in factors of two; anything narrower is the slope between two plateaus."""
 
 
 CLOSE = 1.3
-"""A cache may be this much larger or smaller than where its step is seen: other data, other tenants, page colours."""
+"""A cache may differ from the capacity seen in the curve by this factor: other data, other tenants, page colours."""
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """A level: the median rate of the working sets (from first to last) that are in it.
+    """A level: the median rate of its working sets (from first to last).
 
-    capacity_bytes: where the curve crosses the geometric mean of this rate and the next level's, between the measured
-    working sets `between_bytes`; None for the last.
+    capacity_bytes: the working set at which the curve crosses the geometric mean of this rate and the next level's,
+    between the measured working sets `between_bytes`; None for the last level.
     """
 
     bytes_per_s: float
@@ -41,7 +41,7 @@ class Plateau:
     between_bytes: tuple[int, int] | None = None
 
     def could_end_at(self, size_bytes: int) -> bool:
-        """Whether a cache of this size explains the step: it lies between the two working sets, or nearly so."""
+        """Whether a cache of this size explains the step: its size is between the two working sets, or nearly so."""
         if self.between_bytes is None:
             return False
         low, high = self.between_bytes
@@ -49,10 +49,10 @@ class Plateau:
 
 
 def envelope(rates: Sequence[float]) -> list[float]:
-    """For each working set the best rate of it and all larger ones.
+    """For each working set, the best rate of it and all larger ones.
 
-    A set that is no larger streams no slower, so a point below a later one was disturbed (or is so short that its
-    calls' own overhead counts); noise makes rates lower, never higher.
+    A smaller working set streams no slower, so a point below a later one was disturbed (or is so short that the
+    overhead of calls counts); noise makes rates lower, never higher.
     """
     result: list[float] = []
     best = 0.0
@@ -65,7 +65,7 @@ def envelope(rates: Sequence[float]) -> list[float]:
 def plateaus(sizes: Sequence[int], rates: Sequence[float]) -> tuple[Plateau, ...]:
     """The levels of a curve: working sets in bytes, ascending, and the bytes per second of each.
 
-    Raises ValueError where the two are not equally many, or the sizes do not ascend.
+    Raises ValueError if the two have different lengths or the sizes do not ascend.
     """
     if len(sizes) != len(rates) or not sizes or any(a >= b for a, b in pairwise(sizes)):
         raise ValueError("a curve is of ascending sizes with one rate each")
@@ -102,7 +102,7 @@ def _flat_runs(sizes: Sequence[int], curve: Sequence[float]) -> list[tuple[int, 
 
 
 def _merged(runs: Sequence[tuple[int, int]], curve: Sequence[float]) -> list[tuple[int, int]]:
-    """Neighbours whose rates are nearly the same are one level."""
+    """The runs, with neighbours merged if their rates are nearly the same."""
     result: list[tuple[int, int]] = []
     for run in runs:
         if result and _rate(curve, run) > STEP * _rate(curve, result[-1]):
@@ -113,12 +113,12 @@ def _merged(runs: Sequence[tuple[int, int]], curve: Sequence[float]) -> list[tup
 
 
 def _rate(curve: Sequence[float], run: tuple[int, int]) -> float:
-    """The median rate from one point to another: neither a disturbed neighbour's nor that of the slope beside."""
+    """The median rate of a run, which ignores disturbed points and the slope next to it."""
     return median(curve[run[0] : run[1] + 1])
 
 
 def _crossing(sizes: Sequence[int], curve: Sequence[float], first: int, last: int, following: int) -> tuple[int, int]:
-    """(k, working set): after point k the curve passes half of the step, on logarithmic axes at that working set."""
+    """(k, working set): the curve passes half of the step after point k, at that working set on logarithmic axes."""
     half = sqrt(curve[first] * curve[following])
     for k in range(last, following):
         if curve[k] >= half > curve[k + 1]:

@@ -1,7 +1,7 @@
-"""Kernels that a library has: sums of products in the form of dot, GEMV, GEMM and batched GEMM, and scaled additions.
+"""Kernels that a library provides: sums of products (dot, GEMV, GEMM and batched GEMM), and scaled additions.
 
-Recognized from the checked kernel, whatever it and its arrays are called: one statement that adds a product into its
-target, under loops of which each is one subscript of its arrays, with the target set to zero before or not.
+They are recognized from the checked kernel, whatever its name and its arrays' names: one statement adds a product to
+its target, in loops whose variables are each a subscript of its arrays. The target may be set to zero before.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Operand:
 class Contraction:
     """target (+)= product of `scalars` and one or two operands, over the ranges of the loop variables.
 
-    accumulate: the target's value before is added; else it starts from zero. kind: dot, gemv, gemm, batched gemm, outer
-    product or axpy. batch, rows, columns, summed: letters of both operands and the target, of the first and the target,
-    of the second and the target, of both operands alone.
+    accumulate: whether the target's previous value is added; otherwise it starts from zero. kind: dot, gemv, gemm,
+    batched gemm, outer product or axpy. batch, rows, columns, summed: the loop variables of both operands and the
+    target, of the first and the target, of the second and the target, and of both operands alone.
     """
 
     kind: str
@@ -57,9 +57,9 @@ class Contraction:
 
 
 def recognize(kernel: Kernel, types: Sequence[str] = TYPES) -> Contraction:
-    """The contraction that a kernel (as written, before its directives) is, in one of these element types.
+    """The contraction that a kernel computes (as written, before its directives), in one of these element types.
 
-    Raises CommandError where it is none.
+    Raises CommandError if it is none.
     """
     placed = list(statements(kernel.body))
     lets = {p.statement.name: p.statement.value for p in placed if isinstance(p.statement, Let)}
@@ -91,7 +91,7 @@ def _none(kernel: Kernel, why: str) -> CommandError:
 
 
 def _added(kernel: Kernel, placed: PlacedStatement, lets: Mapping[str, Expr]) -> tuple[Operand, Expr, bool]:
-    """(target, what is added to it, True): of `T += e` and `T = T + e`."""
+    """(target, what is added to it, True), for `T += e` and `T = T + e`."""
     statement = placed.statement
     assert isinstance(statement, Assign)
     target = statement.target
@@ -147,7 +147,7 @@ def _factors(kernel: Kernel, e: Expr, lets: Mapping[str, Expr]) -> tuple[tuple[O
 
 
 def _check_zero(kernel: Kernel, first: PlacedStatement, main: PlacedStatement, target: Operand) -> None:
-    """`T = 0` once for every element of the target, before anything is added to it."""
+    """Check that `T = 0` runs once for every element of the target before anything is added to it."""
     statement = first.statement
     assert isinstance(statement, Assign)
     zero = statement.op == "=" and isinstance(statement.value, Number) and statement.value.value == 0
@@ -176,7 +176,7 @@ def _classified(
     scalars: tuple[Array, ...],
     accumulate: bool,
 ) -> Contraction:
-    """Which product it is, from which subscripts its arrays share."""
+    """Which product it is, according to the subscripts that its arrays share."""
     names = [loop.var for loop in main.loops]
     for loop in main.loops:
         if str(loop.step) != "1" or (loop.start.symbols() | loop.stop.symbols()) & set(names):
@@ -208,8 +208,8 @@ def _classified(
 
 
 def matrix_views(found: Contraction, arrays: Mapping[str, Any], params: Mapping[str, int]) -> tuple[Any, Any, Any]:
-    """(A, B, T) as views (batch..., rows, summed), (batch..., summed, columns), (batch..., rows, columns); dimensions
-    that a kernel lacks have size 1, except where both lack rows and columns. Works on numpy and cupy arrays alike.
+    """(A, B, T) as views (batch..., rows, summed), (batch..., summed, columns), (batch..., rows, columns). Dimensions
+    that a kernel lacks have size 1, unless it lacks both rows and columns. Works on numpy and cupy arrays alike.
     """
     bounds = {v: slice(lo.evaluate(params), hi.evaluate(params)) for v, (lo, hi) in found.ranges.items()}
 
@@ -229,7 +229,7 @@ def matrix_views(found: Contraction, arrays: Mapping[str, Any], params: Mapping[
 
 
 def library_runner(kernel: Kernel) -> Runner:
-    """numpy, which calls its BLAS. Raises CommandError for a kernel that is no such product."""
+    """Runs numpy, which calls its BLAS. Raises CommandError for a kernel that is not such a product."""
 
     found = recognize(kernel)
     text = f"{found.kind}: {described(found)}"
@@ -243,7 +243,7 @@ def library_runner(kernel: Kernel) -> Runner:
 
 
 def described(found: Contraction) -> str:
-    """What is called, in words for the record."""
+    """A description of the library call for the record."""
     factor = "".join(f"{a.name} * " for a in found.scalars)
     sign = "+=" if found.accumulate else "="
     if found.kind == "axpy":
@@ -254,7 +254,7 @@ def described(found: Contraction) -> str:
 
 
 def scale_of(found: Contraction, arrays: Mapping[str, Any]) -> Any:
-    """The product of the scalar factors; None without any."""
+    """The product of the scalar factors; None if there are none."""
     scale = None
     for a in found.scalars:
         value = arrays[a.name].reshape(-1)[0]

@@ -1,4 +1,4 @@
-"""A characterized processor as a `.roof` machine: every number with how it was measured, and what it counts."""
+"""A characterized processor as a `.roof` machine: every number with its method of measurement and what it counts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from roofdsl.measure.microkernels import DIVIDE_EVERY
 from roofdsl.measure.peaks import Peak
 from roofdsl.store.atomic import write_whole
 
-_PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that are classes of the language
+_PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that the language has
 
 
 def machine_text(found: Characterization, name: str | None = None) -> str:
-    """The text of a file with one machine. It is in canonical layout, checks clean and ends in a newline.
+    """The text of a file with one machine. It is in canonical layout, passes all checks and ends in a newline.
 
-    `found.alone()` gives the machine of one core of the same run.
+    `found.alone()` gives the machine of one core from the same run.
     """
     name = name or machine_name(found)
     cpu = found.cpu
@@ -59,7 +59,7 @@ def to_machine(found: Characterization, name: str | None = None) -> Machine:
 
 
 def save_machine(path: Path, text: str) -> None:
-    """Writes a machine file in one step, after reading it as any other file is read. Raises CommandError."""
+    """Write a machine file in one step, after reading it back like any other file. Raises CommandError."""
     machine_of(load_file(Source(str(path), text)), None)
     write_whole(path, text)
 
@@ -76,7 +76,7 @@ def _cores(count: int) -> str:
 
 
 def plain_text(words: str) -> str:
-    """What may stand between double quotes."""
+    """The words in a form that may stand between double quotes."""
     return " ".join(words.replace('"', "'").split())
 
 
@@ -98,7 +98,7 @@ def _peaks(found: Characterization) -> Iterator[str]:
 
 
 def _two_pipes(found: Characterization) -> bool:
-    """Whether additions beside multiplications run at well over the rate of either alone, in every floating type."""
+    """Whether additions and multiplications together run well above the rate of either alone, in every float type."""
     gains = []
     for type_name in dict.fromkeys(p.type for p in found.peaks if p.type.startswith("f")):
         both, alone = found.peak(type_name, "add and mul"), _faster(found, type_name)
@@ -108,7 +108,9 @@ def _two_pipes(found: Characterization) -> bool:
 
 
 def _three_pipes(found: Characterization) -> bool:
-    """Whether divisions beside multiplications take less than half way from the longer of the two to their sum."""
+    """Whether divisions with simultaneous multiplications take less time than halfway between the longer of the two and
+    their sum.
+    """
     apart = []
     for type_name in dict.fromkeys(p.type for p in found.peaks if p.type.startswith("f")):
         mul, div, both = (found.peak(type_name, cls) for cls in ("mul", "div", "mul and div"))
@@ -119,7 +121,7 @@ def _three_pipes(found: Characterization) -> bool:
 
 
 def _reduced(found: Characterization) -> Iterator[str]:
-    """Types that are only stored: computed in f32 at its rates, with conversions on top that are no operations (W)."""
+    """Types that are only storage formats: computed in f32 at its rates; the conversions are not operations (W)."""
     for type_name in ("f16", "bf16", "tf32", "f8"):
         for cls in ("fma", "", *_PEAKS[1:]):
             peak = found.peak("f32", cls) if cls else _faster(found, "f32")
@@ -129,7 +131,7 @@ def _reduced(found: Characterization) -> Iterator[str]:
 
 
 def _unfused(found: Characterization, better: Peak, unit: str) -> str:
-    """The rate without a class: the better of additions and of multiplications alone."""
+    """The rate without a class: the better one of additions and of multiplications alone."""
     measured = [found.peak(better.type, cls) for cls in ("add", "mul", "add and mul")]
     parts = [f"{p.cls} {show_rate(p.all_cores.per_s, unit)}" for p in measured if p]
     note = plain_text(f"alone, {_core(better)}: {', '.join(parts)}")
@@ -137,7 +139,7 @@ def _unfused(found: Characterization, better: Peak, unit: str) -> str:
 
 
 def _faster(found: Characterization, type_name: str) -> Peak | None:
-    """Additions or multiplications alone, whichever are faster."""
+    """Additions or multiplications alone, whichever is faster."""
     known = [p for cls in ("add", "mul") if (p := found.peak(type_name, cls)) is not None]
     return max(known, key=lambda p: p.all_cores.per_s, default=None)
 
@@ -153,7 +155,7 @@ def _core(peak: Peak) -> str:
 
 def _levels(found: Characterization) -> Iterator[str]:
     for k, level in enumerate(found.levels[:-1]):
-        behind = found.levels[k + 1].all_cores  # what crosses this cache's far boundary
+        behind = found.levels[k + 1].all_cores  # the traffic across this cache's far boundary
         beside = level.all_cores.beside
         options: dict[str, object] = {}
         if level.reported is not None:
@@ -190,7 +192,7 @@ def approximate_size(size: int) -> str:
 
 
 def about_bandwidth(width: Bandwidth) -> str:
-    """What each pattern reaches, by what is counted there."""
+    """The rate that each pattern reaches, by what is counted there."""
     loads = "loads alone: " if width.counts == "duplex" else ""
     beside = width.beside
     also = "" if beside is None else f"; beside {beside.far} it adds {show_bandwidth(beside.measured_per_s)}"
@@ -198,7 +200,7 @@ def about_bandwidth(width: Bandwidth) -> str:
 
 
 def _ceilings(found: Characterization) -> Iterator[str]:
-    """What the slower streams reach from memory, caches beside farther levels, and one core."""
+    """The rates of slower streams from memory, of caches together with farther levels, and of one core."""
     for level in found.levels[:-1]:
         beside = level.all_cores.beside
         if beside is not None and beside.measured_per_s < 0.97 * level.all_cores.bytes_per_s:

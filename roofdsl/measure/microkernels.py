@@ -1,9 +1,9 @@
 """The loops that characterize a processor, compiled by numba: arithmetic in registers, and streams.
 
-Each arithmetic loop keeps independent accumulators, enough to fill the latency of every pipe at the widest vectors.
-The other operands are scalars that change from step to step, so that no step folds into another. Flags: `contract`
-where a fused multiply-add is wanted and nowhere else; sums of streams may be regrouped (`reassoc`), without which no
-compiler vectorizes a reduction.
+Each arithmetic loop keeps enough independent accumulators to cover the latency of every pipe at the widest vectors. The
+other operands are scalars that change from step to step, so that steps cannot be folded together. The flag `contract`
+is set only if fused multiply-adds are wanted. Sums of streams may be regrouped (`reassoc`), because no compiler
+vectorizes a reduction otherwise.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.measure.bandwidth_curve import COPY, LOAD, TRIAD, UPDATE, Pattern
 
 Shape = tuple[int, int]
-"""Accumulators, and steps that each of them makes between a load and a store."""
+"""The number of accumulators, and the steps that each of them makes between a load and a store."""
 
 SHAPES: tuple[Shape, ...] = ((64, 1), (32, 8), (64, 8), (128, 1))
-"""The best of them is taken. Where all accumulators stay in registers (8 or 16 vectors of 512 bits in f64), single
-steps are fastest; where they do not (16 registers of 256 bits), loads and stores have to be few beside the steps.
+"""The best of these shapes is taken. If all accumulators fit into registers (8 or 16 vectors of 512 bits in f64),
+single steps are fastest; if they do not (16 registers of 256 bits), loads and stores must be few compared to steps.
 """
 
 BRIEF_SHAPES = SHAPES[:2]
 
 DIVIDE_EVERY = 8
-"""Multiplications beside a division: about as many as take as long as it does."""
+"""The number of multiplications with a division: they take about as long as the division."""
 
 _OPERANDS = {"term": "c", "shift": "d", "factor": "c"}
 
-# class -> (what one step does to accumulator a, or to a and a second one b, operations in it)
+# class -> (what one step does to accumulator a, or to a and a second one b; operations in it)
 ARITHMETIC = {
     "fma": (("a = a * c + d",), 2),
     "add": (("a = a + c",), 1),
@@ -43,12 +43,12 @@ ARITHMETIC = {
     "div": (("a = c / a",), 1),
     **{f: ((repeated(FUNCTIONS[f], "python", "one", _OPERANDS),), 1) for f in SPECIAL_FUNCTIONS},
 }
-"""Special functions are computed as generated code computes them; an addition or product beside them costs little."""
+"""Special functions are computed as in generated code; an additional addition or product costs little."""
 
 _LIGHT = ("fma", "add", "mul", "add and mul", "min")
 """Classes whose steps take no longer than the load and the store of an accumulator."""
 
-# Whole numbers may be regrouped, (a + c) + e to a + (c + e), so that they need steps that depend on each other.
+# Integer steps may be regrouped, (a + c) + e to a + (c + e), so they need steps that depend on each other.
 INTEGER = {
     "add": (("a = a + b", "b = b + a"), 2),
     "mul": (("a = a * b", "b = b * a"), 2),
@@ -59,7 +59,7 @@ INTEGER = {
 def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
     """c and d of even and of odd steps, random, such that no accumulator leaves the range of its type.
 
-    A factor is followed by its inverse and a dividend by itself; sums grow slowly, and c < 1 keeps the rest bounded.
+    A factor is followed by its inverse and a dividend by itself; sums grow slowly, and c < 1 bounds the rest.
     """
     import numpy as np
 
@@ -81,8 +81,8 @@ def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
 
 
 def shapes(name: str, integer: bool, brief: bool) -> tuple[Shape, ...]:
-    """The shapes to try for a class. Several steps at once are for what a load and a store would slow down; steps of
-    whole numbers would be regrouped.
+    """The shapes to try for a class. Several steps between load and store only help if these slow down the loop;
+    integer steps would be regrouped.
     """
     every = BRIEF_SHAPES if brief else SHAPES
     if name in SPECIAL_FUNCTIONS:
@@ -103,9 +103,9 @@ def loop(acc, c, d, e, f, steps):
 
 @cache
 def arithmetic(name: str, shape: Shape, integer: bool = False) -> Callable[..., None]:
-    """`loop(acc, *operands, rounds)` of one class, each round as many steps as the shape says.
+    """`loop(acc, *operands, rounds)` of one class; each round makes as many steps as the shape says.
 
-    acc has twice as many elements as the shape has accumulators; the second half may rest.
+    acc has twice as many elements as the shape has accumulators; the second half may be unused.
     """
     lanes, chain = shape
     once, _ = (INTEGER if integer else ARITHMETIC)[name]
@@ -118,13 +118,13 @@ def arithmetic(name: str, shape: Shape, integer: bool = False) -> Callable[..., 
 
 
 def _odd(step: str) -> str:
-    """The step with the operands of odd ones."""
+    """The step with the operands of odd steps."""
     return re.sub(r"\b[cd]\b", lambda name: {"c": "e", "d": "f"}[name[0]], step)
 
 
 _STREAMS = {
     LOAD: ("s = a.dtype.type(0)", "s += a[i]", "total += s", {"reassoc", "contract"}),
-    COPY: ("", "a[i] = q * b[i]", "", set()),  # a factor, since a plain copy would become a call of memcpy
+    COPY: ("", "a[i] = q * b[i]", "", set()),  # a factor, because a plain copy would become a call to memcpy
     TRIAD: ("", "a[i] = b[i] + q * c[i]", "", {"contract"}),
     UPDATE: ("", "a[i] += q * b[i]", "", {"contract"}),
 }
@@ -143,7 +143,7 @@ def loop({arrays}, q, sweeps):
 
 @cache
 def stream(pattern: Pattern) -> Callable[..., float]:
-    """`loop(a, ..., q, sweeps)` of a pattern: passes over arrays of equal length, `q` a factor of their type."""
+    """`loop(a, ..., q, sweeps)` of a pattern: passes over arrays of equal length; `q` is a factor of their type."""
     before, body, after, flags = _STREAMS[pattern]
     arrays = ", ".join("abc"[: pattern.arrays])
     text = _STREAM.format(arrays=arrays, before=before or "pass", body=body, after=after or "pass")
@@ -167,7 +167,7 @@ def loop(a, b, sweeps):
 
 @cache
 def beside() -> Callable[..., float]:
-    """`loop(a, b, sweeps)`: passes over the array a, and with it over the shorter array b again and again.
+    """`loop(a, b, sweeps)`: passes over the array a while reading the shorter array b again and again.
 
     The length of a is a multiple of b's.
     """
@@ -176,12 +176,12 @@ def beside() -> Callable[..., float]:
 
 @cache
 def nothing() -> Callable[..., None]:
-    """A compiled function of three arrays and a number that does nothing: what a call costs."""
+    """A compiled function of three arrays and a number that does nothing, to measure the cost of a call."""
     return _compiled("def loop(a, b, c, n):\n    pass\n", set())
 
 
 def _compiled(text: str, flags: set[str]) -> Callable[..., Any]:
-    """The function `loop` of a text of this module, compiled; it runs without the interpreter's lock."""
+    """The compiled function `loop` from a text of this module; it runs without the interpreter's lock."""
     import math
 
     from numba import njit

@@ -1,4 +1,4 @@
-"""The same loop on several cores at once, each on data of its own: how fast all of them are together."""
+"""The same loop on several cores at once, each with its own data: the rate of all cores together."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from roofdsl.measure.timing import LEAST_REPEATS, MOST, median, pin, pinned, qua
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a characterization takes its time: samples of each number, and seconds that one lasts.
+    """How much time a characterization takes: samples of each number, and the seconds that a sample lasts.
 
-    most_s: after so many seconds no more rounds of one number are made, and no more than LEAST samples of a round, so
+    most_s: after so many seconds, no further rounds of a number are made, and no more than LEAST samples per round, so
     that a busy machine is characterized in bounded time (and noted as noisy).
     """
 
@@ -26,17 +26,17 @@ class Effort:
 
 
 ROUNDS = 4
-"""Rounds of samples that are taken at most, while they spread by more than CALM."""
+"""The maximum number of rounds of samples while they spread by more than CALM."""
 
 CALM = 0.1
 
 SKEW = 0.15
-"""A sample counts where cores begin and end within this part of it: else they did not run together."""
+"""The cores of a sample must begin and end within this part of it; otherwise they did not run together."""
 
 LEAST = 5
 
 PIECE = 32 << 20
-"""Bytes of a working set, per core, that a sample streams at most: about a millisecond."""
+"""The maximum bytes of a working set, per core, that one sample streams: about a millisecond."""
 
 FULL = Effort(9, 4e-3, 0.25)
 QUICK = Effort(LEAST_REPEATS, 2e-3, 0.1)
@@ -44,7 +44,7 @@ QUICK = Effort(LEAST_REPEATS, 2e-3, 0.1)
 
 @dataclass(frozen=True)
 class Rate:
-    """The median of what all cores did per second, and (high - low) / median of the samples."""
+    """The median rate of all cores together, and (high - low) / median of the samples."""
 
     per_s: float
     spread: float
@@ -57,11 +57,11 @@ def rate(
     cores: Sequence[int],
     effort: Effort,
 ) -> Rate:
-    """`amount` per second, where core k runs `loop(*arguments[k], count)` and each count does `amount` in all.
+    """`amount` per second, if core k runs `loop(*arguments[k], count)` and all cores together do `amount` per count.
 
-    The count is raised until a sample lasts effort.sample_s. `loop` is compiled, and gives up the interpreter's lock.
-    A sample lasts from the first start to the last end. While samples spread, further rounds are taken, and the one
-    with the highest median counts: whatever else runs on the machine only makes a loop slower.
+    The count is raised until a sample lasts effort.sample_s. `loop` is compiled and releases the interpreter's lock. A
+    sample lasts from the first start to the last end. While samples spread, further rounds are made, and the one with
+    the highest median counts: other work on the machine only makes a loop slower.
     """
     loop(*arguments[0], 1)
     count = _count(loop, arguments[0], cores[0], effort.sample_s)
@@ -75,13 +75,12 @@ def rate_in_pieces(
     cores: Sequence[int],
     effort: Effort,
 ) -> Rate:
-    """As `rate`, for work too long for one sample: sample after sample runs the next piece of it once, and begins anew
-    after the last. Each piece does `amount`.
+    """Like `rate`, for work that is too long for one sample: each sample runs the next piece once, and the pieces start
+    over after the last. Each piece does `amount`.
 
-    A core that is shared with another program is taken away every few milliseconds; what is shorter than that is seen
-    undisturbed now and then.
+    A core shared with another program is taken away every few milliseconds; a shorter sample is sometimes undisturbed.
     """
-    for piece in pieces:  # the first pass finds the caches as something else left them
+    for piece in pieces:  # warm-up: on the first pass the caches hold other data
         _together(loop, piece, 1, cores)
     turns = cycle(pieces)
     longer = Effort(2 * effort.samples, effort.sample_s, effort.most_s)
@@ -102,7 +101,7 @@ def _best_round(take: Callable[[], tuple[float, bool]], amount: float, effort: E
 
 
 def _samples(take: Callable[[], tuple[float, bool]], wanted: int, deadline: float) -> list[float]:
-    """Seconds of so many samples during which no core was taken away; all of them where that happens too often."""
+    """Seconds of `wanted` samples during which no core was taken away; of all samples if that happens too often."""
     calm: list[float] = []
     every: list[float] = []
     while len(calm) < wanted and len(every) < MOST * wanted:
@@ -117,8 +116,10 @@ def _samples(take: Callable[[], tuple[float, bool]], wanted: int, deadline: floa
 
 
 def _count(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, wanted_s: float) -> int:
-    """How often the loop has to run to last so long. Of three runs the shortest counts: one in which the core was
-    taken away would give samples far too short, in which stores have not left the core when the clock is read."""
+    """How often the loop has to run to last that long. The shortest of three runs counts: a run in which the core was
+    taken away would lead to samples that are far too short, in which stores have not left the core when the clock is
+    read.
+    """
     count = 1
     with pinned([core]):
         while True:
@@ -152,7 +153,7 @@ def _together(
             start = time.perf_counter()
             loop(*arguments[k], count)
             spans.append((start, time.perf_counter()))
-        except BaseException as error:  # handed to the caller below; a thread's own is lost
+        except BaseException as error:  # raised again by the caller below; it would be lost in the thread
             failures.append(error)
             barrier.abort()
 

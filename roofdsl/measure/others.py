@@ -1,4 +1,4 @@
-"""Processor time that other programs take meanwhile: whether a measurement says anything about the code."""
+"""Processor time that other programs take during a measurement: whether the result says anything about the code."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Seconds = Callable[[], float | None]
 Clock = Callable[[], float]
 
 BUSY = 0.25
-"""Cores kept busy by others from which a measurement counts as disturbed: 1 - tolerance of what is judged by it."""
+"""If other programs keep this many cores busy, a measurement counts as disturbed: 1 - tolerance of the comparison."""
 
 SHORTEST_S = 0.5
-"""The system counts in ticks of 10 ms: over a shorter time the share of a core is not read."""
+"""The system counts in ticks of 10 ms, so the share of a core is not computed for a shorter time."""
 
 
 def seconds_of_others() -> float | None:
-    """Seconds that all cores were busy so far, less those of this process and its ended children; None where the
-    system does not tell. Time that a virtual machine's host took counts too.
+    """Seconds that all cores have been busy so far, less those of this process and its ended children; None if the
+    system does not report it. Time taken by a virtual machine's host counts, too.
     """
     try:
         with open("/proc/stat", encoding="ascii") as file:
@@ -33,15 +33,15 @@ def seconds_of_others() -> float | None:
 
 
 class Others:
-    """Counts from now on. `seconds` and `clock` are for tests, which have no other programs."""
+    """Counts from its creation on. `seconds` and `clock` are for tests, which have no other programs."""
 
     def __init__(self, seconds: Seconds = seconds_of_others, clock: Clock = time.monotonic) -> None:
         self.seconds, self.clock = seconds, clock
         self.begun, self.before = clock(), seconds()
 
     def cores(self) -> float | None:
-        """How many cores they kept busy on average, at most all of them; None where the system does not tell, or over
-        a time that is too short for its ticks.
+        """How many cores other programs kept busy on average, at most all of them; None if the system does not report
+        it, or if the time was too short for its ticks.
         """
         taken, now = self.clock() - self.begun, self.seconds()
         if now is None or self.before is None or taken < SHORTEST_S:
@@ -58,7 +58,7 @@ def taken_by_others(cores: float) -> str:
 def wait_until_calm(
     most_s: float = 5.0, others: Callable[[], Others] = Others, sleep: Callable[[float], object] = time.sleep
 ) -> bool:
-    """Waits, a second at a time, until others leave the machine alone or `most_s` is over; whether they do."""
+    """Wait, a second at a time, until others leave the machine alone or `most_s` is over; returns whether they do."""
     for _ in range(ceil(most_s)):
         meanwhile = others()
         sleep(1.0)

@@ -1,7 +1,7 @@
-"""Arithmetic rates of the processor, measured, held against each other, and measured again where one is in doubt.
+"""Arithmetic rates of the processor: measured, compared with each other, and measured again if in doubt.
 
-A number that other programs spoiled shows in two ways: its samples spread, or it does not fit to another one (f32 to
-f64, fused to unfused, all cores to one).
+A number that other programs spoiled shows in two ways: its samples spread, or it does not fit another number (f32 and
+f64, fused and unfused, all cores and one).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div
 _INTEGER_CLASSES = ("add", "mul", "min")
 
 MOST_SPREAD = 0.25
-"""(90th - 10th percentile) / median of its samples above which a number is not written: as much as `validate` lets
-a measurement stay below its prediction.
+"""If (90th - 10th percentile) / median of a number's samples exceeds this, it is not written. It equals the tolerance
+by which `validate` lets a measurement fall below its prediction.
 """
 
 AGAIN = 2
@@ -47,14 +47,14 @@ class Peak:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What about some peaks cannot be, or spreads too much, in words."""
+    """What cannot be right about some peaks, or spreads too much, as a message."""
 
     keys: tuple[Key, ...]
     why: str
 
 
 def wanted(types: Sequence[str]) -> list[Key]:
-    """The classes that are measured of these types."""
+    """The classes that are measured for these types."""
     return [(t, c) for t in types for c in (_FLOAT_CLASSES if t.startswith("f") else _INTEGER_CLASSES)]
 
 
@@ -65,7 +65,7 @@ def measure_peak(key: Key, team: Sequence[int], effort: Effort) -> Peak:
 
 
 def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -> Rate:
-    """Operations per second of one class on all cores of `team` at once: the best of the loop's shapes."""
+    """Operations per second of one class on all cores of `team` at once, with the best of the loop's shapes."""
     import numpy as np
 
     dtype = DTYPES[type_name]
@@ -86,12 +86,12 @@ def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -
 
 
 def doubts(peaks: Sequence[Peak], cores: int) -> tuple[Doubt, ...]:
-    """Peaks of `cores` cores whose samples spread, and those that do not fit to each other."""
+    """Doubts about the peaks of `cores` cores: samples that spread, and numbers that do not fit each other."""
     return (*_spread(peaks, cores), *misfits_of(peaks, cores))
 
 
 def misfits_of(peaks: Sequence[Peak], cores: int) -> tuple[Doubt, ...]:
-    """Ratios that no processor is expected to have; the margins are those of a clock that changes meanwhile."""
+    """Ratios that no processor should have; the margins allow for a clock that changes in between."""
     by_key = {p.key: p for p in peaks}
     return (*_cores_misfit(by_key, cores), *_types_misfit(by_key), *_fused_misfit(by_key))
 
@@ -141,8 +141,8 @@ def settled(
     wait: Callable[[], object] = wait_until_calm,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Peak, ...]:
-    """The peaks after what is in doubt was measured again, AGAIN times at most and while `most_s` is not over; `wait`
-    lets other programs end before.
+    """The peaks after repeating doubtful measurements, at most AGAIN times and until `most_s` is over; before each
+    round, `wait` lets other programs finish.
     """
     found = {p.key: p for p in peaks}
     end = clock() + most_s
@@ -151,7 +151,7 @@ def settled(
         if not doubtful or clock() > end:
             break
         wait()
-        for key in sorted(doubtful, key=lambda key: key[1] != "fma"):  # what a machine cannot do without goes first
+        for key in sorted(doubtful, key=lambda key: key[1] != "fma"):  # what a machine cannot do without comes first
             if clock() > end:
                 break
             p, q = found[key], again(key)
@@ -160,12 +160,12 @@ def settled(
 
 
 def truer(a: Rate, b: Rate) -> Rate:
-    """Other programs only make a loop slower: the faster one, but rather a calm one that is nearly as fast."""
+    """The faster of two rates, since other programs only make a loop slower; but a calm one if it is nearly as fast."""
     slower, faster = sorted((a, b), key=lambda r: r.per_s)
     calm = slower.spread <= MOST_SPREAD < faster.spread
     return slower if calm and slower.per_s >= (1 - MOST_SPREAD) * faster.per_s else faster
 
 
 def at_least_one_core(peaks: Sequence[Peak]) -> tuple[Peak, ...]:
-    """What one core reaches all of them do: the others may rest."""
+    """The peaks, with all cores together at least as fast as one core, since the others may idle."""
     return tuple(replace(p, all_cores=max(p.all_cores, p.one_core, key=lambda r: r.per_s)) for p in peaks)

@@ -1,7 +1,7 @@
-"""Measuring a program: all its launches in their order, timed as a whole and each by itself, overhead included.
+"""Measure a program: all its launches in order, timed as a whole and each by itself, overhead included.
 
-The language binds no arrays between launches, so that every kernel at every size it runs at has arrays of its own;
-launches that are the same run on the same ones. What the processor and the GPU have in common stands here.
+The language binds no arrays between launches, so every kernel has separate arrays at every size; equal launches use the
+same ones. This module has what the processor and the GPU have in common.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from roofdsl.measure.timing import Times
 from roofdsl.measure.verified import Verified
 
 MOST_LAUNCHES = 100_000
-"""Launches of a program that is measured, at most."""
+"""The maximum number of launches of a program that is measured."""
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Ready:
-    """One kernel at one size, verified and with its arrays: what is left to do is to call it, on one copy or another.
+    """One kernel at one size, verified and with its arrays: it only has to be called, on one copy or another.
 
-    arrays: kept for as long as `calls` are made, since compiled C knows no more than their addresses. note: why it is
-    not of the variant asked for.
+    arrays: kept alive as long as `calls` are made, because compiled C only knows their addresses. note: why it is not
+    in the variant asked for.
     """
 
     launched: Launched
@@ -42,7 +42,7 @@ class Ready:
 
 
 def program_hash(program: ProgramAt) -> str:
-    """SHA-256 of the texts of a program, of those that it runs, and of their kernels."""
+    """SHA-256 of the texts of a program, of the programs it runs, and of their kernels."""
     texts = [own_text(text.source, text.tree.span) for text in program.texts]
     return text_hash("\n".join([*texts, *dict.fromkeys(source_hash(part.kernel) for part in program.launched)]))
 
@@ -51,13 +51,15 @@ def program_hash(program: ProgramAt) -> str:
 
 
 def check_variant(variant: str, known: Sequence[str], where: str) -> None:
-    """Raises CommandError for a variant that is not known."""
+    """Raise CommandError for an unknown variant."""
     if variant not in known:
         raise CommandError(f"there is no variant `{variant}` on the {where}", f"it has {', '.join(known)}")
 
 
 def order_of(program: ProgramAt) -> list[int]:
-    """The launches in their order, as indices of `program.launched`. Raises CommandError for what is not measured."""
+    """The launches in order, as indices of `program.launched`. Raises CommandError for a program that cannot be
+    measured.
+    """
     if program.exchanges:
         step = program.exchanges[0].step
         raise CommandError(
@@ -73,7 +75,7 @@ def order_of(program: ProgramAt) -> list[int]:
 
 
 def fallback(variant: str, plain: str, make: Callable[[str], Any]) -> tuple[Any, str]:
-    """(code of the variant, ""), or that of the plain one and why the kernel has no other."""
+    """(code of the variant, ""), or the code of the plain variant and the reason why the kernel has no other."""
     try:
         return make(variant), ""
     except CommandError as error:
@@ -83,7 +85,9 @@ def fallback(variant: str, plain: str, make: Callable[[str], Any]) -> tuple[Any,
 
 
 def prepare(program: ProgramAt, say: Tell, ready: Callable[[Launched], Ready], memory_bytes: int | None) -> list[Ready]:
-    """Every kernel at every size: checked, generated, verified, with its arrays. Raises CommandError for too many."""
+    """Every kernel at every size: checked, generated, verified, with its arrays. Raises CommandError if they take too
+    much memory.
+    """
     from roofdsl.checks.deep import require_legal
 
     for kernel in dict.fromkeys(part.kernel for part in program.launched):

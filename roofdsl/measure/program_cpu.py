@@ -1,4 +1,4 @@
-"""Measuring a program on the processor."""
+"""Measure a program on the processor."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def measure_program_cpu(
     tell: Tell | None = None,
     clock: Clock = time.perf_counter,
 ) -> Measurement:
-    """Times executions of `program` on the processor, after the results of each of its kernels were compared.
+    """Time executions of `program` on the processor after comparing the results of each of its kernels.
 
-    A kernel that the variant does not have (`library` for other kernels than products, `parallel` without a parallel
-    loop) runs as `loops`, and the record says so. Warm by default: every launch finds in the caches what those before
-    it left. With `options.cold` they are emptied before every launch; the time of the program is then the sum of its
+    A kernel that does not have the variant (`library` if it is not a product, `parallel` without a parallel loop) runs
+    as `loops`, and the record says so. Warm by default: every launch finds in the caches what those before it left.
+    With `options.cold` the caches are emptied before every launch, and the time of the program is the sum of its
     launches'.
+
     Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches.
     """
 
@@ -58,7 +59,7 @@ def measure_program_cpu(
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
         whole = None if flush else time_calls([execute], options.plan, restore, clock=clock)
         if flush is not None:
-            execute()  # whatever is loaded or compiled at the first call
+            execute()  # loading or compilation at the first call
         say("timing launch by launch")
         each = time_laps(
             calls, order, whole.calls if whole else 1, options.plan, restore=restore, flush=flush, clock=clock

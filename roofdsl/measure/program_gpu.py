@@ -1,4 +1,4 @@
-"""Measuring a program on a GPU."""
+"""Measure a program on a GPU."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from roofdsl.measure.results import Measurement
 from roofdsl.measure.verify import verify
 
 Built = dict[Kernel, tuple[tuple[str, GpuCode], str]]
-"""(variant, its code) of each kernel, and why it is not of the variant asked for."""
+"""(variant, its code) of each kernel, and why it is not in the variant asked for."""
 
 
 def measure_program_gpu(
     program: ProgramAt, options: GpuOptions | None = None, tell: Tell | None = None, driver: Driver | None = None
 ) -> Measurement:
-    """As `measure_program_cpu`, on the GPU: in one stream, between events; `naive` stands in for other variants.
+    """Like `measure_program_cpu`, on the GPU: in one stream, between events; `naive` replaces missing variants.
 
-    Every launch takes the next of several copies of its arrays, together more than twice the L2 cache, so that it
-    starts cold, as the model has it.
+    Every launch uses the next of several copies of its arrays, together more than twice the L2 cache, so that it starts
+    cold, as the model assumes.
     """
     options, say = options or GpuOptions(), tell or (lambda what: None)
     check_variant(options.variant, VARIANTS, "GPU")

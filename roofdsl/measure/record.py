@@ -14,7 +14,7 @@ from roofdsl.measure.verified import Verified
 
 @dataclass(frozen=True)
 class Setup:
-    """Where and how everything of one measurement ran."""
+    """Where and how everything in one measurement ran."""
 
     backend: str
     device: Mapping[str, Any]
@@ -25,7 +25,9 @@ class Setup:
 
 @dataclass(frozen=True)
 class Ran:
-    """The code of one kernel at one size: the variant, its text, what it was compared with, the bytes of its arrays."""
+    """The code of one kernel at one size: the variant, its text, the comparison with the reference, the bytes of its
+    arrays.
+    """
 
     kernel: Kernel
     values: Mapping[str, int]
@@ -39,7 +41,7 @@ class Ran:
 
 
 def recorded(ran: Ran, setup: Setup, times: Times) -> Measurement:
-    """The measurement of one kernel, with its W, its counters and what there is to warn of."""
+    """The measurement of one kernel, with its W, its counters and its warnings."""
     from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.traffic_at import work_at
 

@@ -1,4 +1,4 @@
-"""Measurements as values, and the documents `roofdsl.measurement/1` they are kept in (contract: commands.md)."""
+"""Measurements as values, and the documents `roofdsl.measurement/1` that store them (contract: commands.md)."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from roofdsl.measure.verified import STATUS, Verified
 from roofdsl.store.atomic import write_whole
 
 SCHEMA = "roofdsl.measurement/1"
-_SHARED = ("schema", "backend", "device", "software", "when")  # of a program, said once for all its kernels
+_SHARED = ("schema", "backend", "device", "software", "when")  # stated once for all kernels of a program
 _LARGEST_FILE = 64 << 20
-_LEAST_S, _MOST_S = 1e-15, 1e9  # what a time per call may be
+_LEAST_S, _MOST_S = 1e-15, 1e9  # the possible range of a time per call
 _MOST_COUNTED = 10**30
 
 OTHERS = "others_cores"
-"""The key of `details` that tells how many cores other programs kept busy meanwhile."""
+"""The key of `details` with the number of cores that other programs kept busy meanwhile."""
 
 
 @dataclass(frozen=True)
 class Launches:
-    """The launches of one kernel at one size in a program: how many in one execution, and the time of one of them."""
+    """The launches of one kernel at one size in a program: their number per execution, and the time of one of them."""
 
     launches: int
     of: Measurement
 
     @property
     def median_s(self) -> float:
-        """Seconds of all of them together."""
+        """Seconds of all launches together."""
         return self.launches * self.of.median_s
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One kernel at one size, one variant, one device: everything that has a part in the number.
+    """One kernel at one size, one variant, one device: everything that influences the number.
 
-    A program is measured as one, too: `kernel` is its name, `by_launch` its kernels, each with a measurement of its
-    own; `times_s` are of whole executions.
+    A program is measured as one, too: `kernel` is its name, `by_launch` has its kernels, each with a measurement of its
+    own; `times_s` are those of whole executions.
 
-    times_s: seconds per call, one for each repeat; each repeat made `calls_per_repeat` calls. state: "warm" (the
-    same buffers again and again), "cold" (caches emptied before each) or "rotated" (buffers in turn, more than the
-    caches hold). work: W, in operations named by `operation` (FLOP or OP). footprint_bytes: all arrays together.
-    `details`: what else the back end tells (block sizes, math mode), and under OTHERS what other programs took.
-    source_sha256 is of the kernel's own text, generated_sha256 of the code that ran.
+    times_s: seconds per call, one for each repeat; each repeat made `calls_per_repeat` calls. state: "warm" (the same
+    buffers again and again), "cold" (caches emptied before each repeat) or "rotated" (buffers in turn, together larger
+    than the caches). work: W, in operations named by `operation` (FLOP or OP). footprint_bytes: all arrays together.
+    `details`: further data of the backend (block sizes, math mode), and under OTHERS what other programs took.
+    source_sha256 is that of the kernel's own text, generated_sha256 that of the code that ran.
     """
 
     kernel: str
@@ -103,7 +103,7 @@ class Measurement:
         return self.work / self.median_s
 
     def is_stale(self, kernel: Kernel) -> bool:
-        """Whether the kernel's text is no longer what was measured (its layout and comments do not count)."""
+        """Whether the kernel's text is no longer the one that was measured (its layout and comments do not count)."""
         return source_hash(kernel) != self.source_sha256
 
     def to_json(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Measurement:
         }
 
     def _launch_json(self, part: Launches) -> dict[str, Any]:
-        """One kernel of a program: its document without what the program's says already."""
+        """One kernel of a program: its document without what the program's document already says."""
         own = part.of.to_json()
         return {"launches": part.launches} | {k: v for k, v in own.items() if k not in _SHARED}
 
@@ -160,7 +160,7 @@ def text_hash(text: str) -> str:
 def source_hash(kernel: Kernel) -> str:
     """SHA-256 of the kernel's own text without comments, blank lines and spaces within lines.
 
-    So that laying the file out anew or changing another kernel of it makes no measurement stale.
+    Therefore a new layout of the file, or a change to another kernel in it, makes no measurement stale.
     """
     return text_hash(own_text(kernel.source, kernel.span))
 
@@ -180,7 +180,7 @@ def own_text(source: Source, span: Span) -> str:
 
 
 def save(path: Path, measurements: Sequence[Measurement]) -> None:
-    """Writes one document, or several in a list under "kernels", in one step. Raises CommandError."""
+    """Write one document, or several in a list under "kernels", in one step. Raises CommandError."""
     documents = [m.to_json() for m in measurements]
     document = documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents}
     write_whole(path, json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
@@ -192,8 +192,8 @@ def save(path: Path, measurements: Sequence[Measurement]) -> None:
 def load(path: Path) -> tuple[Measurement, ...]:
     """Every measurement of a result file.
 
-    Raises CommandError where it cannot be read, InputError where it is not a whole result file of this version: cut
-    off, edited into something inconsistent, of another schema.
+    Raises CommandError if it cannot be read, InputError if it is not a complete result file of this version: cut off,
+    edited into something inconsistent, or of another schema.
     """
     data = read_limited(path, _LARGEST_FILE, "a result file")
     return parse(Source(str(path), data.decode("utf-8-sig", "replace")))
@@ -232,7 +232,7 @@ def _wrong(source: Source, message: str, span: Span | None = None) -> InputError
 
 
 class _Reader:
-    """Takes a document apart, field by field; whatever is missing or of the wrong kind is an InputError."""
+    """Takes a document apart, field by field; a missing field or one of the wrong kind is an InputError."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -247,8 +247,8 @@ class _Reader:
     def schema(self, document: Mapping[str, Any]) -> None:
         given = document.get("schema")
         if given != SCHEMA:
-            what = "without a schema" if given is None else f"of the schema `{str(given)[:60]}`"
-            raise self.fail(f"this is a document {what}, and a result file has `{SCHEMA}`", "schema")
+            what = "no schema" if given is None else f"the schema `{str(given)[:60]}`"
+            raise self.fail(f"this document has {what}; a result file has `{SCHEMA}`", "schema")
 
     def typed(self, document: Mapping[str, Any], key: str, kind: Any) -> Any:
         """A field of one kind (bool is not an int). Raises InputError."""
@@ -264,27 +264,27 @@ class _Reader:
         try:
             return float(value)
         except OverflowError:
-            raise self.fail(f"`{key}` is a number of {len(str(abs(value)))} digits", key) from None
+            raise self.fail(f"`{key}` is too large: it has {len(str(abs(value)))} digits", key) from None
 
     def time(self, document: Mapping[str, Any], key: str) -> float:
-        """Seconds. Raises InputError for none that a clock could give."""
+        """A time in seconds. Raises InputError for a time that no clock could give."""
         value = self.number(document, key)
         if not _LEAST_S <= value <= _MOST_S:
-            raise self.fail(f"`{key}` is {value:g}, and no call can take that time", "times_s")
+            raise self.fail(f"`{key}` is {value:g}, which is not a possible time of a call", "times_s")
         return value
 
     def part(self, document: Mapping[str, Any], key: str) -> float:
         value = self.number(document, key)
         if not 0 <= value < float("inf"):
-            raise self.fail(f"`{key}` is {value}, and should be a number that is not negative", key)
+            raise self.fail(f"`{key}` is {value}, but must be a finite number that is not negative", key)
         return value
 
     def count(self, document: Mapping[str, Any], key: str, least: int = 0) -> int:
         value: int = self.typed(document, key, int)
         if value < least:
-            raise self.fail(f"`{key}` is {value}, and should be at least {least}", key)
+            raise self.fail(f"`{key}` is {value}, but must be at least {least}", key)
         if value > _MOST_COUNTED:
-            raise self.fail(f"`{key}` is a number of {value.bit_length()} bits, beyond what can be counted", key)
+            raise self.fail(f"`{key}` is too large: it has {value.bit_length()} bits", key)
         return value
 
     def counts(self, document: Mapping[str, Any], key: str) -> tuple[tuple[str, int], ...]:
@@ -308,7 +308,7 @@ class _Reader:
         table = {f"times_s[{i}]": v for i, v in enumerate(values)}
         times = tuple(self.time(table, key) for key in table)
         if not times or len(times) != self.count(document, "repeats", 1):
-            raise self.fail(f"`times_s` has {len(times)} times, and `repeats` does not match", "times_s")
+            raise self.fail(f"`times_s` has {len(times)} times, which does not match `repeats`", "times_s")
         return times
 
     def verified(self, document: Mapping[str, Any]) -> Verified:
@@ -316,7 +316,7 @@ class _Reader:
         error, allowed, share = (self.part(table, key) for key in ("max_error", "of_allowed", "unverified"))
         reasons = self.strings(table, "unverifiable") if "unverifiable" in table else ()  # not in older files
         if not (allowed <= 1 and (share < 1 or (reasons and share == 1))):
-            raise self.fail(f"the error is {allowed:g} of what is allowed: the results are not verified", "of_allowed")
+            raise self.fail(f"the results are not verified: the error is {allowed:g} of what is allowed", "of_allowed")
         if table.get("status", STATUS[not reasons]) != STATUS[not reasons]:
             raise self.fail("`status` contradicts `unverifiable`", "status")
         against, sizes = self.typed(table, "against", str), self.counts(table, "parameters")
@@ -336,10 +336,10 @@ class _Reader:
         self.schema(document)
         state = self.typed(document, "state", str)
         if state not in ("warm", "cold", "rotated"):
-            raise self.fail(f"`state` is `{state[:40]}`, and should be warm, cold or rotated", "state")
+            raise self.fail(f"`state` is `{state[:40]}`, but must be warm, cold or rotated", "state")
         backend = self.typed(document, "backend", str)
         if backend not in ("cpu", "gpu"):
-            raise self.fail(f"`backend` is `{backend[:40]}`, and should be cpu or gpu", "backend")
+            raise self.fail(f"`backend` is `{backend[:40]}`, but must be cpu or gpu", "backend")
         footprint = document.get("footprint_bytes")
         found = Measurement(
             kernel=self.typed(document, "kernel", str),
@@ -371,7 +371,7 @@ class _Reader:
         return found
 
     def launches(self, document: Mapping[str, Any]) -> tuple[Launches, ...]:
-        """The kernels of a program; none of a kernel's own document."""
+        """The kernels of a program; empty for the document of a kernel."""
         if "by_launch" not in document:
             return ()
         shared = {key: document.get(key) for key in _SHARED}
@@ -385,10 +385,10 @@ class _Reader:
         return tuple(found)
 
     def _consistent(self, document: Mapping[str, Any], found: Measurement) -> None:
-        """What is stated beside the times follows from them; a file where it does not was changed by hand."""
+        """Check that the derived values follow from the times; if they do not, the file was changed by hand."""
         derived = {"median_s": found.median_s, "low_s": found.low_s, "high_s": found.high_s}
         derived["flops_per_s"] = found.rate_per_s
         for key, value in derived.items():
             stated = self.number(document, key)
             if not abs(stated - value) <= 1e-9 * abs(value):
-                raise self.fail(f"`{key}` is {stated:g}, and the times give {value:g}", key)
+                raise self.fail(f"`{key}` is {stated:g}, but the times give {value:g}", key)

@@ -1,4 +1,4 @@
-"""Code that is ready to run: what every back end of the processor hands to verification and timing."""
+"""Code that is ready to run: what every backend of the processor passes to verification and timing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Runner:
     """bind(arrays, sizes) gives a call without arguments that runs the code on these arrays, which it changes.
 
     variant, compiler: what it is and what made it, with its flags. threads: how many it uses. text: the source that
-    runs, of which the record keeps the hash. details: what else belongs into the record.
+    runs, whose hash the record keeps. details: further data for the record.
     """
 
     variant: str
@@ -27,5 +27,5 @@ class Runner:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, arrays: dict[str, NDArray[Any]], params: Mapping[str, int]) -> None:
-        """One run."""
+        """Run the code once."""
         self.bind(arrays, params)()

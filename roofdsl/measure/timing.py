@@ -1,9 +1,9 @@
-"""Timing on a noisy machine: a monotonic clock, warm-up, repeats, the median and how far the times spread.
+"""Timing on a noisy machine: a monotonic clock, warm-up, repeats, the median and the spread of the times.
 
-A sample is several calls in a row where one is too short for the clock; a repeat is one sample. What runs between
-samples (restoring inputs, flushing caches) is never timed. A sample during which another program took a core away (the
-system counts such switches) says nothing about the code: it is set aside and taken again, as long as enough remain.
-A sample in which the clock stood still or ran backwards is no time at all, and is never among the times.
+A sample is several calls in a row if one is too short for the clock; a repeat is one sample. Work between samples
+(restoring inputs, flushing caches) is never timed. A sample during which another program took a core away (the system
+counts such switches) says nothing about the code: it is set aside and repeated, as long as enough samples remain. A
+sample in which the clock stood still or ran backwards has no time, and is never used.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ Call = Callable[[], object]
 Clock = Callable[[], float]
 
 REPEATS = 20
-"""Samples of which the median is taken, where time allows."""
+"""The number of samples for the median, if time allows."""
 
 LEAST_REPEATS = 5
-"""Samples that are taken of the longest run, whatever the budget."""
+"""The number of samples even for the longest run, whatever the budget."""
 
 MOST = 3
-"""Samples, as a multiple of the repeats wanted, after which no more are taken though some were disturbed."""
+"""The maximum number of samples, as a multiple of the repeats wanted, even if some were disturbed."""
 
 NOISY = 0.25
-"""(high - low) / median above which a measurement is called noisy."""
+"""If (high - low) / median is above this, a measurement is called noisy."""
 
 _READINGS = 5_000_000
-"""Readings of the clock after which one that stands still is given up."""
+"""After this many readings without progress, a clock is given up."""
 
 _TICKS = 1000
-"""Steps of the clock that a sample lasts at least: its reading is then right to a thousandth."""
+"""The minimum number of clock steps in a sample: its reading is then accurate to a thousandth."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """How a run is timed.
 
-    repeats: samples wanted; once `budget_s` is spent no more than LEAST_REPEATS are made. sample_s: the shortest
-    sample (a shorter call is made several times over). warm_s: calls before the first sample last as long as this
-    in all, and one call at least, so that code is loaded and the clock frequency up.
+    repeats: samples wanted; once `budget_s` is spent, no more than LEAST_REPEATS are made. sample_s: the shortest
+    sample (a shorter call is repeated within it). warm_s: the calls before the first sample last at least this long in
+    total, with at least one call, so that code is loaded and the clock frequency is up.
     """
 
     repeats: int = REPEATS
@@ -64,10 +64,10 @@ DEFAULT = Plan()
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds per call, one number for each sample in the order they were taken; `calls` were made in each.
+    """Seconds per call, one number for each sample in the order they were taken; each sample made `calls` calls.
 
-    disturbed: samples set aside, since a core was taken away meanwhile. Where too few others were left they are among
-    `seconds` too, and `all_disturbed` says so.
+    disturbed: the number of samples set aside because a core was taken away meanwhile. If too few others were left,
+    these samples are among `seconds`, too, and `all_disturbed` says so.
     """
 
     seconds: tuple[float, ...]
@@ -105,7 +105,7 @@ class Times:
         return self.spread > NOISY
 
     def warning(self) -> str | None:
-        """What to say of a noisy measurement; None for a calm one."""
+        """The warning about a noisy measurement; None for a calm one."""
         if self.all_disturbed:
             return (
                 f"other programs took cores away during {len(self.disturbed)} of {len(self.seconds)} repeats; these "
@@ -120,7 +120,7 @@ class Times:
 
 
 def quantile(values: Sequence[float], part: float) -> float:
-    """The value below which `part` of them lie, between neighbours in proportion. Raises ValueError for none."""
+    """The value below which `part` of the values lie, interpolated linearly. Raises ValueError for no values."""
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
@@ -130,14 +130,14 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value. Raises ValueError for none."""
+    """The middle value. Raises ValueError for no values."""
     return quantile(values, 0.5)
 
 
 def resolution(clock: Clock = time.perf_counter) -> float:
-    """The smallest step forwards this clock was seen to make, in seconds.
+    """The smallest forward step that this clock was seen to make, in seconds.
 
-    Raises ClockFault for one that makes none in millions of readings.
+    Raises ClockFault if it makes none in millions of readings.
     """
     steps: list[float] = []
     before = clock()
@@ -152,7 +152,7 @@ def resolution(clock: Clock = time.perf_counter) -> float:
 
 
 class ClockFault(CommandError):
-    """A clock that stands still or runs backwards so often that nothing can be timed by it."""
+    """A clock that stands still or runs backwards so often that it cannot time anything."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -162,12 +162,12 @@ class ClockFault(CommandError):
 
 
 def is_time(seconds: float) -> bool:
-    """Whether a difference of two readings of a clock can be a time."""
+    """Whether a difference of two clock readings can be a time."""
     return seconds > 0 and isfinite(seconds)
 
 
 def switches() -> int:
-    """How often this process lost a core to another one so far (involuntary context switches); 0 where not told."""
+    """How often this process has lost a core to another one (involuntary context switches); 0 if not reported."""
     if sys.platform == "win32":
         return 0
     import resource
@@ -183,11 +183,11 @@ def time_calls(
     clock: Clock = time.perf_counter,
     lost: Callable[[], int] = switches,
 ) -> Times:
-    """Times calls of `runs`, which are taken in turn (several buffers in rotation, or one run alone).
+    """Time calls of `runs`, which are taken in turn (several buffers in rotation, or a single run).
 
-    `prepare` is called before each sample, outside the time: it restores inputs or empties caches. Where it empties
-    them, hand it in with `plan.sample_s` 0, so that each sample is one call. `lost` counts what disturbs a sample.
-    Raises ValueError for no runs, ClockFault where the clock gives too few samples a time, and what a run raises.
+    `prepare` is called before each sample, outside the timing; it restores inputs or empties caches. If it empties
+    them, pass `plan.sample_s` 0, so that each sample is one call. `lost` counts disturbances of a sample. Raises
+    ValueError for no runs, ClockFault if too few samples have a time, and what a run raises.
     """
     if not runs:
         raise ValueError("there is nothing to time")
@@ -230,9 +230,9 @@ def time_laps(
     flush: Call | None,
     clock: Clock,
 ) -> list[list[float]]:
-    """Samples of `executions` each: for each call the seconds of all its launches in one execution, a clock's reading
-    included. Samples during which a core was taken away are left out where enough others remain. Raises ClockFault as
-    `time_calls` does.
+    """Samples of `executions` executions each: for each call, the seconds of all its launches in one execution,
+    including one reading of the clock. Samples during which a core was taken away are left out if enough others remain.
+    Raises ClockFault like `time_calls`.
     """
     calm: list[list[float]] = []
     disturbed: list[list[float]] = []
@@ -266,7 +266,7 @@ def time_laps(
 
 
 def _warm_up(runs: Sequence[Call], plan: Plan, clock: Clock) -> float:
-    """Calls before the first sample; the shortest of their times."""
+    """Make the calls before the first sample; returns the shortest of their times."""
     shortest, spent = float("inf"), 0.0
     for made in range(max(10_000, len(runs))):
         if made >= len(runs) and spent >= plan.warm_s:
@@ -280,7 +280,7 @@ def _warm_up(runs: Sequence[Call], plan: Plan, clock: Clock) -> float:
 
 
 def _wants_more(plan: Plan, calm: int, disturbed: int, spent: float) -> bool:
-    """Repeats are made until enough were calm; not for ever, and where time is over not beyond the least number."""
+    """Whether to repeat: until enough samples were calm, but not forever; out of time, only to the least number."""
     if calm >= plan.repeats or calm + disturbed >= MOST * plan.repeats:
         return False
     return spent < plan.budget_s or calm + disturbed < min(LEAST_REPEATS, plan.repeats)
@@ -309,7 +309,7 @@ def usable_cores() -> tuple[int, ...]:
 
 
 def pin(cores: Sequence[int]) -> bool:
-    """Keeps the calling thread on these cores; False where the system does not let it."""
+    """Keep the calling thread on these cores; False if the system does not allow it."""
     if not hasattr(os, "sched_setaffinity"):
         return False
     try:
@@ -321,7 +321,9 @@ def pin(cores: Sequence[int]) -> bool:
 
 @contextmanager
 def pinned(cores: Sequence[int]) -> Iterator[bool]:
-    """The calling thread stays on these cores inside; gives whether it could be done, and puts back what was."""
+    """The calling thread stays on these cores inside the context, which yields whether that worked and then restores
+    the old state.
+    """
     before = usable_cores()
     done = pin(cores)
     try:

@@ -1,4 +1,4 @@
-"""What of a characterization is written: nothing whose samples spread so far that it would mislead."""
+"""Which numbers of a characterization are written: none whose samples spread so far that it would mislead."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from roofdsl.measure.characterize_gpu import GpuCharacterization
 from roofdsl.measure.peaks import MOST_SPREAD
 
 _VITAL = ("fma",)
-"""Classes without which a type's rates cannot be predicted; for the others there are fallbacks, which are stated."""
+"""Classes without which a type's rates cannot be predicted; the others have fallbacks, which are stated."""
 
 _Spread = tuple[str, str, float]
 """Type, class, spread of the samples."""
 
 
 def trusted(found: Characterization) -> Characterization:
-    """Without the peaks whose samples spread by more than MOST_SPREAD; the notes say which were left out.
+    """The characterization without peaks whose samples spread by more than MOST_SPREAD; the notes say which were left
+    out.
 
-    Raises CommandError where what is left would make no machine: fused operations or a level's bandwidth are in doubt.
+    Raises CommandError if the rest would not make a machine: fused operations or a level's bandwidth are in doubt.
     """
     peaks = [(p.type, p.cls, p.all_cores.spread) for p in found.peaks]
     levels = [(level.name, level.all_cores.spread) for level in found.levels]
@@ -29,7 +30,7 @@ def trusted(found: Characterization) -> Characterization:
 
 
 def trusted_gpu(found: GpuCharacterization) -> GpuCharacterization:
-    """As `trusted`."""
+    """Like `trusted`, for a GPU."""
     peaks = [(p.type, p.cls, p.rate.spread) for p in found.peaks]
     notes = _left_out(peaks, [(level.name, level.bandwidth.spread) for level in found.levels], "")
     kept = tuple(p for p in found.peaks if p.rate.spread <= MOST_SPREAD)

@@ -1,4 +1,4 @@
-"""What the results of a measurement were compared with, and whether that shows them to be right."""
+"""The verification of a measurement's results: what they were compared with, and whether they are shown to be right."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 STATUS = {True: "verified", False: "cannot be verified"}
-"""How a document says whether results were verified."""
+"""How a document states whether results were verified."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What the results were compared with before anything was timed.
+    """The comparison of the results before anything was timed.
 
-    max_error: the largest difference, over the largest size of a value in its array; of_allowed: the largest
-    difference over what rounding in the kernel's types allows, at most 1; unverified: the share of elements of which
-    the reference can say nothing. parameters: the sizes of the comparison, smaller than those timed where the
-    reference would take long (the compiled code is the same). unverifiable: of which results the comparison shows
-    nothing, and why, a sentence each: the measurement then counts as not verified.
+    max_error: the largest difference, relative to the largest size of a value in its array; of_allowed: the largest
+    difference relative to what rounding in the kernel's types allows, at most 1; unverified: the share of elements for
+    which the reference proves nothing. parameters: the sizes of the comparison, smaller than those timed if the
+    reference would take long (the compiled code is the same). unverifiable: the results for which the comparison proves
+    nothing, and why, one sentence each; the measurement then counts as not verified.
     """
 
     against: str
@@ -33,7 +33,7 @@ class Verified:
         return not self.unverifiable
 
     def warnings(self) -> tuple[str, ...]:
-        """What to say of results that cannot be verified."""
+        """Warnings about results that cannot be verified."""
         return tuple(f"cannot be verified: {reason}" for reason in self.unverifiable)
 
     def to_json(self) -> dict[str, Any]:

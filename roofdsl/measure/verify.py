@@ -1,4 +1,4 @@
-"""Before a kernel is timed: does the very code that will run compute what the kernel says?"""
+"""Verification before timing: does the very code that will run compute what the kernel specifies?"""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ AGAINST = "numpy in higher precision, the kernel as written"
 BUDGET_S = 1.5
 """Seconds that the reference may take."""
 
-_FIRST = 2_000  # accesses of the smallest size that is worth a comparison
+_FIRST = 2_000  # accesses at the smallest size that is worth a comparison
 
 
 class WrongResult(CommandError):
-    """Generated code whose results are not what the kernel says."""
+    """Generated code whose results differ from the kernel's."""
 
 
 _INPUTS: tuple[dict[str, bool], ...] = ({}, {"exact": True}, {"positive": True})
-"""Data to compare on, in this order, until the results can be verified: random ones, ones with few bits, whose sums are
-exact, and positive ones, whose sums do not cancel (so that a root or a quotient of a sum is well conditioned)."""
+"""The kinds of data to compare on, tried in this order until the results can be verified: random numbers; numbers with
+few bits, whose sums are exact; and positive numbers, whose sums do not cancel (so that a root or a quotient of a sum is
+well conditioned).
+"""
 
 
 def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None = None) -> Verified:
-    """Compares one run on random data, outputs poisoned, with the reference; at sizes that take BUDGET_S at most.
+    """Compare one run on random data, with poisoned outputs, to the reference, at sizes that take at most BUDGET_S.
 
-    `what` names the code in the error. `compute`: a type such as tf32 that single-precision operations may be rounded
-    to. Where rounding alone may change a result by more than its size, on any of the data, the outcome says that it
-    cannot be verified. Raises WrongResult where a number is further off than rounding allows.
+    `what` names the code in the error. `compute`: a type such as tf32 to which single-precision operations may be
+    rounded. If rounding alone may change a result by more than its size on all kinds of data, the outcome says that it
+    cannot be verified. Raises WrongResult if a number is further off than rounding allows.
     """
     first: Verified | None = None
     for inputs in _INPUTS:
@@ -53,7 +55,7 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
 def _verified(
     kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None, *, kind: dict[str, bool]
 ) -> Verified:
-    """The comparison on one kind of data, at the largest size at which it can be made."""
+    """The comparison on one kind of data, at the largest size at which it is possible."""
     from roofdsl.codegen.compare import compare
     from roofdsl.codegen.inputs import poisoned, random_inputs
     from roofdsl.codegen.reference import TakesTooLong, reference
@@ -95,7 +97,7 @@ def _verified(
 
 
 def _affordable(kernel: Kernel, values: Mapping[str, int]) -> Iterator[tuple[dict[str, int], int]]:
-    """(sizes, accesses), ascending up to the sizes asked for, each about twice the one before in its largest."""
+    """(sizes, accesses), ascending up to the sizes asked for, the largest parameter about doubling each time."""
     found = []
     for params in smaller(kernel, values):
         cost = _accesses(kernel, params)
@@ -106,9 +108,10 @@ def _affordable(kernel: Kernel, values: Mapping[str, int]) -> Iterator[tuple[dic
 
 
 def smaller(kernel: Kernel, values: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """`values`, then ever smaller sizes that the kernel's assumptions allow: the largest parameter about halved.
+    """`values`, then ever smaller sizes that the kernel's assumptions allow, each with the largest parameter about
+    halved.
 
-    Sizes are made odd where that is allowed, so that ragged ends are among what is verified.
+    Sizes are made odd if that is allowed, so that the verification covers partial tiles and loop remainders.
     """
     params = dict(values)
     yield dict(params)
@@ -136,7 +139,7 @@ def _allowed(kernel: Kernel, params: Mapping[str, int]) -> bool:
 
 
 def _accesses(kernel: Kernel, params: Mapping[str, int]) -> int:
-    """Array accesses of one execution; a bound by loops where integer sets cannot count them."""
+    """Array accesses of one execution; if integer sets cannot count them, 4 n**3 for the largest parameter n."""
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.sized import Sized
     from roofdsl.loops.transform import apply
