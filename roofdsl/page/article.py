@@ -1,4 +1,4 @@
-"""What a page says of a kernel in words: its source highlighted, its derivation with formulas as MathML."""
+"""The text of a page about a kernel: its source with highlighting, and its derivation with formulas as MathML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roofdsl.tell.derive_steps import step_blocks
 
 
 def derivation_html(d: Derivation) -> str:
-    """The argument of a derivation with steps."""
+    """The explanation of a derivation in steps."""
     return "\n".join(_lines(step_blocks(d)))
 
 
@@ -47,7 +47,7 @@ def _inline(content: Sentence) -> str:
 
 
 def source_html(kernel: Kernel) -> str:
-    """The kernel's own lines, with the comments right above it, as spans with Pygments' short classes."""
+    """The kernel's own lines and the comments right above it, as spans with Pygments' short classes."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
 

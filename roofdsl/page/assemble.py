@@ -1,7 +1,8 @@
-"""The page itself: template, style and scripts of `assets/` with the document and the functions put in, one HTML file.
+"""The page itself, one HTML file: template, style and scripts of `assets/` combined with the document and the
+functions.
 
-Nothing in it comes from elsewhere, and its content security policy allows no request: only this script and this style,
-by their hashes. What comes from users (names, comments, titles, device names) is escaped or is JSON, never markup.
+The page loads nothing from elsewhere, and its content security policy allows no request: only this script and this
+style, by their hashes. Text from users (names, comments, titles, device names) is escaped or is JSON, never markup.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from roofdsl.page.content import Content
 from roofdsl.predict.terms import SAME
 
 LARGEST_BYTES = 500_000
-"""A page is a thing to send by mail."""
+"""The size limit of a page, so that it can be sent by mail."""
 
 NUMERIC = ("exact.js", "format.js", "model.js", "traffic.js", "crossings.js")
-"""The scripts that need no document to run in."""
+"""The scripts that run without a document."""
 
 SCRIPTS = (*NUMERIC, "state.js", "draw.js", "roofline.js", "bars.js", "curve.js", "controls.js", "main.js")
 
@@ -37,7 +38,7 @@ def asset(name: str) -> str:
 
 
 def expressions(functions: tuple[str, ...]) -> str:
-    """The engine's expressions as the constant `FUNCTIONS`, and how near to the largest a term is named with it."""
+    """The engine's expressions as the constant `FUNCTIONS`, and how close to the largest term others are named too."""
     rows = ",\n".join(f"  {text}" for text in functions)
     near = f"const NEAR = {float(SAME)}; // terms that are so large, relatively, are named with the largest"
     about = "// The engine's expressions: exact ones as [numerator, denominator], times as [[name, seconds], ...]."
@@ -78,7 +79,7 @@ def to_page(content: Content) -> str:
 
 
 def _visible(value: Any) -> Any:
-    """The document with every text `visible`: a page shows other people's titles and names."""
+    """The document with all its texts made `visible`, since a page shows other people's titles and names."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
@@ -91,7 +92,7 @@ def _hash(text: str) -> str:
 
 
 def _json(document: Any) -> str:
-    """JSON that no HTML parser takes for markup."""
+    """JSON that no HTML parser mistakes for markup."""
     text = json.dumps(document, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 

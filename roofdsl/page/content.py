@@ -1,4 +1,4 @@
-"""Everything a page shows, as one JSON document and the functions its numbers come from."""
+"""Everything that a page shows, as one JSON document and the functions that compute its numbers."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ Json = dict[str, Any]
 
 UNITS = ("", *MATRIX_CLASSES)
 FIRST_SIZE, FIRST_TILE = 1024, 32
-"""Where a slider begins for a parameter without a number."""
+"""The initial values of sliders for parameters without a number: sizes and tile sizes."""
 
 MOST = {0: 1 << 20, 1: 1 << 30, 2: 1 << 20}
 MOST_OTHERWISE, MOST_TILE = 1 << 17, 1 << 10
-"""The end of a parameter's slider by its degree in W."""
+"""The ends of sliders: by a parameter's degree in W (MOST), for all other degrees, and for tile sizes."""
 
 
 class Asked(Record):
-    """What a page is made of.
+    """The contents requested for a page.
 
-    kernels: each with the sizes at which its sliders begin. types: element types to offer beside the kernels' own;
-    None: those the machines have. unit: the matrix unit picked at first. measurements: points to draw.
+    kernels: each with the initial sizes of its sliders. types: element types to offer besides the kernels' own; None:
+    those of the machines. unit: the matrix unit selected initially. measurements: points to draw.
     """
 
     title: str
@@ -73,7 +73,7 @@ class Asked(Record):
 
 
 class Content(Record):
-    """The document, the functions that it names by number, and what is to be told the reader of the command line."""
+    """The document, the functions that it refers to by number, and messages for the user of the command line."""
 
     document: Json
     functions: tuple[str, ...]
@@ -81,7 +81,9 @@ class Content(Record):
 
 
 def content_of(asked: Asked, progress: Callable[[str], None] = lambda text: None) -> Content:
-    """Derives everything. Raises InputError and CommandError as `derive` does, and for a kernel whose W has no form."""
+    """Derive everything. Raises InputError and CommandError as `derive` does, and also for a kernel whose W has no
+    form.
+    """
     return _Collector(asked, progress).content()
 
 
@@ -186,7 +188,7 @@ class _Collector:
         }
 
     def first_values(self, kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
-        """A number for every parameter. Raises CommandError where these break what the kernel assumes."""
+        """A number for every parameter. Raises CommandError if these violate an assumption of the kernel."""
         tiles = tile_names(kernel)
         stated = {p.name: p.default for p in kernel.parameters if p.default is not None}
         guess = {p.name: FIRST_TILE if p.name in tiles else FIRST_SIZE for p in kernel.parameters}
@@ -252,7 +254,7 @@ class _Collector:
         }
 
     def rates(self, kernel: Kernel, machine: Machine, keys: frozenset[Key], unit: str, convention: Traffic) -> Json:
-        """The time of a launch, memory the only level, as the number of its function; or why there is none."""
+        """The time of a launch with memory as the only level, as the number of its function; or why there is none."""
         matrix = unit if unit and is_contraction(kernel) else None
         found = rates_of(machine, keys, matrix, {n: Fraction(v) for n, v in kernel.costs})
         if unit and matrix is None:
@@ -344,7 +346,7 @@ def _function(form: Cases | Terms) -> str:
 
 
 def _once(what: str, names: Sequence[str]) -> None:
-    """Links speak of kernels and machines by name. Raises CommandError for two of the same."""
+    """Raise CommandError if a name occurs twice, since links refer to kernels and machines by name."""
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
         raise CommandError(f"the {what} `{twice}` is given twice", "each can appear on a page only once")
@@ -354,12 +356,12 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _typeset(expression: str) -> str:
-    """`8 n³/b` for `8*n**3/b`: what stands in a figure."""
+    """`8 n³/b` for `8*n**3/b`: the text in a figure."""
     return re.sub(r"\*\*(\d+)", lambda m: m[1].translate(_RAISED), expression).replace("*", " ")
 
 
 def _multiples(condition: Condition) -> list[Json]:
-    """`n % b == 0` as what the page needs to keep it: n is a multiple of b."""
+    """`n % b == 0` in the form in which the page can enforce it: n is a multiple of b."""
     match condition:
         case Compare("==", Mod(Sym(name), Sym() | Const() as divisor), Const(0)):
             return [{"of": name, "by": divisor.name if isinstance(divisor, Sym) else divisor.value}]

@@ -1,4 +1,4 @@
-"""Traffic and work of a kernel as closed forms, ready to be evaluated at any sizes, and what each holds under."""
+"""Traffic and work of a kernel as closed forms that can be evaluated at any sizes, with the conditions of each."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from roofdsl.sets.terms import Terms
 
 
 class Held(Record):
-    """A closed form, the conditions on sizes under which it is stated, and what else it takes for granted.
+    """A closed form, the conditions on sizes under which it is stated, and its further assumptions.
 
-    loads: of a traffic, what of it is loaded, where the convention tells and a form of it is found.
+    loads: for a traffic, the part that is loaded, if the convention distinguishes it and a form of it is found.
     """
 
     form: Cases | Terms
@@ -33,8 +33,8 @@ class Held(Record):
 
 
 class PlateauForm(Record):
-    """A plateau of Q(Z): the caches from which it holds and from which it no longer does (leading terms; None: it is
-    the last), its bytes with all lower orders. Between one plateau's end and the next one's start lies a step.
+    """A plateau of Q(Z): the cache sizes at which it begins and ends (leading terms; None: it is the last one), and its
+    bytes with all lower orders. A step lies between the end of one plateau and the start of the next.
 
     where: the sizes that have this plateau, by their remainders; None: all.
     """
@@ -47,8 +47,8 @@ class PlateauForm(Record):
 
 
 class Rows(Record):
-    """Rows of arrays that forms take to start on line boundaries: where they do, and by how much a parameter has to
-    grow for each row to take one more line.
+    """Rows of arrays that the forms assume to start on line boundaries: the condition for it, and by how much a
+    parameter must grow for each row to take one more line.
     """
 
     aligned: tuple[Condition, ...]
@@ -58,12 +58,11 @@ class Rows(Record):
 class TrafficForms(Record):
     """Q of one kernel in one convention, in lines of `line_bytes` (None: each element is its own line).
 
-    any_cache: Q(Z) exactly, Z a whole number of `grain` bytes; None where none is found. compulsory: Q of a cache
-    without bound, in units of what is moved; lines: the bytes of all lines touched. plateaus: of Q(Z), nearest first.
-    rows: what its forms take of rows of arrays. every: the bytes if every access missed, which no cache exceeds.
-    moved_bytes: what moves of a line at a time, if that is less than all
-    of it; then `any_cache` and `plateaus` are those of whole lines, which is the most that can move. smallest_bytes:
-    the smallest element.
+    any_cache: Q(Z) exactly, for Z a whole number of `grain` bytes; None if none is found. compulsory: Q of an unbounded
+    cache, in transfer units; lines: the bytes of all lines touched. plateaus: of Q(Z), nearest first. rows: what the
+    forms assume about rows of arrays. every: the bytes if every access missed, which no cache exceeds. moved_bytes: the
+    part of a line that moves at a time, if less than the line; then `any_cache` and `plateaus` are those of whole
+    lines, an upper bound on what moves. smallest_bytes: the smallest element.
     """
 
     line_bytes: int | None
@@ -81,7 +80,7 @@ class TrafficForms(Record):
     smallest_bytes: int = 1
 
     def scaled(self, ratio: Fraction) -> TrafficForms:
-        """The traffic with every element `ratio` times as large; only for lines of an element, and one type."""
+        """The traffic with every element `ratio` times as large; only for one-element lines, and one type."""
         if self.line_bytes is not None:
             raise ValueError("lines of a size of their own do not scale with the elements")
 
@@ -133,12 +132,12 @@ def _scaled(form: Cases | Terms, ratio: Fraction) -> Cases | Terms:
 
 
 def held(form: Cases | Terms, at: Mapping[str, int] | None = None, loads: Cases | Terms | None = None) -> Held:
-    """A form with what it takes for granted; `at`: sizes that stand in it as numbers."""
+    """A form with its assumptions; `at`: sizes that appear in it as numbers."""
     needs: list[Compared] = [fixed(n, v) for n, v in (at or {}).items()]
     others: list[Fact] = []
     for fact in form.assumes:
         if isinstance(fact, CacheMultiple):
-            continue  # the page asks for whole units only, and for caches of `least_bytes` and more
+            continue  # the page only evaluates at whole units, and at caches of at least `least_bytes`
         if not isinstance(fact, Compared) or (CACHE in fact.symbols() and fact.relation != ">="):
             others.append(fact)
         elif CACHE not in fact.symbols():
@@ -147,7 +146,7 @@ def held(form: Cases | Terms, at: Mapping[str, int] | None = None, loads: Cases 
 
 
 def _moved(of: Traffics | None) -> Held | None:
-    """A traffic with its loads; None where it has no form."""
+    """A traffic with its loads; None if it has no form."""
     form = None if of is None else of.bytes.form or of.bytes.terms
     if of is None or form is None:
         return None
@@ -155,7 +154,7 @@ def _moved(of: Traffics | None) -> Held | None:
 
 
 def of_derivation(d: Derivation) -> TrafficForms:
-    """The forms of a derivation with `any_cache`, in lines of an element."""
+    """The forms of a derivation with `any_cache`, in one-element lines."""
     total = None if d.any_cache is None else d.any_cache.bytes
     sizes = [a.type.bytes for a in d.kernel.arrays if not a.is_scalar]
     plateaus: list[PlateauForm] = []
@@ -188,7 +187,9 @@ def _single(q: Quantity) -> Quasi | None:
 def on_plateau(
     whole: Cases | None, leading: Cases, where: Condition | None, at: Mapping[str, int] | None = None
 ) -> Held:
-    """What a plateau moves on the sizes `where` it is: all of it, or, where that changes along it, leading terms."""
+    """The traffic on a plateau at the sizes `where` it exists: exactly, or leading terms if it changes along the
+    plateau.
+    """
     if whole is None:
         return Held(leading, others=(LeadingTerms(),))
     kept = tuple(fact for fact in whole.assumes if where is None or fact != Remainders(where))
@@ -196,7 +197,7 @@ def on_plateau(
 
 
 def with_tiles(forms: TrafficForms, kernel: Kernel, tiles: Mapping[str, int]) -> TrafficForms:
-    """`forms` with Q(Z) at the tile sizes `tiles`, where it has none in all parameters but one in these numbers."""
+    """`forms` with Q(Z) at the tile sizes `tiles`, if Q(Z) has no form in all parameters but has one at these sizes."""
     if forms.any_cache is not None or not tiles:
         return forms
     try:
@@ -207,7 +208,7 @@ def with_tiles(forms: TrafficForms, kernel: Kernel, tiles: Mapping[str, int]) ->
 
 
 def every_access(forms: ClosedForms, convention: Traffic, unit_bytes: int | None) -> Held | None:
-    """The traffic of a kernel whose every access misses, each moving `unit_bytes` (None: an element); scalars too."""
+    """The traffic of a kernel if every access misses and moves `unit_bytes` (None: an element); scalars included."""
 
     def cost(statement: Node) -> int:
         if not isinstance(statement, (Assign, Let)):
@@ -228,10 +229,11 @@ def every_access(forms: ClosedForms, convention: Traffic, unit_bytes: int | None
 
 
 class WorkForms(Record):
-    """Operations by (type, class), classes being those of rates: fused pairs, what is left of add and mul, the rest.
+    """Operations by (type, class), with the classes that rates have: fused pairs, remaining add and mul, and all
+    others.
 
     classes: "pair" (a fused pair), "add", "mul" (all of them), "add_left", "mul_left" (outside pairs), "div", "min",
-    every special function, and "all" of a type together.
+    every special function, and "all" for a type as a whole.
     """
 
     total: Held

@@ -1,8 +1,8 @@
 """The engine's expressions as JavaScript: exact functions over BigInt.
 
 A quasi-polynomial becomes `[numerator, denominator]`, two integer expressions of which the second is positive, so that
-nothing is rounded before the page turns the quotient into a number. A parameter `n` is the JavaScript name `$n`, which
-no word of that language and no name of the page is. `exact.js` has the helpers named here.
+nothing is rounded before the page computes the quotient. A parameter `n` has the JavaScript name `$n`, which is neither
+a word of that language nor a name of the page. `exact.js` defines the helpers named here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from roofdsl.sets.quasi import Atom, Quasi
 
 
 def function(form: Cases) -> str:
-    """A closed form as a function of an object of BigInts by parameter; 0 where no case holds."""
+    """A closed form as a function of an object of BigInts by parameter; 0 if no case applies."""
     floors: Floors = {}
     out = "[0n, 1n]"
     for case in reversed(form.cases):
@@ -43,7 +43,7 @@ def function(form: Cases) -> str:
 
 
 def _with_floors(out: str, floors: Floors) -> str:
-    """The body of a function that gives `out`, in which floors stand by name."""
+    """The body of a function that returns `out`, with names for the floors in it."""
     known = ", ".join(f"{symbol} = {text}" for text, symbol in floors.items())
     return f"{{ const {known}; return {out}; }}" if floors else out
 
@@ -57,14 +57,14 @@ def truth(conditions: Iterable[Condition | Compared]) -> str:
 
 
 def names_of(form: Cases) -> frozenset[str]:
-    """All symbols of a closed form, those of its conditions too."""
+    """All symbols of a closed form, including those of its conditions."""
     values = [c.value for c in form.cases]
     values += [v for c in form.cases for alternative in c.alternatives for v, _ in alternative]
     return frozenset[str]().union(*(v.names() for v in values))
 
 
 def parameters(names: frozenset[str]) -> str:
-    """What a function of an object of BigInts takes from it."""
+    """The destructuring of the parameters that a function takes from an object of BigInts."""
     if not names:
         return "()"
     return f"({{{', '.join(f'{n}: {name(n)}' for n in sorted(names))}}})"
@@ -78,13 +78,14 @@ def name(parameter: str) -> str:
 # ---- quasi-polynomials ----
 
 Floors = dict[str, str]
-"""The floors met so far, as JavaScript, and the constant of each; one inside another comes before it."""
+"""The floors met so far, as JavaScript, with the constant for each; an inner floor comes before the outer one."""
 
 
 def fraction(value: Quasi, floors: Floors) -> tuple[str, str]:
     """(numerator, denominator) as JavaScript; the denominator is positive, a number times powers of parameters.
 
-    Floors stand as constants that `floors` names; new ones are added. Raises ValueError for one in a denominator.
+    Floors are replaced by constants that `floors` names; new ones are added. Raises ValueError for a floor in a
+    denominator.
     """
     number = lcm(*(c.denominator for _, c in value)) if value else 1
     lowest: dict[Atom, int] = {}

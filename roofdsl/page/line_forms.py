@@ -1,4 +1,4 @@
-"""Traffic of a kernel in cache lines of a machine as closed forms, and what these take of rows of arrays."""
+"""Traffic of a kernel in cache lines of a machine as closed forms, and what these assume about rows of arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roofdsl.sets.child_process import Raised, Stopped, in_child
 from roofdsl.sets.quasi import Quasi, floor
 
 LONGEST_S, LEAST_S = 4.0, 0.25
-"""Processor time after which plateaus in lines are given up, and what they get where the budget has less."""
+"""Processor time after which plateaus in lines are given up, and the least they get if the budget has less."""
 
 
 def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: int) -> TrafficForms:
@@ -90,7 +90,7 @@ def _single(value: Quasi) -> Cases:
 
 
 def _whole_lines(kernel: Kernel, unit: int) -> list[tuple[Array, Quasi]]:
-    """The bytes of all lines of `unit` bytes of each array as it lies in memory, one row right after the other."""
+    """The bytes of all lines of `unit` bytes of each array in its memory layout, with contiguous rows."""
     return [(a, floor((_array_bytes(a) + (unit - 1)) * Fraction(1, unit)) * unit) for a in _stored(kernel)]
 
 
@@ -99,7 +99,7 @@ def _stored(kernel: Kernel) -> list[Array]:
 
 
 def _array_bytes(array: Array) -> Quasi:
-    """The size of an array in bytes. Raises ValueError where it is not a polynomial."""
+    """The size of an array in bytes. Raises ValueError if it is not a polynomial."""
     total = Quasi.constant(array.type.bytes)
     for extent in array.dims:
         total = total * quasi_of(extent)
@@ -107,8 +107,8 @@ def _array_bytes(array: Array) -> Quasi:
 
 
 def _whole_arrays(kernel: Kernel, convention: Traffic) -> bool:
-    """Whether at all sizes every element of every array is touched, each one of an `in` or `inout` array read before it
-    is written, and each one of an `out` or `inout` array written.
+    """Whether at all sizes every element of every array is touched: each element of an `in` or `inout` array is read
+    before it is written, and each element of an `out` or `inout` array is written.
     """
     if any(a.intent == "temp" for a in _stored(kernel)):
         return False
@@ -126,7 +126,7 @@ def _whole_arrays(kernel: Kernel, convention: Traffic) -> bool:
 
 
 def _rows(forms: ClosedForms) -> Rows | None:
-    """What the forms take of rows. Raises what `ClosedForms` raises, but not for a form that is not found."""
+    """What the forms assume about rows. Raises what `ClosedForms` raises, except for a form that is not found."""
     try:
         rows = forms.rows_aligned
     except NoClosedForm:
@@ -139,7 +139,7 @@ def _rows(forms: ClosedForms) -> Rows | None:
 
 
 def _regimes(forms: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:
-    """The plateaus, after a copy of this process has shown that they do not take long. Raises NoClosedForm."""
+    """The plateaus, after a forked copy of this process has shown that they do not take long. Raises NoClosedForm."""
 
     def task() -> str:
         return str(len(forms.regimes(convention)))
@@ -149,5 +149,5 @@ def _regimes(forms: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:
     except Stopped:
         raise NoClosedForm("its plateaus take too long to find") from None
     except Raised:
-        return forms.regimes(convention)  # raises it here, with the reason
+        return forms.regimes(convention)  # raises it in this process, with the reason
     return forms.regimes(convention)

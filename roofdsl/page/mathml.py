@@ -1,7 +1,7 @@
-"""The LaTeX that reports are written in, as MathML: what browsers set without a library.
+"""The LaTeX of reports as MathML, which browsers render without a library.
 
-Only the commands that `roofdsl.formulas.writing` writes are known. An unknown one is a ValueError: a test takes the
-derivation of every shipped kernel through here.
+Only the commands that `roofdsl.formulas.writing` writes are known. An unknown one raises ValueError: a test converts
+the derivation of every shipped kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LITERAL = "+=<>,;:!/()[]*|"
 
 
 def mathml(latex: str, *, display: bool = False) -> str:
-    """A `math` element. Raises ValueError for LaTeX that reports do not write."""
+    """A `math` element. Raises ValueError for LaTeX that reports do not use."""
     reader = _Reader(_TOKEN.findall(latex))
     content = reader.row(())
     if reader.tokens:
@@ -42,7 +42,7 @@ class _Reader:
         return self.tokens.pop(0)
 
     def row(self, ends: Sequence[str]) -> str:
-        """Items up to one of `ends`, which stays."""
+        """Items up to one of `ends`, which is not consumed."""
         items: list[str] = []
         while self.tokens and self.tokens[0] not in ends:
             token = self.take()
@@ -81,7 +81,7 @@ class _Reader:
         return inside
 
     def words(self) -> str:
-        """The text of a group in braces, formulas in it set too."""
+        """The text of a group in braces, with formulas inside it converted."""
         if self.take() != "{":
             raise ValueError("a text without braces")
         out, text = [], ""
@@ -109,7 +109,7 @@ class _Reader:
         if token == "{":
             inside = self.row(("}",))
             self.take()
-            return '<mo separator="false">,</mo>' if inside == "<mo>,</mo>" else inside  # {,} parts thousands
+            return '<mo separator="false">,</mo>' if inside == "<mo>,</mo>" else inside  # {,} separates thousands
         if token == "\\frac":
             return f"<mfrac>{self.argument()}{self.argument()}</mfrac>"
         if token == "\\left":

@@ -1,6 +1,6 @@
-"""The time of a kernel on a machine for a page: `predict.terms` in the counts of which a page has forms.
+"""The time of a kernel on a machine for a page: `predict.terms` in the counts for which a page has forms.
 
-What operations run at which rate is asked of `predict.compute`, and the expression becomes a JavaScript function.
+`predict.compute` decides which operations run at which rate, and the expression becomes a JavaScript function.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from roofdsl.predict.compute import parts_of, seconds_in
 from roofdsl.predict.terms import ComputePart, Largest, Sum, Terms
 
 Key = tuple[str, str]
-"""(type, class), classes as in `forms.WorkForms`."""
+"""(type, class), with classes as in `forms.WorkForms`."""
 
 
 class Rates(Record):
-    """T_comp in counts named `f64 pair`: type and class, classes as in `forms.WorkForms`.
+    """T_comp in counts named like `f64 pair`: type and class, with classes as in `forms.WorkForms`.
 
-    assumptions: in words, what the rates assume. missing: why the kernel does not run here; then there is no time.
+    assumptions: texts about what the rates assume. missing: why the kernel does not run here; then there is no time.
     """
 
     compute: Largest | None
@@ -35,7 +35,7 @@ class Rates(Record):
 def rates_of(
     machine: Machine, counts: frozenset[Key], unit: str | None, costs: Mapping[str, Fraction] | None = None
 ) -> Rates:
-    """The rates of the operations in `counts` (those that occur at all) on `machine`, on matrix units where asked."""
+    """The rates of the operations in `counts` (those that occur at all) on `machine`, on matrix units if requested."""
     made: dict[str, tuple[ComputePart, ...]] = {}
     notes: list[str] = []
     try:
@@ -52,7 +52,7 @@ def rates_of(
 
 
 def _one(key: Key, machine: Machine, unit: str | None) -> WorkAt | None:
-    """The operations of one of a count; None of a count that is not needed, since others tell it class by class."""
+    """The operations of a single count; None for a count that is not needed because others have it class by class."""
     t, cls = key
     if unit is not None:
         return WorkAt({(t, "mul"): 1}, {}) if cls == "all" else None
@@ -88,7 +88,7 @@ def _sum(one: Sum) -> str:
 
 
 def _product(name: str, weight: Fraction) -> str:
-    """A quotient where the rate is a number of the page's, so that it is rounded once."""
+    """A quotient if float64 represents the rate exactly, so that the result is rounded once."""
     rate = 1 / weight
     by = f"/ {float(rate)!r}" if Fraction(float(rate)) == rate else f"* {float(weight)!r}"
     return f"count({json.dumps(name)}) {by}"

@@ -1,4 +1,4 @@
-"""The same kernel on other numbers: every array of one floating-point type in another."""
+"""The same kernel on other data types: every array of one floating-point type becomes one of another type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def own_type(kernel: Kernel) -> ElementType | None:
-    """The floating-point type of all arrays and scalars, where it is the same and the kernel computes in it."""
+    """The floating-point type of all arrays and scalars, if it is the same and the kernel computes in it."""
     types = {a.type for a in kernel.arrays}
     if len(types) != 1 or kernel.compute_type is not None:
         return None
@@ -22,7 +22,7 @@ def own_type(kernel: Kernel) -> ElementType | None:
 
 
 def retyped(kernel: Kernel, type_name: str) -> Kernel:
-    """`kernel` with all its data of type `type_name`. Raises ValueError for a kernel without a type of its own."""
+    """`kernel` with all its data in type `type_name`. Raises ValueError for a kernel without a single type."""
     old, new = own_type(kernel), TYPES[type_name]
     if old is None:
         raise ValueError(f"kernel {kernel.name} has data of several types")

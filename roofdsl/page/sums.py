@@ -1,4 +1,4 @@
-"""Sums of terms (`sets.terms`) as JavaScript: exact functions over BigInt, integer roots and sums included."""
+"""Sums of terms (`sets.terms`) as JavaScript: exact functions over BigInt, including integer roots and sums."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from roofdsl.sets.terms import Definition, Root, Span, Term, Terms
 from roofdsl.sweep.sums import common_denominator, inner_variables
 
 MOST_SUMMED = 128
-"""Values of variables that terms are summed over, at one point, up to which a page adds them: it has to be quick."""
+"""A page adds terms over at most this many values of summation variables at one point, so that it stays quick."""
 
 
 class _Inline(dict[str, str]):
-    """Floors where they stand, and not as constants, which would not see the variables of functions and loops."""
+    """Floors written in place instead of as constants, which could not see the variables of functions and loops."""
 
     def setdefault(self, key: str, default: str = "", /) -> str:
         """The floor itself."""
@@ -26,7 +26,7 @@ _FLOORS: Floors = _Inline()
 
 
 def sum_function(terms: Terms) -> str:
-    """The sum as a function of an object of BigInts by parameter; null where it would take long."""
+    """The sum as a function of an object of BigInts by parameter; null if it would take long."""
     spans = tuple(dict.fromkeys(t.over for t in terms.terms if t.over is not None))
     inside = inner_variables(terms)
     below = common_denominator([t.value for t in terms.terms])
@@ -40,7 +40,7 @@ def sum_function(terms: Terms) -> str:
 
 
 def _summed(span: Span, terms: Terms, below: Quasi, definitions: Sequence[Definition]) -> Iterator[str]:
-    """Statements that add the terms of `terms` summed over `span`, on whose variable `definitions` depend."""
+    """Statements that add the terms of `terms` summed over `span`; `definitions` depend on its variable."""
     low, high, v = _whole(span.low), _whole(span.high), name(span.name)
     made = {d.name for d in definitions}
     left = []
@@ -66,8 +66,8 @@ def _summed(span: Span, terms: Terms, below: Quasi, definitions: Sequence[Defini
 
 
 def _period(span: Span, own: Sequence[Term], definitions: Sequence[Definition]) -> int | None:
-    """After how many values of its variable the terms summed over `span` repeat, what `definitions` name in them too;
-    None where they do not. Then one value of each residue is added, as often as the span has it.
+    """The number of values of its variable after which the terms summed over `span` repeat, including the names in
+    `definitions`; None if they do not repeat. One value of each residue is then added, multiplied by its frequency.
     """
     values = [v for t in own for v in (t.value, *(v for a in t.where for v, _ in a))]
     values += [v for d in definitions for v in _parts(d)]
@@ -84,7 +84,7 @@ def _parts(d: Definition) -> tuple[Quasi, ...]:
 
 
 def _ranged(t: Term, below: Quasi, low: str, high: str) -> str | None:
-    """A term summed over values that it does not depend on, as it times their number; None where it depends on them.
+    """A term summed over values it does not depend on, as the term times their number; None if it depends on them.
 
     The values are those of a condition that only begins or only ceases to hold as they grow.
     """
@@ -110,8 +110,8 @@ def _ranged(t: Term, below: Quasi, low: str, high: str) -> str | None:
 
 
 def _direction(value: Quasi, variable: str) -> int | None:
-    """1 for a value that never falls as the variable grows, -1 for one that never rises, 0 where it does not stand in
-    it; None where neither is plain.
+    """1 for a value that never falls as the variable grows, -1 for one that never rises, 0 if the variable does not
+    occur in it; None if none of this is obvious.
     """
     signs = set()
     for monomial, c in value:
@@ -135,7 +135,7 @@ def _atom_names(atom: Atom) -> frozenset[str]:
 
 
 def _floors(value: Quasi) -> Iterator[Floor]:
-    """The floors in a value, those inside others too."""
+    """The floors in a value, including nested ones."""
     for atom in value.atoms():
         if isinstance(atom, Floor):
             yield atom
