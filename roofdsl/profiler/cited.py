@@ -1,4 +1,4 @@
-"""Figures of documents, kept as citations: drawn as the authors', never compared with a model."""
+"""Numbers from documents, kept as citations: drawn as the authors' numbers, never compared with a model."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from roofdsl.lang.report import did_you_mean
 from roofdsl.machine.find import models_folder
 from roofdsl.profiler.points import Points, load_points
 
-_LOOKED_AT = 4096  # bytes; the schema is the first field that is written
+_LOOKED_AT = 4096  # in bytes; the schema is the first field in the file
 
 
 def cited_files() -> dict[str, Path]:
-    """The files under models/cited by their names without the suffix."""
+    """The files under models/cited by name, without the suffix."""
     return {p.stem: p for p in sorted((models_folder() / "cited").glob("*.json"))}
 
 
 def holds_points(text: str) -> bool:
-    """Whether `text` names a citation or a document of points, damaged ones too; results of `measure` are others."""
+    """Whether `text` is a citation or a document of points, even a damaged one; results of `measure` are not."""
     if "/" not in text and not text.endswith(".json") and not Path(text).is_file():
         return True
     try:
         with Path(text).open("rb") as file:
             return b'"roofdsl.points/' in file.read(_LOOKED_AT)
     except (OSError, ValueError):
-        return False  # whoever reads it says why
+        return False  # the reader of the file reports the problem
 
 
 def points_named(text: str) -> Points:
-    """What `--measured-file` speaks of: a document of points, or the name of a shipped citation.
+    """The points that a `--measured-file` argument refers to: a document of points, or the name of a shipped citation.
 
-    Raises CommandError where there is neither, InputError for a damaged document.
+    Raises CommandError if there is neither, InputError for a damaged document.
     """
     if "/" in text or text.endswith(".json") or Path(text).is_file():
         return load_points(Path(text))

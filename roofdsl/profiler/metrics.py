@@ -1,9 +1,9 @@
-"""From a profiler's metrics to time, operations by type and bytes by level.
+"""Converts a profiler's metrics to time, operations by type and bytes by level.
 
 Methods: Yang, Kurth and Williams, Hierarchical Roofline Analysis for GPUs, section II.B and table I (nvprof:
 transactions of 32 bytes, tensor operations from a utilization of 0 to 10); Wang et al., Time-Based Roofline, section
 III.B, and Yang, Hierarchical Roofline Analysis: How to Collect Data (Nsight Compute: thread instructions that were not
-predicated off, fused ones twice; 512 operations for a tensor instruction of a V100).
+predicated off, with fused ones counted twice; 512 operations for a tensor instruction of a V100).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
 from roofdsl.profiler.tables import Launches
 
 SECTOR_BYTES = 32
-V100_TENSOR_FLOP = 512  # an HMMA.884 instruction of a warp; other generations have other shapes
-V100_TENSOR_PEAK = 125e12  # what utilization 10 is taken for (hierarchical paper, section II.B)
+V100_TENSOR_FLOP = 512  # for an HMMA.884 instruction of a warp; other generations have other shapes
+V100_TENSOR_PEAK = 125e12  # the rate at utilization 10 (hierarchical paper, section II.B)
 _LETTERS = {"f64": "d", "f32": "f", "f16": "h"}
 _NVPROF = {"f64": "dp", "f32": "sp", "f16": "hp"}
 _TENSOR = "sm__inst_executed_pipe_tensor.sum"
@@ -26,7 +26,7 @@ _TENSOR_OPS = re.compile(r"sm__ops_path_tensor_\w+\.sum")
 _UTILIZATION = "tensor_precision_fu_utilization"
 _L1 = "l1tex__t_sectors_pipe_lsu_mem_{}_op_{}.sum"
 
-# Level -> ways to get its bytes, the best first; each a list of metrics that must all be there, and a factor.
+# Level -> ways to compute its bytes, the best first; each is a list of metrics that must all be present, and a factor.
 LEVELS: Mapping[str, Sequence[tuple[tuple[str, ...], int]]] = {
     "L1": (
         (("l1tex__t_bytes.sum",), 1),
@@ -49,7 +49,7 @@ LEVELS: Mapping[str, Sequence[tuple[tuple[str, ...], int]]] = {
     ),
     "system": ((("system_read_transactions", "system_write_transactions"), SECTOR_BYTES),),
 }
-# Counted too where the report has them: table I of the hierarchical paper, and atomic operations at L2.
+# Also counted if the report has them: table I of the hierarchical paper, and atomic operations at L2.
 EXTRA: Mapping[str, Sequence[str]] = {
     "gld_transactions": (
         "atomic_transactions", "local_load_transactions", "local_store_transactions", "shared_load_transactions",
@@ -64,9 +64,9 @@ def points_of(launches: Sequence[Launches], source: str, tensor_flop: int | None
     """All launches as points, one for each kernel name, in order of first appearance.
 
     tensor_flop: operations of one tensor instruction of a warp; by default 512 on compute capability 7.0 and unknown
-    (then it is named as missing) elsewhere. Launches of several reports add up, nvprof's metrics and times join; where
-    a launch lacks a metric that others of its kernel have, its sum is not known and it is missing. Raises CommandError
-    where two reports of nvprof have the same metric of a kernel.
+    elsewhere (then it is reported as missing). Launches of several reports add up; nvprof's metrics and times are
+    merged. If a launch lacks a metric that others of its kernel have, the sum is unknown and the metric is missing.
+    Raises CommandError if two nvprof reports have the same metric of a kernel.
     """
     by_name: dict[str, list[Launches]] = {}
     for one in launches:
@@ -78,7 +78,7 @@ def points_of(launches: Sequence[Launches], source: str, tensor_flop: int | None
 
 
 def short_name(kernel: str) -> str:
-    """`void ns::axpy<double>(int, double *)` as `axpy`; a name that is built otherwise as it stands."""
+    """`void ns::axpy<double>(int, double *)` as `axpy`; a name of another form stays as it is."""
     depth, kept = 0, ""
     for c in kernel.replace("(anonymous namespace)::", ""):
         if c == "(" and depth == 0:
@@ -91,10 +91,11 @@ def short_name(kernel: str) -> str:
 
 
 def _joined(launches: Sequence[Launches], notes: list[str]) -> tuple[int, dict[str, float]]:
-    """How many launches there were, and the metrics that all of them have, as sums.
+    """The number of launches, and the sums of the metrics that all of them have.
 
-    nvprof's metrics and times are two reports on the same launches, which join; where they ran it differently often,
-    amounts are those of a mean launch times the larger number. Raises CommandError where two of them have a metric.
+    nvprof's metrics and times are two reports on the same launches, which are merged. If the number of launches
+    differs, amounts are those of an average launch times the larger number. Raises CommandError if two reports have the
+    same metric.
     """
     if launches[0].form != "nvprof":
         shared = set.intersection(*(set(one.metrics) for one in launches))
@@ -141,7 +142,7 @@ def _seconds(launches: Sequence[Launches], metrics: Mapping[str, float], missing
 
 
 def _work(metrics: Mapping[str, float], missing: list[str]) -> tuple[TypeWork, ...]:
-    """Scalar operations by type; a type of which some metric is absent is missing."""
+    """Scalar operations by type; a type that lacks some metric is missing."""
     found = []
     for name, letter in _LETTERS.items():
         metric = {op: f"sm__sass_thread_inst_executed_op_{letter}{op}_pred_on.sum" for op in ("add", "mul", "fma")}
@@ -161,7 +162,7 @@ def _work(metrics: Mapping[str, float], missing: list[str]) -> tuple[TypeWork, .
 
 
 def _utilized(level: float, seconds: float | None, missing: list[str]) -> tuple[TypeWork, ...]:
-    """Hierarchical paper, section II.B: 10 is 125 TFLOP/s."""
+    """The operations for a utilization level (hierarchical paper, section II.B): 10 means 125 TFLOP/s."""
     if seconds is None:
         missing.append(f"tensor: {_UTILIZATION} needs the time")
         return ()

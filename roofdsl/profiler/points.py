@@ -15,13 +15,14 @@ from roofdsl.store.atomic import write_whole
 SCHEMA = "roofdsl.points/1"
 ORIGINS = ("ncu", "nvprof", "cited")
 _LARGEST_FILE = 64 << 20
-_LARGEST = 1e100  # far beyond any sum or rate of what profilers count (units.LARGEST); what follows from it is finite
+_LARGEST = 1e100  # far beyond any sum or rate that profilers count (units.LARGEST); derived numbers stay finite
 
 
 @dataclass(frozen=True)
 class TypeWork:
-    """Operations of one type: lone additions and multiplications, fused pairs (2 operations each), and all others,
-    or those of which only the number is known (`other`): matrix units, totals of a document."""
+    """Operations of one type: additions and multiplications outside fused pairs, fused pairs (2 operations each), and
+    all others. `other` also has operations of which only the number is known: matrix units, totals of a document.
+    """
 
     type: str
     add: float = 0.0
@@ -44,9 +45,9 @@ class LevelBytes:
 
 @dataclass(frozen=True)
 class MeasuredPoint:
-    """A kernel, all its launches together. What was not measured is None or left out, and named in `missing`.
+    """A kernel, all its launches together. Anything not measured is None or left out, and listed in `missing`.
 
-    time_s: seconds of all launches. work: by type, None where nothing was measured. `label` is short, for figures.
+    time_s: seconds of all launches. work: by type, None if nothing was measured. `label` is short, for figures.
     """
 
     kernel: str
@@ -69,7 +70,7 @@ class MeasuredPoint:
 
     @property
     def fma_fraction(self) -> float | None:
-        """alpha: fused pairs over all instructions (equation 6 there); None where some are of unknown kind."""
+        """alpha: fused pairs over all instructions (equation 6 there); None if some are of unknown kind."""
         if self.work is None or any(w.other for w in self.work):
             return None
         pairs = sum(w.pairs for w in self.work)
@@ -77,7 +78,7 @@ class MeasuredPoint:
         return pairs / (pairs + lone) if pairs + lone else None
 
     def intensity(self, level: str) -> float | None:
-        """Operations per byte of that level (equation 2 there); None where one of them was not measured."""
+        """Operations per byte of that level (equation 2 there); None if either was not measured."""
         moved = next((x.bytes for x in self.levels if x.name == level), 0.0)
         work = self.work_flops
         return work / moved if work is not None and moved else None
@@ -85,7 +86,7 @@ class MeasuredPoint:
 
 @dataclass(frozen=True)
 class Points:
-    """A document: `origin` is ncu, nvprof or cited (a document's figures: drawn as the authors', never a model's)."""
+    """A document: `origin` is ncu, nvprof or cited (a document's numbers: drawn as the authors', never a model's)."""
 
     origin: str
     source: str
@@ -131,12 +132,12 @@ def _plain(p: MeasuredPoint) -> dict[str, Any]:
 
 
 def save_points(path: Path, points: Points) -> None:
-    """Writes the document in one step. Raises CommandError."""
+    """Write the document in one step. Raises CommandError."""
     write_whole(path, json.dumps(points.to_json(), indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def load_points(path: Path) -> Points:
-    """A document as `save_points` writes it. Raises CommandError where it cannot be read, InputError if damaged."""
+    """A document that `save_points` wrote. Raises CommandError if it cannot be read, InputError if it is damaged."""
     data = read_limited(path, _LARGEST_FILE, "a document of points")
     return parse_points(Source(str(path), data.decode("utf-8-sig", "replace")))
 
@@ -165,7 +166,7 @@ def _wrong(source: Source, message: str, line: int = 1) -> InputError:
 
 
 class _Reader:
-    """Takes a document apart; whatever is missing or of the wrong kind is an InputError."""
+    """Takes a document apart; a missing field or one of the wrong kind is an InputError."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -224,7 +225,7 @@ class _Reader:
         return found
 
     def consistent(self, p: Any, found: MeasuredPoint) -> None:
-        """What follows from the other numbers is what it should be; else the document was changed by hand."""
+        """Check that derived numbers follow from the others; if they do not, the document was changed by hand."""
         derived = {"work_flops": found.work_flops, "flops_per_s": found.flops_per_s}
         for key, value in derived.items():
             stated = self.field(p, key)

@@ -1,12 +1,12 @@
 """A profiler's CSV as launches with metrics: Nsight Compute in its long and its wide form, and nvprof.
 
-Forms, by their header: Nsight Compute `--csv` has one metric a row (columns "Metric Name", "Metric Unit", "Metric
-Value"); with `--page raw` it has one launch a row, a column for each metric, and a row of units below the header;
+Forms, by their header: Nsight Compute `--csv` has one metric per row (columns "Metric Name", "Metric Unit", "Metric
+Value"); with `--page raw` it has one launch per row, a column for each metric, and a row of units below the header;
 nvprof `--metrics ... --csv` has averages over invocations ("Invocations", "Avg"); nvprof `--print-gpu-summary --csv`
 has times ("Calls", "Time") and `--print-gpu-trace --csv` durations ("Duration"), both with a row of units.
 
-A report may hold several tables of one form (`mpirun -n 4 ncu --csv`, a section for each GPU): each begins with the
-header again. What contradicts itself is an error with its line and column, since one of the two numbers is wrong.
+A report may contain several tables of one form (`mpirun -n 4 ncu --csv`, a section for each GPU), each of which begins
+with the header again. A contradiction is an error with its line and column, since one of the two numbers is wrong.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _MOST_CALLS = 1e15
 
 @dataclass(frozen=True)
 class Launches:
-    """What a report says of one kernel's launches taken together, in seconds, bytes, hertz and plain counts.
+    """A report's data about one kernel's launches taken together, in seconds, bytes, hertz and plain counts.
 
-    `metrics`, those that points are made of, are sums over the launches; rates and levels are not summable and hold
-    the mean. `times`: how many launches. cc: the compute capability where the report has it.
+    `metrics`, those used for points, are sums over the launches; rates and levels cannot be summed and hold the mean.
+    `times`: the number of launches. cc: the compute capability if the report has it.
     """
 
     kernel: str
@@ -48,14 +48,14 @@ class Launches:
 
 
 def read(path: Path) -> tuple[Launches, ...]:
-    """Every launch (Nsight Compute) or kernel (nvprof) of a report.
+    """Every launch (Nsight Compute) or kernel (nvprof) in a report.
 
-    Raises CommandError where the file cannot be read, InputError where it is no such report, is damaged, or
-    contradicts itself.
+    Raises CommandError if the file cannot be read, InputError if it is not such a report, is damaged, or contradicts
+    itself.
     """
     data = read_limited(path, _LARGEST_FILE, "a report")
     try:
-        text = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")  # of PowerShell
+        text = data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")  # from PowerShell
     except UnicodeDecodeError:
         source = Source(str(path), data.decode("utf-8", "replace"))
         raise wrong(source, 1, "this is not a CSV file: it is not UTF-8 text", _EXPORT) from None
@@ -75,8 +75,9 @@ def wrong(source: Source, line: int, message: str, help: str = "", column: int =
 
 
 def _stretch(text: str, column: int) -> tuple[int, int]:
-    """Where in a line of CSV its `column`-th value stands, from 1, the end exclusive; the line's first character where
-    it has no such value."""
+    """The position of the `column`-th value in a line of CSV, from 1, with exclusive end; the line's first character if
+    there is no such value.
+    """
     first, quoted, number = 0, False, 0
     for place, c in enumerate(text + ","):
         quoted ^= c == '"'
@@ -88,7 +89,7 @@ def _stretch(text: str, column: int) -> tuple[int, int]:
 
 
 def parse(source: Source) -> tuple[Launches, ...]:
-    """The launches of a report's text. Raises InputError as `read` does."""
+    """The launches in a report's text. Raises InputError as `read` does."""
     rows = _rows(source)
     for line, row in rows:
         names = [c.strip() for c in row]
@@ -101,10 +102,10 @@ def parse(source: Source) -> tuple[Launches, ...]:
 
 
 def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """The rows with their lines, without the profiler's own messages (`==PROF==`, `==123==`) and blank lines."""
+    """The rows with their line numbers, without the profiler's own messages (`==PROF==`, `==123==`) and blank lines."""
     lines = source.text.split("\n")
     reader = csv.reader(("" if line.startswith("==") else line + "\n" for line in lines), strict=True)
-    whole = 0  # a quote that is never closed swallows the rest of the file: the fault is where its row began
+    whole = 0  # a quote that is never closed swallows the rest of the file: report the start of its row
     try:
         for row in reader:
             whole = reader.line_num
@@ -116,7 +117,7 @@ def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row by column, and the number of the table that it stands in."""
+    """A row by column, and the number of its table."""
 
     line: int
     table: int
@@ -145,9 +146,9 @@ class _Table:
         return wrong(self.source, row.line, message, help, column)
 
     def records(self) -> Iterator[_Row]:
-        """Rows by column; what a program printed after its report is left out, a row cut short is an error.
+        """Rows by column. Text that a program printed after its report is left out; a truncated row is an error.
 
-        A header that is repeated begins another table.
+        A repeated header begins another table.
         """
         table = 0
         for line, row in self.rows:
@@ -163,7 +164,7 @@ class _Table:
             yield _Row(line, table, dict(zip(self.names, values, strict=True)), None)
 
     def with_units(self, *identity: str) -> Iterator[_Row]:
-        """Rows of a form with a row of units, which has no `identity`, below each header. Raises InputError."""
+        """Rows of a form that has a row of units (without an `identity`) below each header. Raises InputError."""
         units: Mapping[str, str] | None = None
         table = -1
         for row in self.records():
@@ -180,7 +181,7 @@ class _Table:
             yield _Row(row.line, row.table, row.values, units)
 
     def value(self, row: _Row, name: str, quantity: Quantity, unit: str, unit_column: str) -> float | None:
-        """The value in a column, in base units; None where the profiler has none. Raises InputError."""
+        """The value in a column, in base units; None if the profiler has none. Raises InputError."""
         number = self.number(row, name)
         if number is None:
             return None
@@ -194,7 +195,7 @@ class _Table:
         return result
 
     def number(self, row: _Row, name: str) -> float | None:
-        """A number that is not negative; None where the profiler has none. Raises InputError."""
+        """A number that is not negative; None if the profiler has none. Raises InputError."""
         text = row[name].removeprefix("(!)").strip()
         if text.lower() in _NAMELESS:
             return None
@@ -218,7 +219,7 @@ class _Table:
 
 @dataclass
 class _Launch:
-    """A launch of Nsight Compute as its rows tell it: metrics with the lines they stand in."""
+    """A launch of Nsight Compute, collected from its rows: metrics with their line numbers."""
 
     kernel: str
     cc: str
@@ -227,7 +228,7 @@ class _Launch:
 
 
 class _Collected:
-    """The launches of a report by process and ID; without a column ID, one of each kernel."""
+    """The launches of a report by process and ID; without a column ID, one for each kernel."""
 
     def __init__(self, table: _Table) -> None:
         self.table = table
@@ -248,7 +249,7 @@ class _Collected:
         return found
 
     def add(self, row: _Row, launch: _Launch, metric: str, value: float, column: str) -> None:
-        """A metric of a launch. Raises InputError where the report has another value for it."""
+        """Add a metric of a launch. Raises InputError if the report has another value for it."""
         before, line = launch.metrics.setdefault(metric, (value, row.line))
         if isclose(before, value, rel_tol=1e-9):
             return
@@ -274,7 +275,7 @@ def _long(table: _Table) -> tuple[Launches, ...]:
         metric = row["Metric Name"]
         quantity = quantity_of(metric) if "__" in metric else None
         if quantity is None:
-            continue  # a rule's advice, or nothing that a point is made of
+            continue  # a rule's advice, or a metric not used for points
         if "Metric Unit" not in table.names:
             message = "this report has no column `Metric Unit`, and its numbers could be in any unit"
             raise wrong(table.source, table.line, message, _EXPORT)
@@ -297,7 +298,7 @@ def _wide(table: _Table) -> tuple[Launches, ...]:
 
 
 def _nvprof(table: _Table) -> tuple[Launches, ...]:
-    """Averages over the invocations on each device, as sums over all of them."""
+    """Averages over the invocations on each device, converted to sums over all of them."""
     times: dict[tuple[str, str], int] = {}  # by device and kernel
     found: dict[str, dict[str, dict[str, tuple[float, int]]]] = {}  # by kernel, metric, device
     for row in table.records():
@@ -320,7 +321,7 @@ def _nvprof(table: _Table) -> tuple[Launches, ...]:
 
 
 def _average(table: _Table, row: _Row, metric: str) -> float | None:
-    """The mean of a metric that points are made of; a utilization is `Low (2)`, or its number."""
+    """The mean of a metric that points use; a utilization is `Low (2)`, or its number."""
     quantity = None if "__" in metric else quantity_of(metric)
     if quantity is None:
         return None

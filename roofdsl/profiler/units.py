@@ -1,7 +1,7 @@
-"""What a profiler's metric is a number of, and what its units are in seconds, bytes, counts or hertz.
+"""The quantity of each profiler metric, and the value of its units in seconds, bytes, counts or hertz.
 
-Only the metrics from which points are made have a quantity here; units of all others are never looked at. A unit that
-is not known for its metric is an error: a factor that is guessed gives a wrong time or intensity without a word.
+Only the metrics used for points have a quantity here; units of all others are never looked at. An unknown unit of such
+a metric is an error, because a guessed factor would silently give a wrong time or intensity.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LARGEST = 1e30
 """In seconds, bytes, counts or hertz: no profiler counts as much, and sums and ratios of such numbers stay finite."""
 
 LEAST = 1e-30
-"""... nor as little, unless it is 0."""
+"""No profiler counts as little, except 0."""
 
 EXPECTED: dict[Quantity, str] = {
     "time": "a time, such as `usecond`, `us` or `ms`",
@@ -42,7 +42,7 @@ _COUNTED = ("inst", "sector", "cycle", "request", "warp", "block", "thread", "tr
 
 
 def _table() -> dict[str, tuple[Quantity, float]]:
-    """Every unit as it is written, with its factor."""
+    """Every unit in its written form, with its factor."""
     found: dict[str, tuple[Quantity, float]] = {}
     for noun in ("second", "seconds", "sec", "s"):
         found |= {prefix + noun: ("time", factor) for prefix, factor in _SMALL.items()}
@@ -62,14 +62,14 @@ _UNITS = _table()
 
 
 def quantity_of(metric: str) -> Quantity | None:
-    """What a metric is a number of; None for one that no point is made of."""
+    """The quantity of a metric; None for one that points do not use."""
     return next((quantity for pattern, quantity in _QUANTITIES if re.fullmatch(pattern, metric)), None)
 
 
 def factor(unit: str, quantity: Quantity) -> float | None:
-    """What one of a unit is in seconds, bytes, counts or hertz; None where it is not a unit of this quantity.
+    """The value of one unit in seconds, bytes, counts or hertz; None if it is not a unit of this quantity.
 
-    The micro sign may be either of Unicode's two, or a `u`. A count may be without a unit.
+    The micro sign may be either of Unicode's two, or a `u`. A count may have no unit.
     """
     written = unit.strip().replace("\u00b5", "u").replace("\u03bc", "u")
     if not written:
