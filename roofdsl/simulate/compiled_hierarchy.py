@@ -1,7 +1,8 @@
-"""The compiled hierarchy of caches, walked by a kernel's own loops; `hierarchy.py` says in words what it does.
+"""The compiled hierarchy of caches, walked by a kernel's own loops; `hierarchy.py` has the interface, `levels.py` the
+model.
 
-Addresses are numbers of blocks; a block is a sector of the first level. What a level asks of the next one lies on a
-stack, so that a request is answered before what it evicts is written back. Imports numba.
+Addresses are block numbers; a block is a sector of the first level. Requests from one level to the next are kept on a
+stack, so that a request is answered before the line that it evicts is written back. Imports numba.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ from roofdsl.simulate.walk import (
 
 # Columns of the tallies of a level.
 HITS, MISSES, LOADS, STORES, PASSED, PASSED_BYTES = range(6)
-# Requests: (kind, level, block, bytes or 1 for dirty, whether the line is there, its set).
+# Requests: (kind, level, block, bytes or 1 for dirty, whether the line is present, its set).
 READ, WRITE, WRITE_BACK, INSERT = range(4)
 
 
 def _back_invalidate(k: int, line: int, moved: int, tallies: Ints, sets: Sets) -> int:
-    """Empty what the levels above `k` hold of a line of it; the line's dirty sectors with theirs.
+    """Empty the levels above `k` of a line of level `k`; returns the line's dirty sectors, including theirs.
 
-    Data that is dirty in an upper level crosses every boundary on its way to level k, which counts it as stored.
+    Data that is dirty in an upper level crosses every boundary on its way to level k, where it counts as stored.
     """
     levels, words = sets[0], sets[1]
     begin, end = line << levels[k, LINE], (line + 1) << levels[k, LINE]
@@ -86,21 +87,21 @@ back_invalidate = compiled(_back_invalidate)
 
 
 def _evicted(k: int, gone: int, waiting: int, tallies: Ints, stack: Ints, sets: Sets) -> int:  # noqa: PLR0917
-    """See to what level `k` evicted; the requests waiting then."""
+    """Handle what level `k` evicted; returns the number of requests waiting then."""
     levels = sets[0]
     level = levels[k]
     line, moved = gone >> TAG, gone >> DIRTY & 255
     if level[INCLUSION] == INCLUSIVE:
         moved = back_invalidate(k, line, moved, tallies, sets)
     first, is_last = line << level[LINE], k + 1 == levels.shape[0]
-    # A victim cache is filled by what is evicted above it, clean lines too.
+    # A victim cache is filled with what is evicted above it, including clean lines.
     if not is_last and levels[k + 1, INCLUSION] == EXCLUSIVE:
         tallies[k, STORES] += 1
         stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = INSERT, k + 1, first
         stack[waiting, 3], stack[waiting, 4] = 1 if moved else 0, 0
         stack[waiting, 5] = set_of(levels[k + 1], first >> levels[k + 1, LINE])
         return waiting + 1
-    for s in range(level[SECTORS] - 1, -1, -1):  # the first goes on top
+    for s in range(level[SECTORS] - 1, -1, -1):  # processed first, since it is on top
         if moved >> s & 1:
             tallies[k, STORES] += 1
             if not is_last:
@@ -114,10 +115,10 @@ evicted = inlined(_evicted)
 
 
 def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints, sets: Sets) -> None:  # noqa: PLR0917
-    """Serve a read, or a write of `size` bytes, and all that follows from it."""
+    """Serve a read, or a write of `size` bytes, and everything that follows from it."""
     levels, words = sets[0], sets[1]
     depth = levels.shape[0]
-    carried = 0  # whether the line that a victim cache hands up is dirty
+    carried = 0  # whether the line that a victim cache passes up is dirty
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = kind, 0, block, size
     waiting = 1
     while waiting:
@@ -128,8 +129,8 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
         bit = 1 << ((at >> level[SECTOR]) & (level[SECTORS] - 1))
         exclusive = level[INCLUSION] == EXCLUSIVE
         if kind == INSERT:
-            # No line is in a victim cache and in the level above it: its copy there goes, and this one is dirty if that
-            # was.
+            # No line is both in a victim cache and in the level above it: the victim cache gives up its copy, and the
+            # line above is dirty if that copy was.
             if k + 1 < depth and levels[k + 1, INCLUSION] == EXCLUSIVE:
                 below = levels[k + 1]
                 there = set_of(below, line)
@@ -141,7 +142,7 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
                 carried = 0
             bits = bit | bit << DIRTY if extra else bit
             where = stack[waiting, 5]
-            if stack[waiting, 4]:  # the line is there, the sector is not
+            if stack[waiting, 4]:  # the line is present, but the sector is not
                 slot = find(level, line, where, sets)
                 words[slot] |= bits
                 promote(level, slot, where, sets)
@@ -180,14 +181,14 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
         if level[THROUGH] or not (present or enters):
             tallies[k, PASSED] += 1
             tallies[k, PASSED_BYTES] += extra
-            if k + 1 < depth:  # goes down last, so it lies under the rest
+            if k + 1 < depth:  # goes down last, so it is below the rest of the stack
                 stack[waiting, 0], stack[waiting, 1] = kind, k + 1
                 waiting += 1
         if enters:
             stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = INSERT, k, at
             stack[waiting, 3], stack[waiting, 4], stack[waiting, 5] = 1 - level[THROUGH], slot >= 0, where
             waiting += 1
-            # What a write-back overwrites as a whole need not be loaded first.
+            # A write-back that overwrites a whole sector need not load it first.
             if level[WRITE_MISS] == ALLOCATE and not (kind == WRITE_BACK and extra >= level[SECTOR_BYTES]):
                 tallies[k, LOADS] += 1
                 if k + 1 < depth:
@@ -201,12 +202,12 @@ serve = inlined(_serve_request)
 def _run_caches(  # noqa: PLR0917
     tables: Tables, cursor: Cursor, budget: int, tallies: Ints, element_bytes: Ints, stack: Ints, sets: Sets
 ) -> tuple[int, int, int]:
-    """Go on for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
+    """Continue for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
     references, places = tables[4], tables[5]
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
     levels, words, newest = sets[0], sets[1], sets[3]
     top = levels[0]
-    listed, ring = top[POLICY] != PLRU, top[RING]  # under a tree no slot tells that it was the last
+    listed, ring = top[POLICY] != PLRU, top[RING]  # in a tree, no slot records that it was the last
     base, ways, link = top[FIRST_SLOT], top[WAYS], top[FIRST_LINK]
     line_shift, sector_shift, sectors, through = top[LINE], top[SECTOR], top[SECTORS], top[THROUGH]
     accesses = touched = steps = hits = 0
@@ -239,7 +240,7 @@ def _run_caches(  # noqa: PLR0917
                         line = block[r] >> line_shift
                         where = set_of(top, line)
                         bit = 1 << ((block[r] >> sector_shift) & (sectors - 1))
-                        # a hit in the newest of a row or a ring leaves it where it is
+                        # a hit in the newest slot of a row or ring changes nothing
                         slot = newest[link + where] if ring else base + where * ways
                         if not listed or words[slot] >> TAG != line or not words[slot] & bit:
                             slot = find(top, line, where, sets)
@@ -253,7 +254,7 @@ def _run_caches(  # noqa: PLR0917
                     size = element_bytes[references[first + r, 1]]
                     serve(WRITE if write else READ, block[r], size, tallies, stack, sets)
                 again -= 1
-            hits += again * count  # nothing changes any more, so that all of these hit
+            hits += again * count  # nothing changes any more, so all of these hit
             for r in range(count):
                 flat[r] += stride[r] * same
                 left[r] -= same

@@ -1,10 +1,10 @@
 """A kernel at given sizes as tables of small integers, which the compiled loops of `roofdsl.simulate.walk` run.
 
-The tables hold three things. `code` is the control flow: one row an instruction, see the constants `HALT` to `SWEEP`.
-`terms` are the integer expressions of bounds, guards and flat element numbers in postfix form, one row an operation;
-an affine expression is a constant and then one `MADD` for each variable. `references` are the accesses of straight
-code; an innermost loop around straight code is one instruction, whose references move by a fixed stride.
-Lines are numbered densely from 0: array after array, each from the start of a line.
+There are three tables. `code` is the control flow, with one row per instruction; see the constants `HALT` to `SWEEP`.
+`terms` are the integer expressions of bounds, guards and flat element numbers in postfix form, with one row per
+operation; an affine expression is a constant followed by one `MADD` for each variable. `references` are the accesses of
+straight-line code; an innermost loop around straight-line code is one instruction, whose references move by a fixed
+stride. Lines are numbered consecutively from 0, array after array, and each array starts at the start of a line.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from roofdsl.loops.integers import (
 from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node
 from roofdsl.loops.numbers import check_complete
 
-# numba keeps the compiled loops on disk with these numbers in them, and looks at the date of walk.py only: after a
-# change here, touch that file and those that call it.
+# numba caches the compiled loops on disk with these numbers in them, but only checks the date of walk.py: after a
+# change here, touch that file and the files that call it.
 #
 # Instructions. LOOP variable, start, stop, exit; NEXT variable, step, body; UNLESS condition, target; JUMP target;
 # RUN group: its references once; SWEEP variable, start, stop, step, group: an innermost loop over its references.
 # Start, stop and condition are expression numbers.
 HALT, LOOP, NEXT, UNLESS, JUMP, RUN, SWEEP = range(7)
-# Expression operations. CONST value pushes; MADD variable, coefficient adds to the top; the others take two and push
-# one (NOT takes one). A truth value is 0 or 1.
+# Expression operations. CONST pushes a value; MADD adds variable * coefficient to the top; the others replace two
+# values by one (NOT replaces one). A truth value is 0 or 1.
 CONST, MADD, ADD, MUL, MIN, MAX, FLOOR, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(17)
 
 _COMPARISONS = {"==": EQ, "!=": NE, "<": LT, "<=": LE, ">": GT, ">=": GE}
@@ -54,7 +54,7 @@ LARGEST = 2**62
 
 @dataclass(frozen=True)
 class Layout:
-    """Where an array lies: `count` lines of `line_bytes` from line `first` on, `per_line` elements in each."""
+    """The location of an array: `count` lines of `line_bytes` from line `first` on, with `per_line` elements each."""
 
     array: Array
     line_bytes: int
@@ -68,8 +68,8 @@ class Layout:
 class Program:
     """The tables of one kernel at one size.
 
-    spans: where each expression begins and ends in `terms`. groups: the first reference and the number of them, of
-    each piece of straight code. references: (flat element expression, array, write, elements moved by an iteration).
+    spans: where each expression begins and ends in `terms`. groups: the first reference and the number of references of
+    each piece of straight-line code. references: (flat element expression, array, write, elements moved per iteration).
     """
 
     code: tuple[tuple[int, int, int, int, int, int], ...]
@@ -83,14 +83,14 @@ class Program:
 
     @property
     def lines(self) -> int:
-        """Lines of all arrays together."""
+        """The number of lines of all arrays together."""
         return sum(a.count for a in self.layouts)
 
 
 def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> Program:
-    """The program of a kernel whose directives are applied, with lines of `line_bytes` (None: one element each).
+    """The program of a kernel with its directives applied, with lines of `line_bytes` (None: one element each).
 
-    Raises CommandError where a line is not a multiple of an element, a parameter has no value, an assumption is broken,
+    Raises CommandError if a line is not a multiple of an element, a parameter has no value, an assumption is violated,
     or a number is too large.
     """
     if kernel.directives:
@@ -197,7 +197,7 @@ class _Compiler:
     # ---- references ----
 
     def moving(self, node: For, step: int, scope: Mapping[str, int]) -> list[tuple[int, int, int, int]] | None:
-        """The references of an innermost loop; None where it is none, or one of them does not move evenly."""
+        """The references of an innermost loop; None if it is not innermost, or if one of them does not move evenly."""
         body = [n for n in node.body if isinstance(n, (Assign, Let, Count))]
         if len(body) < len(node.body):
             return None
@@ -211,7 +211,7 @@ class _Compiler:
         return rows
 
     def touched(self, body: Sequence[Node]) -> list[tuple[IntExpr, int, int]]:
-        """(flat element, array, write) of every access of straight code, in order."""
+        """(flat element, array, write) of every access of straight-line code, in order."""
         return [
             (self.flat(access.element), self.arrays[access.element.array.name][0], int(access.is_write))
             for statement in body
@@ -237,7 +237,7 @@ class _Compiler:
         return self._number(self._truth(c, scope))
 
     def _number(self, rows: list[tuple[int, int, int]]) -> int:
-        """The number of this expression, stored once."""
+        """The number of this expression, which is stored only once."""
         key = tuple(rows)
         if key not in self.known:
             depth = deepest = 0
@@ -254,7 +254,7 @@ class _Compiler:
         return self.known[key]
 
     def _integer(self, e: IntExpr, scope: Mapping[str, int]) -> list[tuple[int, int, int]]:
-        """The postfix form: the affine part, then each other term."""
+        """The postfix form: the affine part, then every other term."""
         constant, coefficients, others = self._affine(e, scope)
         affine = [(CONST, constant, 0), *((MADD, v, c) for v, c in sorted(coefficients.items()) if c)]
         rows = affine if affine != [(CONST, 0, 0)] or not others else []
@@ -320,7 +320,7 @@ class _Compiler:
 
 
 def _strides(array: Array, params: Mapping[str, int]) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension."""
+    """The distance in elements between neighbours along each dimension."""
     dims = [d.evaluate(params) for d in array.dims]
     if array.column_major:
         return tuple(prod(dims[:k]) for k in range(len(dims)))

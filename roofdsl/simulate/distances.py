@@ -1,8 +1,8 @@
-"""Q(Z) of every fully associative LRU cache at once: the histogram of stack distances, by one pass over a kernel.
+"""Q(Z) of every fully associative LRU cache at once: the histogram of stack distances, from one pass over a kernel.
 
-Reads and writes have their distances (Mattson, Gecsei, Slutz, Traiger, "Evaluation techniques for storage
-hierarchies", IBM Systems Journal 9(2), 1970), write-backs theirs (`stack.py`), so that loads and stores are exact at
-every Z, for lines of different sizes too.
+Reads and writes have stack distances (Mattson, Gecsei, Slutz, Traiger, "Evaluation techniques for storage hierarchies",
+IBM Systems Journal 9(2), 1970), and so have write-backs (`stack.py`). Loads and stores are therefore exact at every Z,
+even for lines of different sizes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ BYTES_PER_LINE = 80
 
 @dataclass(frozen=True)
 class MissCurve:
-    """How accesses, loads and stores fall with the size of the cache, which grows by its ways where it has `sets` > 1.
+    """How misses, loads and stores fall with the size of the cache, which grows by its ways if it has `sets` > 1.
 
-    `distance_bytes`, ascending: the cache sizes from which accesses hit that missed before. Each of the other arrays
-    says how much it is with distances up to there: accesses (a count), bytes of lines read first, of lines written
-    first, of lines stored (`stored_bytes`: the drop in stores at that size). What misses in every cache is apart,
-    in the `cold_` numbers. Of `temp` arrays, `dropped_bytes` at a size are the lines that from there on are dirty
-    in the cache at the end, and dropped.
+    `distance_bytes`, ascending: the cache sizes from which on further accesses hit. Each of the other arrays gives the
+    amount with distances up to that size: accesses (a count), bytes of lines read first, of lines written first, and of
+    lines stored (`stored_bytes`: the drop in stores at that size). What misses in every cache is separate, in the
+    `cold_` numbers. For `temp` arrays, `dropped_bytes` at a size are the lines that, from that size on, are dirty in
+    the cache at the end, and dropped.
     """
 
     accesses: int
@@ -53,7 +53,7 @@ class MissCurve:
     scalar_store_bytes: int
 
     def misses(self, cache_bytes: int | None) -> int:
-        """Accesses that miss in a cache of that size (None: without bound)."""
+        """Accesses that miss in a cache of that size (None: unbounded)."""
         return self.cold[0] + self._beyond(self.count, cache_bytes)
 
     def loads(self, cache_bytes: int | None, convention: Traffic) -> int | None:
@@ -81,7 +81,7 @@ class MissCurve:
         return loads + stores
 
     def steps(self, convention: Traffic) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(sizes in bytes, Q from each size up to the next): every step of Q(Z), from the smallest cache on."""
+        """(sizes in bytes, Q from each size up to the next): every step of Q(Z), beginning with the smallest cache."""
         import numpy as np
 
         change = self.read_bytes.copy()
@@ -115,12 +115,12 @@ def miss_curve(
     progress: Progress | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> MissCurve:
-    """One pass over `kernel`, its directives applied, at `params`; lines of an element each where `line_bytes` is None.
+    """One pass over `kernel`, with its directives applied, at `params`; one-element lines if `line_bytes` is None.
 
-    The caches are fully associative, or have that many `sets`, of any number of ways, and see arrays lie one after the
-    other from the start of a line each, as in `hierarchy.simulate`. `progress` is called with the accesses made so
-    far, and an exception such as KeyboardInterrupt ends the run then. Raises CommandError for what `lru.simulate_lru`
-    does, for sets of lines of different sizes, and where the tables (of all lines) pass `memory_bytes`.
+    The caches are fully associative, or have `sets` sets with any number of ways. They see arrays one after another,
+    each from the start of a line, as in `hierarchy.simulate`. `progress` is called with the number of accesses made so
+    far, and an exception such as KeyboardInterrupt then ends the run. Raises CommandError for the same reasons as
+    `lru.simulate_lru`, for sets with lines of different sizes, and if the tables (of all lines) exceed `memory_bytes`.
     """
     import numpy as np
 
@@ -131,7 +131,7 @@ def miss_curve(
     layouts, lines = program.layouts, program.lines
     unit = gcd(*(a.line_bytes for a in layouts)) or 1
     weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)
-    whole = sum(a.count * a.line_bytes // unit for a in layouts)  # the longest distance there can be
+    whole = sum(a.count * a.line_bytes // unit for a in layouts)  # the longest possible distance
     if sets > 1:
         whole = -(-lines // sets)
     _check(sets, {a.line_bytes for a in layouts})
@@ -160,7 +160,7 @@ def miss_curve(
             progress(accesses)
     check_inside(cursor, program, kernel.name)
 
-    # Lines of temporaries that are dirty at the end are never stored by a cache that still holds them.
+    # A cache that still holds dirty lines of temporaries at the end never stores them.
     dropped = np.zeros(whole + 2, dtype=np.int64)
     temp = np.array([a.array.intent == "temp" for a in layouts], dtype=bool)
     for k in range(sets if temp.any() else 0):
@@ -195,7 +195,7 @@ def _check(sets: int, line_sizes: set[int]) -> None:
 
 
 def _stack(touched: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lines of one set, the latest first: `touched` at each time, of which a line's last time counts."""
+    """The lines of one set, the latest first, from `touched`, the line of each time; only a line's last time counts."""
     import numpy as np
 
     times = np.arange(1, len(touched) + 1)

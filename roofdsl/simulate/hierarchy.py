@@ -1,6 +1,6 @@
-"""`simulate`: every access of a kernel through a hierarchy of caches; `levels.py` says what these are.
+"""`simulate`: every access of a kernel through a hierarchy of caches, which `levels.py` defines.
 
-Arrays lie one after the other in the order of their declarations, each from the start of a line (of the longest).
+Arrays are placed one after another in the order of their declarations, each from the start of a line (of the longest).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK = 1 << 22
-"""Accesses between two looks at whether to stop: a tenth of a second or so."""
+"""The number of accesses between two checks for an interrupt: a tenth of a second or so."""
 
-MOST_BLOCKS = 1 << 46  # a word holds the line beside its sectors
+MOST_BLOCKS = 1 << 46  # a word contains the line number and its sectors
 
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class LevelTraffic:
-    """What crossed the boundary below a level, and what was asked of it.
+    """Traffic across the boundary below a level, and the requests to the level.
 
-    hits, misses: of accesses at the first level, of what the level above asked for elsewhere (write-backs are not
-    asked for). loads, stores: sectors (lines where there are none) across the boundary below, `unit_bytes` each;
-    passed: writes handed on as they came (write-through, write-around), of passed_bytes together.
+    hits, misses: at the first level of accesses, at other levels of requests from the level above (write-backs are not
+    requests). loads, stores: sectors (lines if there are none) across the boundary below, `unit_bytes` each; passed:
+    writes that are handed on as they are (write-through, write-around), passed_bytes in total.
     """
 
     name: str
@@ -57,9 +57,9 @@ class LevelTraffic:
 
 @dataclass(frozen=True)
 class Simulated:
-    """One execution through a hierarchy, cold start and flush at the end included.
+    """One execution through a hierarchy, with a cold start, and a flush at the end.
 
-    Scalars cross every boundary (rule 8): `load_bytes`, `store_bytes` and `bytes` of a level hold them, its traffic
+    Scalars cross every boundary (rule 8): `load_bytes`, `store_bytes` and `bytes` of a level include them, its traffic
     in lines does not. register_bytes: every access at its element's size (rule 10).
     """
 
@@ -76,7 +76,7 @@ class Simulated:
         return self.levels[level].store_bytes + self.scalar_store_bytes
 
     def bytes(self, level: int) -> int:
-        """Both ways across the boundary below a level."""
+        """Bytes in both directions across the boundary below a level."""
         return self.load_bytes(level) + self.store_bytes(level)
 
 
@@ -89,14 +89,15 @@ def simulate(
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     skip: bool = True,
 ) -> Simulated:
-    """Simulate one execution of `kernel`, its directives applied, at `params`; the registers ask the first level.
+    """Simulate one execution of `kernel`, with its directives applied, at `params`; the registers access the first
+    level.
 
-    The memory needed is that of the caches, whatever the sizes. One fully associative LRU cache is simulated by
-    `lru_traffic.py`, unless that needs far more memory. It skips iterations that repeat earlier ones; `skip=False` goes
-    through every access.
-    `progress` is called with the accesses made so far several times a second, and an exception such as
-    KeyboardInterrupt ends the run then. Raises CommandError for levels that cannot be, a missing parameter, a broken
-    assumption, and caches of more than `memory_bytes`.
+    The memory needed is that of the caches, whatever the sizes. A single fully associative LRU cache is simulated by
+    `lru_traffic.py`, which skips iterations that repeat earlier ones, unless that needs far more memory; `skip=False`
+    simulates every access.
+    `progress` is called with the number of accesses made so far several times a second, and an exception such as
+    KeyboardInterrupt then ends the run. Raises CommandError for impossible levels, a missing parameter, a violated
+    assumption, and caches that need more than `memory_bytes`.
     """
     check_levels(levels, kernel)
     block = levels[0].sector
@@ -127,9 +128,10 @@ def _every_access(
     kernel: str,
     progress: Progress | None,
 ) -> tuple[int, int, NDArray[np.int64]]:
-    """Makes the accesses of a program, whose arrays begin at the blocks `first` and end at `end`, one after another.
+    """Make the accesses of a program, whose arrays begin at the blocks `first` and end at `end`, one after another.
 
-    Accesses made, bytes they touched, and what each level counted; `sets` is left as the last access leaves it.
+    Returns the number of accesses, the bytes they touched, and the counts of each level; `sets` is left as after the
+    last access.
     """
     import numpy as np
 
@@ -165,7 +167,9 @@ MOST_LIST_BYTES = 1 << 30
 
 
 def _is_list(levels: Sequence[CacheLevel], program: Program, memory_bytes: int) -> bool:
-    """Whether `_by_list` simulates these levels; arrays of one element size, since it counts accesses, not bytes."""
+    """Whether `_by_list` simulates these levels; only for arrays of one element size, since it counts accesses, not
+    bytes.
+    """
     level = levels[0]
     return (
         len(levels) == 1
@@ -180,7 +184,9 @@ def _is_list(levels: Sequence[CacheLevel], program: Program, memory_bytes: int) 
 
 
 def _placed(program: Program, longest: int) -> tuple[list[int], int]:
-    """The first block of each array and the end of the last: each begins with a line of `longest` blocks of its own."""
+    """The first block of each array and the end of the last; each array begins with a line of `longest` blocks of its
+    own.
+    """
     first, end = [], 0
     for layout in program.layouts:
         first.append(end)
@@ -201,7 +207,7 @@ def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progr
 
 
 def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: int) -> tuple[NDArray[Any], ...]:
-    """The levels as `roofdsl.simulate.replacement` has them, all empty."""
+    """The levels in the form of `roofdsl.simulate.replacement`, all empty."""
     import numpy as np
 
     from roofdsl.simulate import replacement as cache_sets
@@ -263,7 +269,7 @@ def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: i
 
 
 def _shape(level: CacheLevel, lines: int) -> tuple[int, int]:
-    """Sets and ways, no more of them than `lines` lines can ever tell from that many."""
+    """Sets and ways, no more than `lines` different lines can distinguish from that many."""
     if level.ways is not None:
         return min(level.sets, max(lines, 1)), level.ways
     if level.policy == "plru":
@@ -278,7 +284,7 @@ def _flush(
     tallies: NDArray[np.int64],
     arrays: Sequence[tuple[int, int]],
 ) -> None:
-    """Count what is dirty as stored across every boundary below it; `arrays` are the blocks of those that are kept."""
+    """Count dirty data as stored across every boundary below it; `arrays` are the blocks of arrays that are kept."""
     import numpy as np
 
     from roofdsl.simulate import replacement as cache_sets

@@ -1,19 +1,18 @@
-"""What a hierarchy of caches is, and which ones make sense.
+"""Definition of a hierarchy of caches, and checks of its consistency.
 
-Every level is a cache of lines in sets, each line in sectors that are loaded one by one (one sector by default). The
-sector that holds the accessed element is looked for in the first level, whose misses are the reads of the second, and
-so on. A request is answered by the levels below first, then the line takes the place of another, and what that one
-leaves behind is written back.
+Every level is a cache of lines in sets; each line has sectors that are loaded one by one (one sector by default). The
+sector of the accessed element is looked up in the first level, whose misses are the reads of the second, and so on. The
+levels below answer a request first. Then the line replaces another one, and the dirty data of that one is written back.
 
 - `write_miss`: "allocate" reads the sector and then writes it; "claim" takes the line without reading (the residency
   that begins with a write of the convention `load_store`); "around" hands the write on and keeps nothing.
 - `write`: "back" keeps what is written until it is evicted; "through" hands every write on.
-- `inclusion`: "free" promises nothing; an "inclusive" level empties the levels above of a line that it evicts;
-  an "exclusive" one is a victim cache, last of the hierarchy: it holds what the level above evicted, clean or dirty,
-  and gives a line up when it is asked for.
+- `inclusion`: "free" promises nothing; an "inclusive" level removes a line that it evicts from the levels above; an
+  "exclusive" level is a victim cache, the last of the hierarchy: it holds what the level above evicted, clean or dirty,
+  and gives a line up when it is requested.
 
-A level that gets a whole sector back from above does not read it first. At the end all levels are flushed: what is
-dirty crosses every boundary below it once, except in arrays that are `temp`.
+A level that gets a whole sector back from above does not read it first. At the end all levels are flushed: dirty data
+crosses every boundary below it once, except for arrays that are `temp`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ WriteMiss = Literal["allocate", "claim", "around"]
 Inclusion = Literal["free", "inclusive", "exclusive"]
 
 MOST_SECTORS = 8
-MOST_PARTS = 32  # of an inclusive level's line, sectors of the first level
+MOST_PARTS = 32  # of an inclusive level's line, in sectors of the first level
 SMALLEST, LARGEST_LINE = 1, 1 << 24
 
 
@@ -56,7 +55,7 @@ class CacheLevel:
 
     @property
     def lines(self) -> int:
-        """Lines that the cache holds; of a fully associative one as many as fit."""
+        """The number of lines in the cache; for a fully associative one, as many as fit."""
         return self.size_bytes // self.line_bytes
 
     @property
@@ -65,7 +64,7 @@ class CacheLevel:
 
 
 def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
-    """Raises CommandError for the first thing about `levels` that cannot be, alone, together or with the kernel."""
+    """Raise CommandError for the first problem of `levels`: alone, together or with the kernel."""
     if not levels:
         raise CommandError("there is no cache to simulate", "give one with --cache, or a machine that has caches")
     for level in levels:
@@ -124,7 +123,7 @@ def _near(size: int, whole: int) -> str:
 
 
 def _check_below(levels: Sequence[CacheLevel], is_last: bool) -> None:
-    """The last of `levels` under those above it."""
+    """Check the last of `levels` below those above it."""
     *above, level = levels
     upper = above[-1]
     if level.sector < upper.sector:

@@ -1,8 +1,8 @@
 """A fully associative LRU list over lines of any size, walked by a kernel's own loops. Imports numba.
 
-Where the lines of an innermost loop's references stay the same for some iterations, only those iterations are
-simulated that can change anything: once an iteration has had no miss, the same accesses again have none either and
-leave the list as it is.
+While the lines of an innermost loop's references stay the same for some iterations, only iterations that can change
+anything are simulated: after an iteration without a miss, the same accesses have no miss either and leave the list as
+it is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from roofdsl.simulate.walk import (
 
 HELD, WRITE_FIRST, WRITTEN = 1, 2, 4  # bits of a line's state
 MISSES, WRITE_MISSES, STORED = 0, 1, 2  # columns of the tallies
-ACCESSES, STEPS, HELD_BYTES, TOUCHES, EPOCH, TOTALS = range(6)  # of the totals; TOUCHES are the accesses gone through
+ACCESSES, STEPS, HELD_BYTES, TOUCHES, EPOCH, TOTALS = range(6)  # of the totals; TOUCHES: simulated accesses
 
 
 def _touch(  # noqa: PLR0917
@@ -44,10 +44,10 @@ def _touch(  # noqa: PLR0917
     stamp: NDArray[np.int32],
     tallies: Ints,
 ) -> int:
-    """One access to a line: the bytes held then."""
+    """One access to a line; returns the bytes held afterwards."""
     end = links.shape[0] - 1
     bounded = cache_bytes >= 0
-    # The newest line is where it belongs. And without a bound nothing is evicted, so that no order is kept.
+    # The newest line is in its place already. An unbounded cache evicts nothing, so it keeps no order.
     if bounded and links[end, 0] != line:
         if state[line]:
             older, newer = links[line, 0], links[line, 1]
@@ -65,7 +65,7 @@ def _touch(  # noqa: PLR0917
         tallies[a, WRITE_MISSES] += write
         state[line] = HELD + WRITE_FIRST * write
         held += line_bytes[a]
-        # A long line may take the room of several short ones.
+        # A long line may need the room of several short ones.
         while bounded and held > cache_bytes:
             oldest = links[end, 1]
             after = links[oldest, 1]
@@ -97,12 +97,12 @@ def _run_lru(  # noqa: PLR0917
     tallies: Ints,
     totals: Ints,
 ) -> None:
-    """Go on for about `budget` accesses or steps of the walk, or to a boundary.
+    """Continue for about `budget` accesses or steps of the walk, or to a boundary.
 
-    `links[line]` is (next older, next newer); the last row is the end of the list: its newer is the oldest line,
-    its older the newest. `cache_bytes` < 0 is unbounded. `stamp[line]` becomes the current epoch where a line that is
-    not the newest is touched. `tallies` counts, for each array, residencies begun, begun with a write, and stored.
-    `longest` is the length of the longest lines.
+    `links[line]` is (next older, next newer); the last row is the end of the list: its newer is the oldest line, its
+    older the newest. `cache_bytes` < 0 means unbounded. `stamp[line]` becomes the current epoch when a line that is not
+    the newest is touched. `tallies` counts, for each array, residencies, those that begin with a write, and those
+    stored. `longest` is the length of the longest lines.
     """
     references, places = tables[4], tables[5]
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
@@ -116,9 +116,9 @@ def _run_lru(  # noqa: PLR0917
                 continue
         first, count = control[FIRST], control[COUNT]
         n = min(control[REMAINING], (budget - accesses) // count + 1)
-        # With room for a line of every reference, one iteration leaves all of its lines held: the next one over the
-        # same lines hits throughout and puts them into the order they are in. Without, iterations are gone through
-        # until one has no miss.
+        # If there is room for a line of every reference, one iteration leaves all of its lines in the cache: the next
+        # one over the same lines only hits, and puts them into the order they have already. Otherwise iterations are
+        # simulated until one has no miss.
         room = cache_bytes // longest - count if cache_bytes >= 0 else FOR_EVER
         hurried = 0
         for r in range(count):
@@ -153,9 +153,9 @@ def _run_lru(  # noqa: PLR0917
                     slowest = min(slowest, left[r])
             done += same
             if 0 < hurried < count and room > 0:
-                # For some iterations only what moves by a line or more each time is touched. The lines of the others
-                # cannot fall out meanwhile, as there is room for all that is new; the iteration after that, which is
-                # gone through in full, puts them where they would be.
+                # For some iterations, only references that move by a line or more each time are touched. The lines of
+                # the others cannot be evicted meanwhile, since there is room for all new lines; the following
+                # iteration, which is simulated completely, puts them where they would be.
                 between = min(slowest - 1, n - done - 1, room // hurried - 1)
                 if between > 0:
                     for _ in range(between):

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK = 1 << 20
-BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes, an owner of 2, a state of 1
+BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes each, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30
 
 
 class TooManyAccesses(CommandError):
-    """The simulation was given a number of accesses to stop at, and reached it."""
+    """The simulation reached the number of accesses at which it was told to stop."""
 
 
 class TooManyLines(CommandError):
-    """The tables of the simulation would need more memory than it was given."""
+    """The tables of the simulation would need more memory than allowed."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class ArrayTraffic:
 
 @dataclass(frozen=True)
 class SimulatedTraffic:
-    """What a simulation saw. Scalars (rule 8) are beside the arrays, in bytes.
+    """The results of a simulation. Scalars (rule 8) are counted separately from the arrays, in bytes.
 
-    simulated: the accesses that were gone through one by one; all others are known to repeat these.
-    `once` does not tell loads from stores: `loads` and `stores` are None there.
+    simulated: the accesses that were simulated one by one; all others are known to repeat them. `once` does not
+    distinguish loads from stores: `loads` and `stores` are None in it.
     """
 
     accesses: int
@@ -68,7 +68,7 @@ class SimulatedTraffic:
         return sum(a.stored * a.line_bytes for a in self.arrays) + self.scalar_store_bytes
 
     def bytes(self, convention: Traffic) -> int:
-        """Q in bytes. In `once` a scalar that is stored counts its size once."""
+        """Q in bytes. In `once`, a scalar that is stored counts its size once."""
         loads, stores = self.loads(convention), self.stores(convention)
         if loads is None or stores is None:
             return sum(a.residencies * a.line_bytes for a in self.arrays) + self.scalar_store_bytes
@@ -87,15 +87,15 @@ def simulate_lru(
     skip: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> SimulatedTraffic:
-    """Simulate one execution of `kernel`, its directives applied, at `params`, all conventions at once.
+    """Simulate one execution of `kernel`, with its directives applied, at `params`, in all conventions at once.
 
-    `cache_bytes` None is a cache without bound; `line_bytes` None makes each array's line its own element. `skip`:
-    iterations that repeat earlier ones by other names are counted, not gone through (`skip_repeats.py`); the numbers
-    are the same. `progress` is called with the accesses made so far several times a second, and its exceptions end
-    the run.
-    Raises CommandError for a missing parameter, a broken assumption, a line or cache that docs/rules.md, rule 10
-    forbids, an access outside its array; TooManyLines for tables of more than `memory_bytes`; TooManyAccesses beyond
-    `max_accesses` accesses, or as many iterations that make none, and beyond `max_walked` that are gone through.
+    `cache_bytes` None is an unbounded cache; `line_bytes` None makes each element its own line. `skip`: iterations that
+    repeat earlier ones on other lines are counted, not simulated (`skip_repeats.py`); the numbers are the same.
+    `progress` is called with the number of accesses made so far several times a second, and its exceptions end the run.
+    Raises CommandError for a missing parameter, a violated assumption, a line or cache that docs/rules.md, rule 10
+    forbids, and an access outside its array; TooManyLines for tables larger than `memory_bytes`; TooManyAccesses beyond
+    `max_accesses` accesses, or as many iterations without any, and beyond `max_walked` accesses that are simulated one
+    by one.
     """
     program = compile_kernel(kernel, params, line_bytes)
     from roofdsl.simulate.lru_list import ACCESSES, TOUCHES
@@ -129,8 +129,8 @@ def _simulate(  # noqa: PLR0917
     skip: bool,
     progress: Callable[[int], None] | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The engine's totals, and for each array its columns MISSES, WRITE_MISSES, STORED. most: accesses made, and those
-    gone through.
+    """The engine's totals, and for each array its columns MISSES, WRITE_MISSES, STORED. most: limits for all accesses,
+    and for those simulated one by one.
     """
     import numpy as np
 
@@ -145,7 +145,7 @@ def _simulate(  # noqa: PLR0917
     links = np.empty((program.lines + 1 if cache_bytes is not None else 1, 2), dtype=np.int32)
     links[-1] = len(links) - 1
     state = np.zeros(program.lines, dtype=np.uint8)
-    stamp = np.zeros(len(links), dtype=np.int32)  # a row for each of links
+    stamp = np.zeros(len(links), dtype=np.int32)  # one row each for the links
     tallies = np.zeros((len(layouts), 3), dtype=np.int64)
     totals = np.zeros(TOTALS, dtype=np.int64)
     capacity, longest = -1 if cache_bytes is None else cache_bytes, max([1, *(a.line_bytes for a in layouts)])
@@ -172,18 +172,18 @@ def _simulate(  # noqa: PLR0917
             raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} accesses at these sizes")
         if max_accesses is not None and steps - accesses > max_accesses:
             raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} iterations without an access")
-        # A call ends after CHUNK accesses gone through, or as many repetitions, each of which costs about as much.
+        # A call ends after CHUNK simulated accesses, or after as many repetitions, each of which costs about the same.
         if max_walked is not None and (int(totals[TOUCHES]) > max_walked or calls * CHUNK > 2 * max_walked):
             raise TooManyAccesses(f"kernel {name} does not repeat itself within {max_walked} accesses at these sizes")
     check_inside(cursor, program, name)
     for k, a in enumerate(layouts):
-        if a.array.intent != "temp":  # what is dirty at the end is dropped there
+        if a.array.intent != "temp":  # data that is dirty at the end is dropped there
             tallies[k, STORED] += np.count_nonzero(state[a.first : a.first + a.count] & WRITTEN)
     return totals, tallies
 
 
 def check_inside(cursor: tuple[NDArray[np.int64], ...], program: Program, name: str) -> None:
-    """Raises CommandError where a walk ended at an access outside its array."""
+    """Raise CommandError if a walk ended at an access outside its array."""
     from roofdsl.simulate.walk import CULPRIT, OUTSIDE, STATUS
 
     control = cursor[7]

@@ -1,13 +1,14 @@
-"""Plain hierarchies, compiled: LRU rows of whole lines of one length, written back, nothing promised between levels.
+"""Plain hierarchies, compiled: LRU rows of whole lines of one length, write-back, without inclusion between levels.
 
 `compiled_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a
-row of words from the newest line to the oldest: one pass looks for a line, puts it in front and pushes the last one
-out. A word is the number of a line above a bit that says whether it is dirty, and -1 is an empty place. Words take half
-the space of those in `replacement.py`, so that more of a large cache is near.
+row of words from the newest to the oldest; one pass searches the row for a line, moves it to the front and pushes out
+the last one. A word is a line number above a dirty bit, -1 an empty place. It is half as long as in `replacement.py`,
+so that more of a large cache stays near the processor.
 
-Where the lines of an innermost loop's references stay the same for several iterations, one of these is gone through if
-there are no more references than the first level has ways: all of their lines are there after it, in the order of their
-last accesses, which the next iterations repeat. With more references it is as many as miss anything. Imports numba.
+While the lines of an innermost loop's references stay the same for several iterations, only one of these is simulated
+if there are no more references than the first level has ways: afterwards all of their lines are present, in the order
+of their last accesses, which the next iterations repeat. With more references, iterations are simulated until one has
+no miss. Imports numba.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from roofdsl.simulate.walk import (
 
 Words = NDArray[np.int32]
 FOUND = -2
-MOST_LINES = 1 << 30  # a word holds a line beside its dirty bit
+MOST_LINES = 1 << 30  # a word contains a line number and its dirty bit
 
 
 def is_plain(levels: Sequence[CacheLevel], lines: int) -> bool:
@@ -55,7 +56,7 @@ def is_plain(levels: Sequence[CacheLevel], lines: int) -> bool:
 
 
 def words_of(plain: Words) -> Ints:
-    """The words as `replacement.py` has them."""
+    """The words in the form of `replacement.py`."""
     words = plain.astype(np.int64)
     return np.where(words < 0, -1, words >> 1 << TAG | (words & 1) << DIRTY | 1)
 
@@ -71,7 +72,7 @@ row_of = inlined(_row_of)
 
 
 def _touch(row: Words, word: int) -> int:
-    """Put a line in front of a row, dirty if it was or `word` is; FOUND, or the word that is pushed out (-1: none)."""
+    """Put a line in front of a row, dirty if it was or `word` is; returns FOUND, or the word pushed out (-1: none)."""
     moving = word
     for s in range(row.shape[0]):
         there = row[s]
@@ -87,7 +88,7 @@ touch = inlined(_touch)
 
 
 def _write_back_down(pushed: int, k: int, tallies: Ints, levels: Ints, words: Words) -> None:
-    """See to what level `k` pushed out, and to what that pushes out further down."""
+    """Handle what level `k` pushed out, and what that pushes out further down."""
     while pushed >= 0 and pushed & 1:
         tallies[k, STORES] += 1
         k += 1
@@ -101,7 +102,9 @@ write_back_down = inlined(_write_back_down)
 
 
 def _ask_below(line: int, levels: Ints, words: Words, out: Ints, tallies: Ints) -> int:
-    """Read a line from the second level on; how many levels missed it. `out[k]`: what level k pushed out for it."""
+    """Read a line from the second level on; returns how many levels missed it. `out[k]`: what level k pushed out for
+    it.
+    """
     tallies[0, LOADS] += 1
     for k in range(1, levels.shape[0]):
         base = row_of(levels[k], line)
@@ -129,7 +132,7 @@ def _run_plain(  # noqa: PLR0917
     levels: Ints,
     words: Words,
 ) -> tuple[int, int, int]:
-    """Go on for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
+    """Continue for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
     references, places = tables[4], tables[5]
     flat, stride, left, line, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
     top = levels[0]
@@ -166,14 +169,14 @@ def _run_plain(  # noqa: PLR0917
                         continue
                     pushed = touch(row, line[r] << 1 | write)
                     if pushed != FOUND:
-                        # No set gets more lines in an iteration than there are references. With as many ways none of
-                        # them is pushed out again, and the next iteration over the same lines hits throughout and
-                        # leaves the rows as they are.
+                        # No set gets more lines in an iteration than there are references. With as many ways, none of
+                        # them is pushed out again, and the next iteration over the same lines only hits and leaves the
+                        # rows as they are.
                         quiet = count <= top[WAYS]
                         misses += 1
                         out[0] = pushed
                         missed = 1 if write and claims else ask_below(line[r], levels, words, out, tallies)
-                        for k in range(missed - 1, -1, -1):  # the lowest level makes its place first
+                        for k in range(missed - 1, -1, -1):  # the lowest level makes room first
                             write_back_down(out[k], k, tallies, levels, words)
                 again = 0 if quiet else again - 1
             for r in range(count):

@@ -1,6 +1,8 @@
-"""What `skip_repeats.py` must know of a block of iterations: how its lines are renamed, until when no names collide.
+"""What `skip_repeats.py` needs to know about a block of iterations: how its lines are renamed, and until when no names
+collide.
 
-A block's lines have shifts: line x is called x + k s(x) by the block that comes k blocks later. Imports numba.
+A block's lines have shifts: the block that comes k blocks later touches line x + k s(x) where this one touches x.
+Imports numba.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ Lines = NDArray[np.int32]
 
 
 class Loops(NamedTuple):
-    """What is known of the loops that repeat, a row for each.
+    """The data on the loops that repeat, one row for each.
 
     notes: see `skip_repeats.py`. of_variable: the loop of a variable. moved: lines that a reference moves in a period.
-    kinds, alike: of each array ABSENT, ALIKE or MIXED, and the lines by which it moves where ALIKE; mixed: whether
-    there is a MIXED one. At the begin of a block: entered, the variables; order and dirty, the list from the newest
-    line on; counts, the tallies.
+    kinds, alike: for each array ABSENT, ALIKE or MIXED, and the lines by which it moves if ALIKE; mixed: whether there
+    is a MIXED one. At the beginning of a block: entered, the variables; order and dirty, the list from the newest line
+    on; counts, the tallies.
     """
 
     notes: Ints
@@ -59,8 +61,9 @@ class Loops(NamedTuple):
 class Names(NamedTuple):
     """Work space for one look at a block; `attempt[0]` is its number.
 
-    Of each line, where the first equals the number: seen, shift; listed, place in the list; old: known to the list's
-    top before the block. found: the lines seen. Of places in the list: now, the lines; moves; marks; then, then_marks.
+    For each line, where the first of two fields equals the number, the second is valid: seen, shift; listed, place in
+    the list. old: equals the number for lines in the list's top before the block. found: the lines seen. For places in
+    the list: now, the lines; moves; marks; then, then_marks.
     """
 
     attempt: Lines
@@ -79,7 +82,7 @@ class Names(NamedTuple):
 
 
 def _name(line: int, shift: int, known: int, names: Names) -> int:
-    """Give a line its shift: how many lines have one then, or CLASH where it has another one."""
+    """Give a line its shift; returns how many lines have one then, or CLASH if it has another shift already."""
     if names.seen[line] == names.attempt[0]:
         return known if names.shift[line] == shift else CLASH
     names.seen[line] = names.attempt[0]
@@ -103,9 +106,9 @@ def _replay(  # noqa: PLR0917
     loops: Loops,
     names: Names,
 ) -> tuple[int, int]:
-    """Name the lines of mixed arrays that the block touches: (lines named, or CLASH; lines gone through).
+    """Name the lines of mixed arrays that the block touches: (lines named, or CLASH; lines walked through).
 
-    It is a CLASH too where more than `most` lines are gone through.
+    It is also a CLASH if more than `most` lines are walked through.
     """
     references, places = tables[4], tables[5]
     env, stops, flat, stride, control, alarms = second[0], second[1], second[3], second[4], second[7], second[8]
@@ -144,7 +147,9 @@ replay = compiled(_replay)
 
 
 def _families_of(known: int, owner: NDArray[np.uint16], names: Names) -> int:
-    """The lines that have a shift by array and shift: how many families there are, CLASH for too many."""
+    """Group the lines that have a shift by array and shift; returns the number of families, CLASH if there are too
+    many.
+    """
     table = names.families
     n = last = 0
     for k in range(known):
@@ -170,7 +175,7 @@ families_of = compiled(_families_of)
 
 
 def _apart(f: Ints, g: Ints, most: int) -> int:
-    """Up to how many blocks, at most `most`, the ranges of two families of one array stay apart."""
+    """The number of blocks, at most `most`, for which the ranges of two families of one array stay apart."""
     if f[SHIFT] < g[SHIFT]:
         f, g = g, f
     if f[LOW] > g[HIGH]:
@@ -184,7 +189,7 @@ apart = compiled(_apart)
 
 
 def _until_two_meet(known: int, n: int, most: int, owner: NDArray[np.uint16], names: Names) -> int:
-    """Up to how many blocks, at most `most`, no two lines come to have the same name."""
+    """The number of blocks, at most `most`, for which no two lines get the same name."""
     table = names.families
     for i in range(n):
         for j in range(i):
@@ -198,7 +203,7 @@ def _until_two_meet(known: int, n: int, most: int, owner: NDArray[np.uint16], na
             one, other = (i, j) if table[i, MEMBERS] <= table[j, MEMBERS] else (j, i)
             d = table[one, SHIFT] - table[other, SHIFT]
             low, high = table[other, LOW], table[other, HIGH]
-            most = min(most, sure + 1 + 16 * known // table[one, MEMBERS])  # no dearer than a few blocks
+            most = min(most, sure + 1 + 16 * known // table[one, MEMBERS])  # no more expensive than a few blocks
             for k in range(known):
                 x = names.found[k]
                 if names.shift[x] != table[one, SHIFT] or owner[x] != table[one, ARRAY]:
@@ -217,7 +222,7 @@ until_two_meet = compiled(_until_two_meet)
 
 
 def _overlap(f: Ints, g: Ints, blocks: int) -> bool:
-    """Whether the ranges that two families pass in so many blocks have a line in common."""
+    """Whether the ranges that two families pass through in that many blocks have a line in common."""
     low_f, high_f = f[LOW] + min(0, blocks * f[SHIFT]), f[HIGH] + max(0, blocks * f[SHIFT])
     low_g, high_g = g[LOW] + min(0, blocks * g[SHIFT]), g[HIGH] + max(0, blocks * g[SHIFT])
     return bool(low_f <= high_g and low_g <= high_f)
@@ -229,17 +234,17 @@ overlap = compiled(_overlap)
 def _until_one_returns(  # noqa: PLR0917
     deepest: int, new: int, held: int, capacity: int, most: int, n: int, owner: NDArray[np.uint16], names: Names
 ) -> int:
-    """Up to how many blocks, at most `most`, no missed line is held below the top of the list.
+    """The number of blocks, at most `most`, for which no missed line is held below the top of the list.
 
-    The list's first `deepest` lines are the top, renamed; the next `new` were pushed down by the block. A later block
-    pushes down these by their later names; what lies below sinks by `new` with each block.
+    The list's first `deepest` lines are the top, renamed; the next `new` lines were pushed down by the block. A later
+    block pushes down the same lines by their later names; everything below sinks by `new` with each block.
     """
     attempt, table = names.attempt[0], names.families
-    for i in range(n):  # lines that move in different ways are kept apart for all the time
+    for i in range(n):  # lines that move in different ways are kept apart at all times
         for j in range(i):
             f, g = table[i], table[j]
             if f[ARRAY] == g[ARRAY] and f[SHIFT] != 0 and g[SHIFT] != 0:
-                # Halved, not searched: fewer blocks are skipped than might be, and the next look skips more.
+                # Halved, not searched: fewer blocks are skipped than possible, and the next look skips more.
                 while most > 0 and overlap(f, g, most):
                     most //= 2
     for q in range(held):

@@ -1,10 +1,10 @@
 """Sets of cache slots, compiled into the loops that use them: finding, ordering, emptying and choosing slots.
 
-A slot holds one word: the line, above a byte of dirty sectors and a byte of valid ones; -1 is an empty slot. The sets
-of a level with few ways are rows of words from the newest to the oldest, which a hit shifts: nothing beside the words
-is touched, as matters for large caches. A set of many ways is a ring of linked slots from the newest to the oldest,
-searched through a hash table. Under tree-PLRU words stay where they are, with a binary tree over them. Empty slots
-stand at the old end.
+A slot holds one word: the line number, above a byte of dirty sectors and a byte of valid ones; -1 is an empty slot. The
+sets of a level with few ways are rows of words from the newest to the oldest, which a hit shifts. Nothing besides the
+words is touched, which matters for large caches. A set of many ways is a ring of linked slots from the newest to the
+oldest, searched through a hash table. Under tree-PLRU words stay in place, with a binary tree over them. Empty slots
+are at the old end.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from roofdsl.simulate.walk import Ints, inlined
 
-# Columns of the parameters of a level. MASK is sets - 1, or -1 where the sets are no power of two; LINE and SECTOR are
-# logarithms of blocks; slots, sets and hash buckets of all levels lie in one array each, from FIRST_... on (a set has
-# an entry of its own in ring levels only).
+# Columns of the parameters of a level. MASK is sets - 1, or -1 if the number of sets is not a power of two; LINE and
+# SECTOR are logarithms of blocks; slots, sets and hash buckets of all levels are in one array each, from FIRST_... on
+# (a set has an entry of its own only in ring levels).
 (
     SETS,
     MASK,
@@ -38,7 +38,7 @@ from roofdsl.simulate.walk import Ints, inlined
 LRU, FIFO, PLRU = range(3)
 ALLOCATE, CLAIM, AROUND = range(3)
 FREE, INCLUSIVE, EXCLUSIVE = range(3)
-MOST_SCANNED = 32  # ways up to which a set is a row
+MOST_SCANNED = 32  # the maximum number of ways for which a set is a row
 TAG, DIRTY = 16, 8  # shifts of a word's parts; its valid sectors are the lowest byte
 GOLDEN = -7046029254386353131  # 2**64 / golden ratio
 
@@ -71,7 +71,7 @@ def _find(level: Ints, line: int, where: int, sets: Sets) -> int:
         while slot >= 0 and words[slot] >> TAG != line:
             slot = chain[slot + shift]
         return int(slot)
-    row = words[base : base + level[WAYS]]  # counted from 0, indices need no look at their sign
+    row = words[base : base + level[WAYS]]  # counted from 0, so that indices need no check of their sign
     for s in range(row.shape[0]):
         if row[s] >> TAG == line:
             return int(base + s)
@@ -104,7 +104,7 @@ to_front = inlined(_to_front)
 
 
 def _point_away(level: Ints, slot: int, where: int, sets: Sets) -> None:
-    """Turn the bits of a set's tree on the way to `slot` away from it."""
+    """Turn the bits of a set's tree on the path to `slot` away from it."""
     tree = sets[2]
     base = level[FIRST_SLOT] + where * level[WAYS]
     node = slot - base + level[WAYS]
@@ -117,7 +117,7 @@ point_away = inlined(_point_away)
 
 
 def _promote(level: Ints, slot: int, where: int, sets: Sets) -> int:
-    """What a hit does to the order of a set; the slot in which the line is then."""
+    """Update the order of a set after a hit; returns the slot in which the line is then."""
     if level[POLICY] == LRU:
         if level[RING]:
             to_front(level, slot, where, sets)
@@ -156,7 +156,7 @@ unhash = inlined(_unhash)
 
 
 def _remove(level: Ints, slot: int, where: int, sets: Sets) -> None:
-    """Empty a slot; it becomes the oldest of its set, or of a tree a candidate for the lowest empty way."""
+    """Empty a slot; it becomes the oldest of its set, or in a tree a candidate for the lowest empty way."""
     words, newest, older, lowest = sets[1], sets[3], sets[5], sets[8]
     at, shift = level[FIRST_LINK] + where, level[FIRST_LINK] - level[FIRST_SLOT]
     if level[RING]:
@@ -205,7 +205,7 @@ tree_victim = inlined(_tree_victim)
 
 
 def _insert(level: Ints, where: int, word: int, sets: Sets) -> int:
-    """Put a line that is not there into its set as the newest; the word that had to go, or -1."""
+    """Insert a line that is not present into its set as the newest; returns the word that was replaced, or -1."""
     words, newest, newer, chain, buckets = sets[1], sets[3], sets[4], sets[6], sets[7]
     base = level[FIRST_SLOT] + where * level[WAYS]
     if not level[RING] and level[POLICY] != PLRU:

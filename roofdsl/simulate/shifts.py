@@ -1,8 +1,8 @@
 """Which loops repeat themselves: how far each reference moves from one iteration to a later one.
 
-An iteration repeats an earlier one, moved, where all bounds and guards inside the loop come out the same (a bound may
-move with its loop, so that the loop runs as often), and each reference is moved by a fixed number of whole lines. That
-is seen from the program's tables: every expression's change from one iteration to the next, or that it has none.
+An iteration repeats an earlier one, moved, if all bounds and guards inside the loop have the same result (a bound may
+move with its loop, so that the trip count is the same), and if each reference moves by a fixed number of whole lines.
+This is found from the program's tables: every expression has a constant change from one iteration to the next, or none.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from roofdsl.simulate.compiled_kernel import (
 )
 
 MOST_ITERATIONS = 1 << 16
-"""Iterations after which a loop repeats itself, at most; others are taken not to."""
+"""A loop must repeat itself after at most this many iterations; otherwise it counts as not repeating."""
 
 
 @dataclass(frozen=True)
 class Repeating:
     """A loop whose iterations repeat, `period` iterations later, moved by whole lines.
 
-    body: the instruction at which an iteration begins. lines: reference -> lines by which it has moved then.
+    body: the instruction at which an iteration begins. lines: reference -> lines by which it has moved by then.
     """
 
     variable: int
@@ -65,7 +65,7 @@ class _Varies(Exception):
 
 
 class _Changes:
-    """Changes of expressions from one iteration of a loop to the next, all variables outside it being fixed."""
+    """Changes of expressions from one iteration of a loop to the next, with all variables outside it fixed."""
 
     def __init__(self, program: Program, variable: int, step: int) -> None:
         self.program, self.variable, self.step = program, variable, step
@@ -96,7 +96,7 @@ class _Changes:
         return Repeating(self.variable, self.step, body, self.period, moved)
 
     def _whole(self, change: Fraction) -> None:
-        """Take a period after which this change is a whole number."""
+        """Choose the period such that this change becomes a whole number."""
         self.period = lcm(self.period, change.denominator)
 
     @staticmethod
@@ -106,9 +106,9 @@ class _Changes:
         return changes[0]
 
     def _of(self, expression: int) -> Fraction:
-        """The change of an expression; 0 of a condition that stays as it is. Raises _Varies."""
+        """The change of an expression; 0 for a condition that stays the same. Raises _Varies."""
         begin, end = self.program.spans[expression]
-        stack: list[tuple[Fraction, int | None]] = []  # (change, value where it is a number)
+        stack: list[tuple[Fraction, int | None]] = []  # (change, value if it is a number)
         for op, a, b in self.program.terms[begin:end]:
             if op == CONST:
                 stack.append((Fraction(0), a))

@@ -1,19 +1,19 @@
-"""Skipping iterations of a loop that repeat earlier ones by other names, for an LRU list of lines of one size.
+"""Skipping iterations of a loop that repeat earlier ones on renamed lines, for an LRU list of lines of one size.
 
-LRU does not know what its lines are called. Let an iteration of a loop (or a block of several) be the one before it
-with every line x called x + s(x), and let the list before it be the list before the earlier one, renamed by the same
-s. Then it hits and misses the same lines by their new names, and the list after it is the other one's renamed; so is
-all that follows, as long as iterations go on to be copies and no two lines come to bear the same name. These are
-counted by multiplication, and the list after them is the present one renamed (Morelli and Reineke, "Warping cache
-simulation of polyhedral programs", PLDI 2022, who do this for caches of sets).
+LRU does not depend on the names of lines. Let an iteration of a loop (or a block of several) be the one before it with
+every line x renamed to x + s(x), and let the list before it be the list before the earlier one, renamed by the same s.
+Then it hits and misses the same lines under their new names, and the list after it is the earlier one's, renamed. The
+same holds for everything that follows, as long as iterations continue to be copies and no two lines get the same name.
+These iterations are counted by multiplication, and the list after them is the present one renamed (Morelli and Reineke,
+"Warping cache simulation of polyhedral programs", PLDI 2022, who do this for caches with sets).
 
-Here only the top of the list needs to be the same but for names, down to the deepest line that the block touches. Below
-it lie lines that matter no more: each block pushes as many onto them as it misses, and what is older than the cache is
-large falls out. That holds as long as no line that is missed is among them, which is checked. Where a block touches
-more than the cache holds, the top is the whole list.
+Here only the top of the list has to be the same up to names, down to the deepest line that the block touches. Lines
+below it no longer matter: each block pushes as many onto them as it misses, and what exceeds the cache size is evicted.
+This holds as long as no missed line is among them, which is checked. If a block touches more than the cache holds, the
+top is the whole list.
 
-A line's shift s(x) is that of the references that touch it (`shifts.py`), or where none does, what its places in the
-two lists say. All that is skipped has been shown to repeat; what cannot be shown to is simulated. Imports numba.
+A line's shift s(x) is that of the references that touch it (`shifts.py`), or if none does, the difference of its places
+in the two lists. Everything that is skipped has been shown to repeat; anything else is simulated. Imports numba.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ from roofdsl.simulate.walk import (
 )
 
 # Columns of a loop's notes. The loop repeats itself after PERIOD iterations, which begin at instruction BODY. A block
-# has BLOCK iterations; where it is VALID, the first KEPT of HELD lines were noted at its begin, never more than MOST.
-# SPENT is what looking has cost and SAVED what it has saved, in lines gone through. DEEPEST was the length of the top
-# in the last look.
+# has BLOCK iterations; if it is VALID, the first KEPT of HELD lines were noted at its beginning, never more than MOST.
+# SPENT is the cost of looking and SAVED the savings, in simulated lines. DEEPEST was the length of the top in the last
+# look.
 PERIOD, BODY, BLOCK, VALID, KEPT, HELD, MOST, BEGIN_EPOCH, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_TOUCHES = range(11)
 SPENT, SAVED, DEEPEST, NOTES = 11, 12, 13, 14
 FIRST_KEPT = 64
@@ -74,7 +74,7 @@ TOO_FEW_KEPT = -1
 
 
 class Cache(NamedTuple):
-    """The list and its counts, as `run_lru` has them; bounds: the first and the last line of each array."""
+    """The list and its counts, as in `run_lru`; bounds: the first and the last line of each array."""
 
     links: Lines
     flags: NDArray[np.uint8]
@@ -87,7 +87,7 @@ class Cache(NamedTuple):
 
 
 def _begin_block(loop: int, cursor: Cursor, cache: Cache, loops: Loops) -> None:
-    """Note the list and the counts at the boundary where a loop stands."""
+    """Note the list and the counts at the boundary that a loop has reached."""
     own, links, totals = loops.notes[loop], cache.links, cache.totals
     own[HELD] = totals[HELD_BYTES] // cache.line_bytes[0]
     own[KEPT] = min(own[MOST], own[HELD])
@@ -96,9 +96,9 @@ def _begin_block(loop: int, cursor: Cursor, cache: Cache, loops: Loops) -> None:
         loops.order[loop, q] = line
         loops.dirty[loop, q] = cache.flags[line] & WRITTEN
         line = links[line, 0]
-    loops.order[loop, own[KEPT]] = line  # the first that is not kept, or the end of the list
+    loops.order[loop, own[KEPT]] = line  # the first line that is not kept, or the end of the list
     totals[EPOCH] += 1
-    cache.stamp[links[-1, 0]] = totals[EPOCH]  # the newest line is not stamped when it is touched again
+    cache.stamp[links[-1, 0]] = totals[EPOCH]  # touching the newest line does not stamp it again
     own[VALID], own[BEGIN_EPOCH], own[BEGIN_ACCESSES] = 1, totals[EPOCH], totals[ACCESSES]
     own[BEGIN_STEPS], own[BEGIN_TOUCHES] = totals[STEPS], totals[TOUCHES]
     for a in range(cache.tallies.shape[0]):
@@ -113,19 +113,20 @@ begin_block = compiled(_begin_block)
 
 
 def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int, cache: Cache, names: Names) -> None:  # noqa: PLR0917
-    """The list after `most` more blocks: its top renamed, below it what they pushed down, then what was there.
+    """Build the list after `most` more blocks: its top renamed, below it what they pushed down, then the old lines.
 
-    The counts of what was stored change with it, but where the top is the `whole` list.
+    The counts of stored lines change with it, unless the top is the `whole` list.
     """
     links, flags, stored, now = cache.links, cache.flags, cache.tallies[:, STORED], names.now
     then, then_marks, marks = names.then, names.then_marks, names.marks
     top = deepest + new
-    # The list grows by `new` lines a block until the cache is full; with the whole list as top it stays as long.
+    # The list grows by `new` lines per block until the cache is full; if the top is the whole list, it keeps its
+    # length.
     length = held if whole else min(names.then.shape[0], held + most * new)
     for q in range(held):
         x = now[q]
         marks[q] = flags[x] | (TOUCHED if q < top and (names.moves[q] or cache.stamp[x] >= epoch) else 0)
-        if not whole and q >= deepest and flags[x] & WRITTEN:  # stored, unless it is still held in the end
+        if not whole and q >= deepest and flags[x] & WRITTEN:  # stored, unless it is still in the cache at the end
             stored[cache.owner[x]] += 1 + most if q < top else 1
     for q in range(held):
         flags[now[q]] = 0
@@ -134,14 +135,14 @@ def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int,
     for q in range(top):
         then[size], then_marks[size] = now[q] + most * names.moves[q], marks[q]
         size += 1
-    # ... then what each skipped block pushed out of the top, the latest block's lines first ...
+    # ... then what each skipped block pushed out of the top, starting with the latest block ...
     for later in range(most - 1 if new else -1, -1, -1):
         if size == length:
             break
         for q in range(deepest, min(top, deepest + length - size)):
             then[size], then_marks[size] = now[q] + later * names.moves[q], marks[q]
             size += 1
-    # ... then what lay below already, as far as there is room.
+    # ... then what was below already, as far as there is room.
     for q in range(top, min(held, top + length - size)):
         then[size], then_marks[size] = now[q], marks[q]
         size += 1
@@ -175,47 +176,47 @@ def _look(  # noqa: PLR0917
     loops: Loops,
     names: Names,
 ) -> int:
-    """Whether the block that ends here repeats: how many were skipped then; or TOO_FEW_KEPT."""
+    """Whether the block that ends here repeats: returns how many blocks were skipped, or TOO_FEW_KEPT."""
     links, flags, stamp, owner, tallies, totals = cache[:6]
     order, now, kinds = loops.order[loop], names.now, loops.kinds[loop]
     own = loops.notes[loop]
     capacity = names.then.shape[0]
     kept, before, epoch = own[KEPT], own[HELD], own[BEGIN_EPOCH]
     held = totals[HELD_BYTES] // cache.line_bytes[0]
-    # Each miss of the block put one line on top that was not held, and pushed the others down by one.
+    # Each miss of the block put one new line on top and pushed the others down by one.
     new = 0
     for a in range(tallies.shape[0]):
         new += tallies[a, MISSES] - loops.counts[loop, a, MISSES]
-    # How far down the old list the block reached. What lies deeper took no part in it, whatever its names.
+    # How far down the block reached in the old list. Deeper lines took no part in it, whatever their names.
     deepest = kept
     while deepest > 0 and stamp[order[deepest - 1]] < epoch:
         deepest -= 1
-    # Of the present list, the old top pushed down, the new lines, and one more to see that nothing below has moved.
+    # From the present list: the old top pushed down, the new lines, and one more to check that nothing below has moved.
     listed, line = 0, links[-1, 0]
     while listed < min(held, kept + new + 1):
         now[listed] = line
         line = links[line, 0]
         listed += 1
     own[SPENT] += listed
-    # Nothing below what was kept was touched: then the line there has only been pushed down.
+    # If nothing below the kept part was touched, the line there has only been pushed down.
     below = order[kept]
     complete = kept == before or (kept + new < listed and now[kept + new] == below and stamp[below] < epoch)
-    # No touched line was evicted: nothing was, or an untouched line is still held.
+    # No touched line was evicted if nothing was, or if an untouched line is still held.
     whole = deepest + new > held or not (
         held == before + new or (deepest + new < listed and stamp[now[deepest + new]] < epoch)
     )
-    # What matters lies deeper than what was noted at the begin of the block, and cannot be compared: another block is
-    # gone through with more noted.
+    # The relevant part is deeper than what was noted at the beginning of the block, and cannot be compared: another
+    # block is simulated with more noted.
     if kept < before and (whole or not complete):
         return TOO_FEW_KEPT
-    # A list that has grown is not the one before by other names, since a renaming keeps its length.
+    # A list that has grown is not the earlier one under other names, since a renaming keeps its length.
     if whole:
         if held != before:
             return 0
         deepest, new = held, 0
     own[DEEPEST] = deepest
-    # The top of the list is what it was but for names: place by place of the same array, and as clean or dirty. Where
-    # all references to an array move alike, the shift is known beforehand and must be just that.
+    # The top of the list must be the same up to names: in each place, a line of the same array, and as clean or dirty.
+    # If all references to an array move alike, the shift is known beforehand and must be exactly that.
     blocks = own[BLOCK] // own[PERIOD]
     for q in range(deepest - 1, -1, -1):
         x, y = order[q], now[q]
@@ -224,12 +225,13 @@ def _look(  # noqa: PLR0917
             return 0
         if kinds[a] == ALIKE and y - x != loops.alike[loop, a] * blocks and (whole or stamp[x] >= epoch):
             return 0
-    # Every line that the block touches, or that is in the top, has one shift; a renamed line has the same one. Without
-    # this, two lines could trade names on the way, and the block after the next would not be a copy.
+    # Every line that the block touches, or that is in the top, has one shift, and a renamed line has the same one.
+    # Otherwise two lines could swap names on the way, and the block after the next would not be a copy.
     names.attempt[0] += 1
     attempt = names.attempt[0]
-    # Where references to one array move by several shifts, a line's place in the list does not say which is its own.
-    # The block is gone through once more, by a cursor of its own, and each line takes the shift of what touches it.
+    # If references to one array move by several shifts, a line's place in the list does not tell which one it has. The
+    # block is walked through once more, by a cursor of its own, and each line takes the shift of the reference that
+    # touches it.
     known = 0
     if loops.mixed[loop]:
         most = 4 * (totals[TOUCHES] - own[BEGIN_TOUCHES]) + FREE
@@ -250,13 +252,13 @@ def _look(  # noqa: PLR0917
             return 0
     if known == CLASH:
         return 0
-    # A line in the old top is renamed to the one in its place, and that moves on by the same shift in the next block.
+    # A line in the old top is renamed to the one in its place, which moves on by the same shift in the next block.
     for q in range(deepest):
         if names.shift[now[q]] != names.shift[order[q]]:
             return 0
-    # How long that goes on: until the loop ends, until lines of different shifts would come to bear one name, until a
-    # name would leave its array, until a line that was evicted comes back. The last block is gone through, so that none
-    # reaches outside an array unseen.
+    # How long this continues: until the loop ends, until lines of different shifts would get the same name, until a
+    # name would leave its array, or until an evicted line comes back. The last block is simulated, so that no access
+    # outside an array is missed.
     most = remaining // own[BLOCK] - 1
     n = families_of(known, owner, names)
     own[SPENT] += 2 * known
@@ -272,7 +274,7 @@ def _look(  # noqa: PLR0917
             most = min(most, (y - cache.bounds[owner[y], 0]) // -names.shift[y])
     if most < 1:
         return 0
-    while listed < held:  # from here on all of the list counts, since it is made anew
+    while listed < held:  # from here on, the whole list counts, since it is rebuilt
         now[listed] = line
         line = links[line, 0]
         listed += 1
@@ -282,8 +284,8 @@ def _look(  # noqa: PLR0917
     if most < 1:
         return 0
     skip(most, deepest, new, held, whole, epoch, cache, names)
-    # Each of the skipped blocks counts what this one did. What was stored depends on the lines evicted, which are not
-    # the block's own; `skip` has counted these, but where the top is the whole list.
+    # Each skipped block counts what this one did. Stored lines depend on the lines evicted, which are not the block's
+    # own; `skip` has counted them, unless the top is the whole list.
     for a in range(tallies.shape[0]):
         for c in range(3):
             if c != STORED or whole:
@@ -298,7 +300,9 @@ look = compiled(_look)
 
 
 def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, loops: Loops, names: Names) -> None:  # noqa: PLR0917
-    """Where the iteration begins that a loop has its alarm set to: look at the block that ends, and begin another."""
+    """At the beginning of an iteration for which a loop has set its alarm: look at the block that ends, and begin
+    another.
+    """
     env, stops, control, alarms = cursor[0], cursor[1], cursor[7], cursor[8]
     control[STATUS] = RUNNING
     v = control[CULPRIT]
@@ -314,7 +318,7 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
         if skipped > 0:
             env[v] += skipped * own[BLOCK] * step
             remaining -= skipped * own[BLOCK]
-            # No more is noted, and no longer blocks are gone through, than later iterations of this length need.
+            # Later iterations of this length need no more to be noted, and no longer blocks to be simulated, than this.
             own[MOST] = min(own[MOST], max(FIRST_KEPT, 2 * own[DEEPEST]))
             if touches - own[BEGIN_TOUCHES] > own[KEPT]:
                 own[BLOCK] = max(1, own[BLOCK] // own[PERIOD] // 2) * own[PERIOD]
@@ -322,7 +326,7 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
             own[MOST] = min(names.then.shape[0], 4 * own[MOST])
         elif 2 * (touches - own[BEGIN_TOUCHES]) < own[KEPT]:
             own[BLOCK] += own[BLOCK]
-    if remaining < 3 * own[BLOCK]:  # one to look at, one to skip, one to be left
+    if remaining < 3 * own[BLOCK]:  # one to look at, one to skip, one to leave
         alarms[v, ALARM] = NEVER
         return
     alarms[v, ALARM] = env[v] + own[BLOCK] * step
@@ -344,7 +348,7 @@ def _run_skipping(  # noqa: PLR0917
     loops: Loops,
     names: Names,
 ) -> None:
-    """As `run_lru`, skipping what repeats; goes on for about `budget` accesses gone through."""
+    """Like `run_lru`, but skips what repeats; continues for about `budget` simulated accesses."""
     links, flags, stamp, owner, tallies, totals = cache[:6]
     control = cursor[7]
     until = totals[TOUCHES] + budget

@@ -1,4 +1,4 @@
-"""The tables of `skip_repeats.py` for a program: which loops repeat themselves, and work space."""
+"""The tables of `skip_repeats.py` for a program: the loops that repeat themselves, and work space."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from roofdsl.simulate.shifts import Repeating, repeating_loops
 from roofdsl.simulate.walk import LEAST, STRIDE, Cursor, cursor_of
 
 MOST_BYTES = 1 << 30
-"""Of work space; where more is needed, nothing is skipped."""
+"""The limit of the work space; if more is needed, nothing is skipped."""
 
 
 def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[Any, ...]) -> Callable[..., None] | None:
-    """A function that goes on as `run_lru` does, skipping what repeats; None where nothing can.
+    """A function that continues like `run_lru` but skips what repeats; None if nothing can be skipped.
 
     Sets the alarms of `cursor`. shared: the engine's links, state, stamps, owners, tallies and totals.
     """

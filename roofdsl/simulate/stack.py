@@ -1,15 +1,15 @@
 """Stack distances of a kernel's accesses, compiled and walked by its own loops. Imports numba.
 
-The stack is all lines touched so far, the latest on top; the distance of an access is the size of the stack from its
-top down to the line, so that an LRU cache that holds so much hits. A line stands in a Fenwick tree at the time of its
-last access (Olken, "Efficient methods for calculating the success function of fixed space replacement policies",
-LBL-12370, 1981); when the times are used up, the lines are given new ones in the same order.
+The stack is all lines touched so far, the latest on top. The distance of an access is the size of the stack from its
+top down to the line, so that an LRU cache of that size hits. A Fenwick tree holds each line at the time of its last
+access (Olken, "Efficient methods for calculating the success function of fixed space replacement policies", LBL-12370,
+1981); when the times are used up, the lines get new ones in the same order.
 
-A residency is written back once: charge it to its first write. A write is the first of its residency in all caches
-that missed the line at some access since the last write, this one included: those smaller than the largest distance
-among these accesses. That is the distance by which stores are counted.
+A residency is written back once; we charge it to its first write. A write is the first one of its residency in all
+caches that missed the line at some access since the last write, this one included: those smaller than the largest
+distance among these accesses. That is the distance under which stores are counted.
 
-Of a cache of sets each has a stack of its own (Hill and Smith, "Evaluating associativity in CPU caches", IEEE
+In a cache with sets, each set has a stack of its own (Hill and Smith, "Evaluating associativity in CPU caches", IEEE
 Transactions on Computers 38(12), 1989), and distances count ways: one pass serves all associativities.
 """
 
@@ -30,7 +30,7 @@ from roofdsl.simulate.walk import (
     stays,
 )
 
-NOW, HELD = range(2)  # of a set's clock: the last time given, the size of its whole stack
+NOW, HELD = range(2)  # of a set's clock: the last time used, and the size of its whole stack
 ACCESSES, READS, WRITES, STORES = range(4)  # columns of the histogram
 NEVER = -1  # written, of a line
 
@@ -56,11 +56,11 @@ change = inlined(_change)
 
 
 def _give_new_times(tree: Ints, at: Ints, last: Ints, weights: Ints, owner: Ints) -> int:
-    """The times of a set's lines anew, from 1 on in the same order; the last one given."""
+    """Give the lines of a set new times, from 1 on in the same order; returns the last one used."""
     now = 0
     for time in range(1, at.shape[0]):
         line = at[time]
-        # A line that was touched again since stands at a later time, too: only that one counts.
+        # A line that was touched again is also at a later time: only that one counts.
         if line >= 0 and last[line] == time:
             now += 1
             last[line] = now
@@ -70,7 +70,7 @@ def _give_new_times(tree: Ints, at: Ints, last: Ints, weights: Ints, owner: Ints
         if time > now:
             at[time] = -1
     for time in range(1, at.shape[0]):
-        # Each node of the tree adds itself to the one above it, whose own part is then complete.
+        # Each node of the tree adds itself to its parent, whose own part is then complete.
         above = time + (time & -time)
         if above < at.shape[0]:
             tree[above] += tree[time]
@@ -93,11 +93,11 @@ def _run_distances(  # noqa: PLR0917
     histogram: Ints,
     clocks: Ints,
 ) -> tuple[int, int]:
-    """Go on for about `budget` accesses or steps of the walk: (accesses, steps).
+    """Continue for about `budget` accesses or steps of the walk: (accesses, steps).
 
-    `trees`, `times_of` and `clocks` have a row for each set; a line's is its number modulo the number of sets.
+    `trees`, `times_of` and `clocks` have a row for each set; a line's set is its number modulo the number of sets.
     `weights[owner[line]]` is a line's size; `last[line]` its time, 0 before the first access; `written[line]` the
-    largest distance since its last write, or NEVER. The histogram's rows are distances, its last one is infinite; it
+    largest distance since its last write, or NEVER. The histogram's rows are distances, the last one being infinite; it
     counts accesses, and the sizes of lines read, written, and stored.
     """
     references, places = tables[4], tables[5]
@@ -132,7 +132,7 @@ def _run_distances(  # noqa: PLR0917
                     where = line % sets if sets > 1 else 0
                     clock = clocks[where]
                     before = last[line]
-                    # On top of the stack already: nothing lies above it, and it stays there.
+                    # Already on top of the stack: nothing is above it, and it stays there.
                     if before == clock[NOW] and before > 0:
                         distance = weight
                     else:
@@ -144,7 +144,7 @@ def _run_distances(  # noqa: PLR0917
                             distance = clock[HELD] - sum_to(tree, before) + weight
                             change(tree, before, -weight)
                             last[line] = 0
-                        # The line has no time while new ones are given: it is put on top right after.
+                        # The line has no time while new ones are given out: it is put on top right afterwards.
                         if clock[NOW] == at.shape[0] - 1:
                             clock[NOW] = give_new_times(tree, at, last, weights, owner)
                         clock[NOW] += 1
@@ -154,9 +154,9 @@ def _run_distances(  # noqa: PLR0917
                     histogram[distance, ACCESSES] += times
                     if write:
                         histogram[distance, WRITES] += times * weight
-                        # Charged once, to this write, in all caches that have not kept the line dirty since the write
-                        # before: those smaller than the longest distance since then. Of a first write those are all,
-                        # since the flush stores the line at the end.
+                        # Charged once, to this write, in all caches that have not kept the line dirty since the
+                        # previous write: those smaller than the longest distance since then. For a first write these
+                        # are all caches, since the flush stores the line at the end.
                         since = written[line]
                         histogram[infinite if since == NEVER else max(since, distance), STORES] += times * weight
                         written[line] = 0

@@ -1,13 +1,13 @@
-"""Walking a kernel's loops, compiled: from one piece of straight code, or innermost loop over such, to the next.
+"""Walking a kernel's loops, compiled: from one piece of straight-line code, or innermost loop over such, to the next.
 
-A simulator calls `advance`, which leaves in the cursor which references come, where each of them starts, how far each
-moves with an iteration, and how many iterations there are; it then touches them itself. No access is ever written
-down, and the walk can stop and go on after any iteration.
+A simulator calls `advance`, which leaves in the cursor which references come next, where each of them starts, how far
+each moves per iteration, and how many iterations there are; the simulator then touches them itself. No access is ever
+written down, and the walk can stop and continue after any iteration.
 
-The lines around `advance` and `stays` stand in each simulator again. As functions inlined from here (the blocks that
-references come to, going on by some iterations) they cost, by the processor's time and by which of them were shared,
-up to 38% in `compiled_hierarchy.py`, 5% in `plain.py` and `lru_list.py` and nothing in `stack.py`: what the compiler
-makes of the hot loop depends on how it is put together, and the rates come first.
+Each simulator repeats the lines around `advance` and `stays`. When they were functions inlined from here (the blocks
+that references touch next, continuing by some iterations), they cost up to 38% of processor time in
+`compiled_hierarchy.py`, 5% in `plain.py` and `lru_list.py` and nothing in `stack.py`, depending on which of them were
+shared. The code that the compiler generates for the hot loop depends on how it is written, and speed comes first.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ MOST_STEPS = 1 << 22  # of one call, so that a walk whose guards let little thro
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` compiled on first use, kept on disk where numba finds a place to."""
+    """`function` compiled on first use, and cached on disk if numba finds a place for it."""
     try:
         result: Callable[..., Any] = numba.njit(cache=True, _nrt=False)(function)
-    except RuntimeError:  # no directory that can be written: compile in every process
+    except RuntimeError:  # no writable directory: compile in every process
         result = numba.njit(_nrt=False)(function)
     return result
 
 
 @contextmanager
 def first_call(function: Callable[..., Any]) -> Iterator[None]:
-    """For a call of a `compiled` function: where it is the first and compiles, no budget counts or interrupts it."""
+    """Context of a call of a `compiled` function: the first call compiles, which no budget counts or interrupts."""
     if getattr(function, "signatures", True):
         yield
     else:
@@ -83,7 +83,7 @@ def first_call(function: Callable[..., Any]) -> Iterator[None]:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` compiled into its callers: a call that hands arrays on costs more than an access."""
+    """`function` compiled into its callers: a call that passes arrays costs more than an access."""
     result: Callable[..., Any] = numba.njit(forceinline=True, _nrt=False)(function)
     return result
 
@@ -92,7 +92,7 @@ def tables_of(program: Program, first: list[int], per_block: list[int]) -> Table
     """The program's tables as arrays: code, terms, spans, groups, references, places.
 
     A place is (first block, elements per block, their logarithm or -1, elements) of an array; `first` and `per_block`
-    say what a block is to the simulator at hand.
+    define the blocks for the simulator.
     """
     code = np.array(program.code, dtype=np.int64)
     terms = np.array(program.terms, dtype=np.int64).reshape(-1, 3)
@@ -110,11 +110,11 @@ def tables_of(program: Program, first: list[int], per_block: list[int]) -> Table
 def cursor_of(program: Program) -> Cursor:
     """The start of a walk: env, stops, stack, flat elements, strides, left, blocks, control, loops, quick.
 
-    Of each reference, left are the iterations that it stays in its block; quick are those that never stay in one.
+    For each reference, `left` is the number of iterations that it stays in its block; `quick` marks references that
+    never stay in one.
 
-    A loop that runs over at least LEAST gets, where it begins, its ALARM set to its second iteration (STRIDE further)
-    and FRESH to 1; the walk stops with BOUNDARY, and the loop's variable as CULPRIT, where an iteration begins at
-    its ALARM.
+    When a loop over at least LEAST iterations begins, its ALARM is set to its second iteration (STRIDE further) and
+    FRESH to 1; the walk stops with BOUNDARY, and the loop's variable as CULPRIT, when an iteration begins at its ALARM.
     """
     widest = max((count for _, count in program.groups), default=1)
     env = np.zeros(max(1, program.variables), dtype=np.int64)
@@ -170,7 +170,7 @@ _evaluate = compiled(_evaluate_terms)
 
 
 def _expression_value(terms: Ints, spans: Ints, number: int, env: Ints, stack: Ints) -> int:
-    """The value of an expression; sums of multiples of variables, which most are, without the stack."""
+    """The value of an expression; sums of multiples of variables, the most common kind, need no stack."""
     t, end = spans[number, 0], spans[number, 1]
     if terms[t, 0] == CONST:
         value = terms[t, 1]
@@ -187,9 +187,9 @@ _value = compiled(_expression_value)
 
 
 def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
-    """Go on to the next references; the steps taken. REMAINING stays 0 at the end, and where there were too many.
+    """Continue to the next references; returns the steps taken. REMAINING stays 0 at the end, and after too many steps.
 
-    Every reference is within its array from the first iteration to the last, or STATUS is OUTSIDE.
+    Every reference is inside its array from the first iteration to the last; otherwise STATUS is OUTSIDE.
     """
     code, terms, spans, groups, references, places = tables
     env, stops, stack, flat, stride = cursor[:5]
@@ -250,7 +250,7 @@ def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
 
 
 def _iterations_in_block(flat: int, stride: int, per: int, shift: int) -> int:
-    """How many iterations from here on, this one included, a reference stays in the block that it is in."""
+    """How many iterations, including this one, a reference stays in its current block."""
     if stride == 0:
         return FOR_EVER
     if stride >= per or -stride >= per:
