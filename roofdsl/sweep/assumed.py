@@ -1,4 +1,4 @@
-"""What closed forms take for granted (`n >= 8`, `n*m - 32704 > 0`, rows aligned), asked at many points."""
+"""Assumptions of closed forms (`n >= 8`, `n*m - 32704 > 0`, rows aligned), evaluated at many points."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from roofdsl.sweep.numeric import Points, Polynomial
 
 
 class NotUnderstood(Exception):
-    """Something that arrays of numbers are not asked for; what rests on it is not used."""
+    """A fact that arrays of numbers cannot be checked for; results that rest on it are not used."""
 
 
 class Assumed:
-    """Facts of sizes, ready for arrays. Raises NotUnderstood for other kinds than comparisons and aligned rows."""
+    """Facts about sizes, ready for arrays. Raises NotUnderstood for anything but comparisons and aligned rows."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
         self.compared: list[tuple[Polynomial, str]] = []
@@ -30,7 +30,7 @@ class Assumed:
                     raise NotUnderstood(fact)
 
     def mask(self, points: Points, columns: Mapping[str, Any]) -> Any:
-        """Where all of them hold: an array, or True where that is everywhere. Raises TooLarge.
+        """Where all facts hold: an array, or True if they hold everywhere. Raises TooLarge.
 
         columns: the same points as arrays of int64 or Python integers, or numbers.
         """
@@ -45,7 +45,7 @@ class Assumed:
 
 
 def _related(top: Any, relation: str) -> Any:
-    """Where `top` stands in this relation to 0."""
+    """Where `top` has this relation to 0."""
     import numpy as np
 
     found = {">=": np.greater_equal, ">": np.greater, "<": np.less, "=": np.equal}[relation](top, 0)
@@ -53,5 +53,5 @@ def _related(top: Any, relation: str) -> Any:
 
 
 def _remainder(length: Any, unit: int) -> Any:
-    """length % unit; lines hold a power of two of elements, mostly, and a mask is quicker than a division."""
+    """length % unit; the unit is mostly a power of two, and a mask is faster than a division."""
     return length & (unit - 1) if unit & (unit - 1) == 0 else length % unit

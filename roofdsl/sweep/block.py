@@ -1,7 +1,7 @@
-"""The points of one kernel or program on one machine: their columns, and all that closed forms say of them.
+"""The points of one kernel or program on one machine: their columns, and everything that closed forms give for them.
 
-A block is as many points as are in memory at a time. What is looked for because many points need it is decided over
-all blocks of a strip.
+A block is the points that are in memory at the same time. Searches that are worthwhile only for many points are decided
+over all blocks of a strip.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from roofdsl.sweep.programs import ProgramPlan, SweptProgram
 from roofdsl.sweep.time_terms import Plan
 
 CHUNK = 32768
-"""Points evaluated at a time: few enough that the arrays in use stay in the processor's second cache, and so many that
-calling numpy costs less than computing."""
+"""Points evaluated at a time: few enough that the arrays in use stay in the processor's second-level cache, and enough
+that calling numpy costs less than computing.
+"""
 
 MOST_GROUPS = 256
-"""Combinations of tile sizes for which closed forms are looked for one by one, at most."""
+"""The maximum number of tile-size combinations for which closed forms are sought one by one."""
 
 WORTH_IT, WORTH_OWN = 32, 4
-"""Points from which a closed form of Q(Z) is looked for, and from which forms of one tile size are."""
+"""The least number of points for which a closed form of Q(Z) is sought, and for which forms of one tile size are."""
 
 LARGE = 100_000_000
-"""Operations of a point from which it alone is worth looking for that form."""
+"""The least number of operations of a point that alone makes the search for that form worthwhile."""
 
 
 class Variant(Record):
-    """One kernel or program of a sweep; several where numbers are swept that shape it, which are its `constants`."""
+    """One kernel or program of a sweep; several if the sweep covers numbers that shape it, its `constants`."""
 
     kernel: Kernel | SweptProgram
     constants: Mapping[str, int]
@@ -45,8 +46,8 @@ class Variant(Record):
 class Strip:
     """One kernel or program on one machine at all points of a grid; its blocks follow one another.
 
-    bounds: the words for what bounds, of the whole sweep. settled: all blocks were evaluated once, and evaluating one
-    again gives the same.
+    bounds: the words for what bounds, of the whole sweep. settled: all blocks were evaluated once, and another
+    evaluation gives the same.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Strip:
         return Plan(self.forms[given], self.machine, self.options)
 
     def block(self, window: tuple[int, int]) -> Block | None:
-        """The points of a window, evaluated; None where none keeps the kernel's assumptions."""
+        """The points of a window, evaluated; None if none satisfies the kernel's assumptions."""
         columns, count = self.grid.columns(window, self.variant.kernel.assumptions)
         if not count:
             return None
@@ -93,7 +94,7 @@ class Strip:
         return found
 
     def warnings(self) -> list[str]:
-        """What is to be said of the points, in words."""
+        """Warnings about the points."""
         found = list(self.plan.left_out)
         if self.too_large:
             memory = self.machine.main_memory
@@ -118,7 +119,7 @@ class Block:
     # ---- closed forms ----
 
     def evaluate(self) -> None:
-        """Fills in all points at which closed forms are exact."""
+        """Fill in all points at which closed forms are exact."""
         import numpy as np
 
         everything = range(self.count)
@@ -134,7 +135,7 @@ class Block:
             self._weigh()
 
     def _worth_cache(self) -> bool:
-        """Whether so many points are known only if Q(Z) has a form, or so large ones, that it is worth the time."""
+        """Whether enough points, or large enough ones, need a form of Q(Z) for the search to be worth its time."""
         if self.strip.settled or self.strip.worth_cache:
             return self.strip.worth_cache
         for start in range(0, self.count if self.plan.has_caches else 0, CHUNK):
@@ -149,20 +150,20 @@ class Block:
         return False
 
     def _many(self, beyond: int) -> bool:
-        """Whether with so many more points beyond the caches the strip has enough of them to look for a form."""
+        """Whether, with that many more points beyond the caches, the strip has enough of them to search for a form."""
         if not self.strip.settled:
             self.strip.beyond += beyond
             self.strip.worth_cache |= self.strip.beyond >= WORTH_IT
         return self.strip.worth_cache
 
     def _evaluate_tiles(self) -> None:
-        """With forms of each tile size, where they are few."""
+        """Evaluate with forms of each tile size, if there are few."""
         import numpy as np
 
         groups = self._by_tiles()
         if not groups:
             return
-        order = np.concatenate(groups)  # points of one group side by side, until all is done
+        order = np.concatenate(groups)  # points of one group next to each other, until all is done
         columns, tiles = self.columns, self._tile_names()
         self.columns = {n: c[order] for n, c in columns.items()}
         start = 0
@@ -176,7 +177,7 @@ class Block:
         back = np.empty_like(order)
         back[order] = np.arange(self.count)
         self.known = self.known[back]
-        spare: dict[Any, Any] = {}  # memory that was written to before is quicker
+        spare: dict[Any, Any] = {}  # memory that was written before is faster
         for name, column in self.found.items():
             self.found[name] = np.take(column, back, out=spare.get(column.dtype), mode="clip")
             spare[column.dtype] = column
@@ -186,7 +187,9 @@ class Block:
         return frozenset() if isinstance(kernel, SweptProgram) else tile_names(kernel) & self.columns.keys()
 
     def _by_tiles(self) -> list[Any]:
-        """Ascending places of the points that have the same tile sizes, for each of them; none where they are many."""
+        """For each combination of tile sizes, the ascending places of its points; empty if there are too many
+        combinations.
+        """
         import numpy as np
 
         tiles = sorted(self._tile_names())
@@ -209,7 +212,7 @@ class Block:
         return found if len(self.strip.tiles) <= MOST_GROUPS else []
 
     def _fill(self, plan: Plan | ProgramPlan, places: Any, *, try_cache: bool) -> None:
-        """The points at `places` (ascending) that `plan` knows."""
+        """Fill in those points of `places` (ascending) that `plan` knows."""
         import numpy as np
 
         for start in range(0, len(places), CHUNK):
@@ -243,14 +246,14 @@ class Block:
             self._put("bound", target, self._codes(plan, found.bound[keep]), whole=True)
 
     def _weigh(self) -> None:
-        """How many points touch more than the memory holds, as far as that has a form."""
+        """Count the points that touch more than fits into memory, as far as that has a form."""
         for start in range(0, self.count if self.plan.weighs else 0, CHUNK):
             own = {n: c[start : start + CHUNK] for n, c in self.columns.items()}
             touched = self.plan.touched(own, min(CHUNK, self.count - start))
             self.strip.too_large += int((touched > self.strip.machine.main_memory.size_bytes).sum())
 
     def _codes(self, plan: Plan | ProgramPlan, codes: Any) -> Any:
-        """Numbers of the words in `bounds`, new ones added."""
+        """The numbers of the words in `bounds`; new words are added."""
         import numpy as np
 
         bounds = self.strip.bounds
@@ -288,14 +291,14 @@ class Block:
 
 
 def _places_of(column: Any) -> tuple[Any, Any]:
-    """(the values of a column of integers, ascending; the place of each cell's value in them)."""
+    """(the values of a column of integers, ascending; for each cell the place of its value among them)."""
     import numpy as np
 
     most = int(column.max())
     if most > 1 << 20:
         values, places = np.unique(column, return_inverse=True)
         return values, places.reshape(-1)
-    values = np.flatnonzero(np.bincount(column))  # no sorting
+    values = np.flatnonzero(np.bincount(column))  # no need to sort
     table = np.zeros(most + 1, dtype=np.int64)
     table[values] = np.arange(len(values))
     return values, table[column]
@@ -307,13 +310,13 @@ def count_words(count: int) -> str:
 
 
 def put(column: Any, count: int, target: Any, values: Any, *, whole: bool, small: bool = False) -> Any:
-    """`column` (made where it is None, without values) with `values` at `target`; Python integers where int64 ends."""
+    """`column` (created without values if it is None) with `values` at `target`; Python integers if int64 overflows."""
     import numpy as np
 
     if column is None:
         integer: Any = np.int16 if small else np.int64
         kind = integer if whole else np.float64
-        if isinstance(target, slice) and target.start == 0:  # what comes in order is written once
+        if isinstance(target, slice) and target.start == 0:  # points in order are written at once
             column = np.empty(count, dtype=kind)
             column[target.stop :] = -1 if whole else np.nan
         else:

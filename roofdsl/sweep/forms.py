@@ -1,7 +1,7 @@
-"""The closed forms of one kernel that predictions rest on, each with the points at which it is the exact number.
+"""The closed forms of one kernel that predictions use, each with the points at which it is exact.
 
-Where predictions count in another order than that of the loops (by the thread blocks of a GPU), a form stands for them
-only if it is the same in any order.
+If predictions count in another order than that of the loops (by the thread blocks of a GPU), a form is used only if it
+is the same in every order.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Part = Literal["total", "loads", "stores"]
 
 WORK = 2_000_000
 OPERATIONS: dict[object, int] = {"compulsory": WORK, "cache": 500_000, "terms": FOR_TERMS}
-"""Integer-set operations for one form by what it is of: what takes longer is counted point by point."""
+"""Integer-set operations for one form, by kind: what takes longer is counted point by point."""
 
 
 class Known:
-    """A form, times an integer, and where it holds; `cache_bytes`: the number that Z stands for in it."""
+    """A form, times an integer, and where it holds; `cache_bytes`: the number that replaces Z in it."""
 
     def __init__(
         self, form: Form | SumForm, assumed: Assumed, factor: int = 1, *, cache_bytes: int | None = None
@@ -49,7 +49,7 @@ class Known:
         return combined([(self.form.values(self._with_cache(points)), self.factor)], points)
 
     def mask(self, points: Points, columns: Mapping[str, Any]) -> Any:
-        """Where the form holds and does not take long: an array, or True where that is everywhere. Raises TooLarge."""
+        """Where the form holds and is quick: an array, or True if that is everywhere. Raises TooLarge."""
         points = self._with_cache(points)
         found = self.assumed.mask(points, columns)
         if isinstance(self.form, SumForm) and self.form.summed:
@@ -57,7 +57,7 @@ class Known:
         return found
 
     def values_at(self, points: Points, where: Any) -> Any:
-        """As `values`, but only where the mask is set, if each point takes time. Raises TooLarge."""
+        """Like `values`, but only where the mask is set if each point takes time. Raises TooLarge."""
         import numpy as np
 
         if not (isinstance(self.form, SumForm) and self.form.summed):
@@ -72,7 +72,7 @@ class Known:
 
 
 class KernelForms:
-    """The forms of `kernel` with `given` parameters as numbers; None stands for one that is not found."""
+    """The forms of `kernel` with the parameters in `given` as numbers; a form that is not found is None."""
 
     def __init__(self, kernel: Kernel, given: Mapping[str, int]) -> None:
         self.kernel, self.given = kernel, dict(given)
@@ -91,11 +91,11 @@ class KernelForms:
 
     @cached_property
     def twice(self) -> KernelForms:
-        """Of two launches in a row, the second of which finds in the caches what the first left there."""
+        """The traffic of two launches in a row, the second of which finds in the caches what the first left."""
         return KernelForms(repeated(self.kernel, 2), self.given)
 
     def operations(self) -> tuple[StatementOperations, ...]:
-        """What each statement costs, in the order of the text."""
+        """The operations of each statement, in the order of the text."""
         forms = self._forms(None)
         return () if forms is None else forms.operations
 
@@ -110,7 +110,7 @@ class KernelForms:
         return None if found is None else Known(found.form, found.assumed, factor)
 
     def registers(self, part: Part) -> tuple[Known | None, int]:
-        """(bytes of accesses to arrays, those of scalars), as `sectors.register_bytes_at` counts them."""
+        """(bytes of accesses to arrays, bytes of accesses to scalars), as counted by `sectors.register_bytes_at`."""
         forms = self._forms(None)
         if forms is None:
             return None, 0
@@ -123,20 +123,20 @@ class KernelForms:
         return self.weighted(weights), {"total": loaded + stored, "loads": loaded, "stores": stored}[part]
 
     def compulsory(self, line_bytes: int | None, convention: Traffic, part: Part = "total") -> Known | None:
-        """The traffic of a cache without bound in lines of `line_bytes`."""
+        """The traffic of an unbounded cache in lines of `line_bytes`."""
         return self._part(("compulsory", convention), line_bytes, part, lambda f: f.compulsory(convention))
 
     def at_cache(
         self, cache_bytes: int, line_bytes: int | None, convention: Traffic, part: Part = "total"
     ) -> Known | None:
-        """Q of that cache, by cases. Raises CommandError for a cache smaller than a line."""
+        """Q of that cache, case by case. Raises CommandError for a cache smaller than a line."""
         key = ("cache", cache_bytes, convention)
         return self._part(key, line_bytes, part, lambda f: f.at_cache(cache_bytes, convention))
 
     def at_every_cache(
         self, cache_bytes: int | None, line_bytes: int | None, convention: Traffic, part: Part = "total"
     ) -> Known | None:
-        """Q of that cache, or for a column Z, as a sum of terms: found once for all caches, and kept on disk."""
+        """Q of that cache, or for a column Z, as a sum of terms: found once for all caches, and stored on disk."""
 
         def find(forms: ClosedForms) -> TermBytes:
             asked = self.given, line_bytes, convention, FOR_TERMS
@@ -146,7 +146,7 @@ class KernelForms:
         return None if found is None else Known(found.form, found.assumed, cache_bytes=cache_bytes)
 
     def at_any_cache(self, line_bytes: int | None, convention: Traffic) -> tuple[Known, int] | None:
-        """(Q(Z) by cases for a column Z, of which whole number of bytes Z is a multiple); kept on disk."""
+        """(Q(Z) case by case for a column Z, the number of bytes that must divide Z); stored on disk."""
 
         def find(forms: ClosedForms) -> Bytes:
             asked = self.given, line_bytes, convention, FOR_CASES
@@ -160,14 +160,14 @@ class KernelForms:
         return None if known is None else (known, whole_units(found.total.assumes))
 
     def scalar_stores(self) -> int:
-        """Bytes of scalars stored, which `compulsory` in the convention `once` has in it and no cache holds."""
+        """Bytes of scalars stored: `compulsory` includes them in the convention `once`, but no cache holds them."""
         return scalar_bytes(self.kernel)[1]
 
     def same_in_any_order(self, convention: Traffic) -> bool:
-        """Whether the compulsory traffic is the same however the iterations are ordered.
+        """Whether the compulsory traffic is the same in any order of the iterations.
 
-        It is, unless what is loaded depends on whether a line is read or written first: so where every access to an
-        array that begins with a write is to one that is never read.
+        It is, unless the loads depend on whether a line is read or written first. So it is if every access to an array
+        that begins with a write is to an array that is never read.
         """
         if convention != "load_store":
             return True
@@ -217,7 +217,7 @@ def _direction(access: Access) -> Part:
 
 
 def _always_read_first(kernel: Kernel) -> frozenset[str]:
-    """Arrays whose every write stands right behind a read of the same element, in the same statement."""
+    """Arrays whose every write comes right after a read of the same element, in the same statement."""
     found: dict[str, bool] = {}
     for placed in statements(kernel.body):
         s = placed.statement
@@ -232,7 +232,7 @@ def _always_read_first(kernel: Kernel) -> frozenset[str]:
 
 
 class LevelForms:
-    """The bytes across the boundary behind one cache (or without one), as `sectors.transfers_at` counts them."""
+    """The bytes across the boundary behind one cache (or without one), as counted by `sectors.transfers_at`."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class LevelForms:
         reordered: bool = False,
         part: Part = "total",
     ) -> None:
-        """sizes: bytes of the cache (None: without bound), of its line and moved at a time.
+        """sizes: bytes of the cache (None: unbounded), of its line, and moved at a time.
 
         reordered: counted in another order than that of the loops.
         """
@@ -276,7 +276,7 @@ class LevelForms:
         return found, known
 
     def _through(self) -> Iterator[Known]:
-        """The forms of Q(Z), each looked for when it is asked for: by cases, often at large sizes only, and a sum."""
+        """The forms of Q(Z), each sought only on request: case by case (often only for large sizes), and as a sum."""
         if self.cache_bytes is None or self.reordered or self.moved_bytes != self.line_bytes:
             return
         for find in (self.forms.at_cache, self.forms.at_every_cache):
@@ -285,7 +285,7 @@ class LevelForms:
                 yield found
 
     def held(self, points: Points, columns: Mapping[str, Any]) -> Any:
-        """Where the compulsory traffic is known, and all lines fit: an array, True or False. Raises TooLarge."""
+        """Where the compulsory traffic is known and all lines fit: an array, True or False. Raises TooLarge."""
         if self.least is None:
             return False
         mask = self.least.assumed.mask(points, columns)

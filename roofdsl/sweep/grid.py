@@ -1,4 +1,4 @@
-"""The points of a sweep: the product of ranges, of which a window at a time is written out."""
+"""The points of a sweep: the product of ranges, written out one window at a time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from roofdsl.loops.integers import Condition
 from roofdsl.sweep.ranges import points_of
 
 WINDOW = 1 << 18
-"""Points that are in memory at a time, with all their columns: 40 MB."""
+"""The number of points that are in memory at a time, with all their columns: 40 MB."""
 
 
 class Grid:
-    """All points; the last name runs fastest."""
+    """All points; the last name varies fastest."""
 
     def __init__(self, ranges: Mapping[str, Sequence[int]]) -> None:
         self.ranges = dict(ranges)
@@ -26,7 +26,7 @@ class Grid:
         return ((self.count * k // parts, self.count * (k + 1) // parts) for k in range(parts))
 
     def columns(self, window: tuple[int, int], assumed: Sequence[Condition]) -> tuple[dict[str, Any], int]:
-        """(the columns of the points in a window that keep `assumed`, how many points these are)."""
+        """(the columns of those points in a window that satisfy `assumed`, the number of these points)."""
         import numpy as np
 
         places = np.arange(*window)

@@ -1,7 +1,7 @@
-"""The journal of a sweep: every point that took work, one line each, so that an interrupted sweep goes on.
+"""The journal of a sweep: one line for every point that took work, so that an interrupted sweep can continue.
 
-Lines are only appended. A line is JSON behind its checksum; one that is damaged, as a last line may be that was being
-written when the machine went down, is left out and its point done again.
+Lines are only appended. A line is JSON behind its checksum. A damaged line is ignored and its point is computed again;
+the last line may be damaged if the machine went down while it was written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCHEMA = "roofdsl.sweep-journal/1"
 
 
 def meaning_of(task: Task) -> str:
-    """What a task asks, whatever the files are called: two tasks of the same meaning have the same row."""
+    """The meaning of a task, whatever its files are called: two tasks of the same meaning have the same row."""
     machine = replace(task.machine, origin="")
     asked = task.kernel if isinstance(task.kernel, Kernel) else (task.kernel.lowered, task.kernel.constants)
     text = repr((__version__, asked, sorted(task.values), machine, task.options))
@@ -32,9 +32,9 @@ def meaning_of(task: Task) -> str:
 
 
 class Journal:
-    """The file at `path`. Raises CommandError where that is something else.
+    """The file at `path`. Raises CommandError if it is something else.
 
-    rows: what it had, by meaning; damaged: lines that were left out; written: points added since.
+    rows: its contents, by meaning; damaged: lines that were ignored; written: points added since.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class Journal:
                 self.rows[str(found.get("point"))] = found["row"]
 
     def append(self, meaning: str, row: dict[str, Any]) -> None:
-        """One more point, on its way to the disk when this returns. Raises CommandError where it cannot be written."""
+        """Add one point, and flush it to disk. Raises CommandError if it cannot be written."""
         try:
             if self._file is None:
                 self._file = self._opened()
@@ -83,7 +83,7 @@ class Journal:
         return file
 
     def close(self, *, remove: bool = False) -> None:
-        """Closes the file, and removes it where the sweep is done."""
+        """Close the file, and remove it if the sweep is done."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -97,7 +97,7 @@ def _line(document: dict[str, Any]) -> bytes:
 
 
 def _checked(line: bytes) -> Any:
-    """What a line says; None where it is damaged."""
+    """The contents of a line; None if it is damaged."""
     check, _, text = line.partition(b" ")
     try:
         return json.loads(text) if int(check, 16) == crc32(text) else None
@@ -106,7 +106,7 @@ def _checked(line: bytes) -> Any:
 
 
 def journaled(runner: Runner, journal: Journal) -> Runner:
-    """`runner`, with what the journal knows taken from there, and everything new written to it."""
+    """`runner`, with the rows that the journal has already, and with everything new written to it."""
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
         meanings = {task.index: meaning_of(task) for task in tasks}

@@ -1,8 +1,8 @@
-"""Quasi-polynomials and closed forms at many points at once, in numpy, and exact.
+"""Quasi-polynomials and closed forms at many points at once: in numpy, and exact.
 
-Integers are float64 arrays while every intermediate is an integer below 2**53, so that nothing is ever rounded;
-whether that is so is known from the largest parameters before anything is computed. Beyond, `TooLarge` is raised, and
-the same code runs on arrays of Python integers (`exact=True`), which have no bound.
+Integers are float64 arrays while every intermediate is an integer below 2**53, so that nothing is ever rounded; the
+largest parameters tell this before anything is computed. Beyond 2**53, `TooLarge` is raised, and the same code runs on
+arrays of Python integers (`exact=True`), which have no bound.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roofdsl.sets.cases import Cases
 from roofdsl.sets.quasi import Atom, Floor, Quasi
 
 EXACT = 2.0**53
-"""Integers below this have a float64 of their own."""
+"""Integers below this have an exact float64."""
 
 
 class TooLarge(Exception):
@@ -46,19 +46,19 @@ class Points:
         self._powers: dict[tuple[Atom, int], Any] = {}
         self._floors: dict[Floor, Any] = {}
         self.values: dict[int, Any] = {}
-        """Of forms, by identity: the same ones are in the work, the time and the traffic of several levels."""
+        """Values of forms, by identity: the work, the time and the traffic of several levels share forms."""
 
     def adding(self, name: str, column: Any) -> Points:
         """The same points with one more column, of integers. Raises TooLarge."""
         found = Points({name: column}, self.count, exact=self.exact)
         found.columns = {**self.columns, **found.columns}
         found.largest = {**self.largest, **found.largest}
-        if name not in self.columns:  # then nothing that is known has it in it
+        if name not in self.columns:  # nothing known so far depends on it then
             found._powers, found._floors = dict(self._powers), dict(self._floors)
         return found
 
     def only(self, places: Any, count: int, names: Container[str] | None = None) -> Points:
-        """Those at `places` (a mask or indices), `count` of them, with the columns in `names` (None: all)."""
+        """The points at `places` (a mask or indices), `count` of them, with the columns in `names` (None: all)."""
         import numpy as np
 
         own = {n: c for n, c in self.columns.items() if names is None or n in names}
@@ -77,7 +77,7 @@ class Points:
         return self._powers[key]
 
     def bound(self, atom: Atom) -> float:
-        """No value of the atom is larger in magnitude."""
+        """An upper bound on the magnitude of the atom."""
         if atom not in self.largest:
             assert isinstance(atom, Floor)
             terms = (abs(c) * _product(self.bound(a) ** max(e, 0) for a, e in m) for m, c in atom.of)
@@ -103,7 +103,7 @@ def _product(values: Any) -> float:
 
 
 def floor_divide(top: Any, bottom: Any) -> Any:
-    """Rounding down. In float64, the quotient of two integers below 2**53 never rounds up to a whole number."""
+    """Division rounded down. In float64, the quotient of two integers below 2**53 never rounds up to a whole number."""
     import numpy as np
 
     if (isinstance(top, np.ndarray) and top.dtype == object) or isinstance(top, int):
@@ -112,7 +112,7 @@ def floor_divide(top: Any, bottom: Any) -> Any:
 
 
 class Polynomial:
-    """A quasi-polynomial made ready for arrays: integer coefficients over one denominator."""
+    """A quasi-polynomial prepared for arrays: integer coefficients over one denominator."""
 
     def __init__(self, value: Quasi) -> None:
         self.value = value
@@ -153,7 +153,7 @@ class Polynomial:
         return total, bottom
 
     def whole(self, points: Points) -> Any:
-        """The values, where they are integers; what stands elsewhere means nothing. Raises TooLarge."""
+        """The values, if they are integers; elsewhere the results are meaningless. Raises TooLarge."""
         top, bottom = self.parts(points)
         if isinstance(bottom, int) and bottom == 1:
             return top
@@ -161,7 +161,7 @@ class Polynomial:
 
 
 class Form:
-    """A closed form made ready for arrays."""
+    """A closed form prepared for arrays."""
 
     def __init__(self, cases: Cases) -> None:
         self.cases = [
@@ -170,9 +170,9 @@ class Form:
         ]
 
     def values(self, points: Points) -> Any:
-        """The values as an array of integers (see the module), 0 where no case holds. Raises TooLarge.
+        """The values as an array of integers (see the module), 0 if no case holds. Raises TooLarge.
 
-        They are computed once for the same points, and not to be changed.
+        They are computed once for the same points and must not be changed.
         """
         if id(self) not in points.values:
             points.values[id(self)] = self._values(points)
@@ -194,7 +194,7 @@ class Form:
 
 
 def any_of(alternatives: Sequence[Sequence[tuple[Polynomial, bool]]], points: Points) -> Any:
-    """Where one of the alternatives has all its values at least 0, or exactly 0 where that is said."""
+    """Where one of the alternatives has all its values at least 0, or exactly 0 where it says so."""
     import numpy as np
 
     found = np.zeros(points.count, dtype=bool)

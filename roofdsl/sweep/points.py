@@ -1,6 +1,6 @@
-"""Predictions at single points, on this process, on the cores of this machine, or on a cluster: the same everywhere.
+"""Predictions at single points, in this process, on the cores of this machine, or on a cluster, with the same results.
 
-A point that fails because its worker died is tried again; what the analyses refuse is not, and is reported.
+A point that fails because its worker died is tried again. A point that the analyses refuse is not; it is reported.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from roofdsl.sweep.programs import SweptProgram
 
 TRIES = 3
-"""How often a point is tried whose worker dies."""
+"""How often a point is tried if its worker dies."""
 
 FEW = 4
-"""Points that are not worth other processes."""
+"""Up to this many points, other processes are not worthwhile."""
 
 LEAST_POINT_S = 0.5
-"""Processor time that a point gets, however much others have spent in vain."""
+"""Processor time that a point gets at least, even if others have spent much in vain."""
 
 ANSWER_S = 5
-"""Seconds in which a scheduler has to answer: at first, and whenever so long nothing came from it."""
+"""Seconds in which a scheduler must answer: at first, and whenever nothing came from it for that long."""
 
 Row = dict[str, Any]
-"""Column -> number or word; a column that is not there has no value."""
+"""Column -> number or word; a missing column has no value."""
 
 
 class Task(Record):
@@ -53,7 +53,7 @@ class Task(Record):
 
 
 class Outcome(Record):
-    """The row of a task, or why there is none. `final`: trying again would say the same."""
+    """The row of a task, or the reason why there is none. `final`: another attempt would give the same."""
 
     index: int
     row: Row | None
@@ -65,7 +65,7 @@ Runner = Callable[[Sequence[Task]], Iterator[Outcome]]
 
 
 def row_of(prediction: Prediction, *, moves_only: bool, launches: bool = False) -> Row:
-    """The columns of one prediction; times and rates are rounded once. `launches`: how many there are, too."""
+    """The columns of one prediction; times and rates are rounded once. `launches`: include the number of launches."""
     p = prediction
     row: Row = {
         **({"launches": p.launches} if launches else {}),
@@ -83,13 +83,13 @@ def row_of(prediction: Prediction, *, moves_only: bool, launches: bool = False) 
 
 
 class _InVain:
-    """Processor time in seconds that a sweep spent without result, in all processes that work for it."""
+    """Processor time in seconds that a sweep has spent without result, in all processes that work for it."""
 
     def __init__(self, seconds: Any, workers: int) -> None:
         self.seconds, self.workers = seconds, workers  # seconds.value, which processes may share
 
     def allowed(self, whole_s: float) -> float:
-        """What the next point may take of a budget of `whole_s`."""
+        """The processor time that the next point may take of a budget of `whole_s`."""
         spent: float = self.seconds.value
         return max(LEAST_POINT_S, (whole_s - spent) / self.workers)
 
@@ -98,7 +98,7 @@ _in_vain = _InVain(SimpleNamespace(value=0.0), 1)
 
 
 def begin(spent_s: float) -> None:
-    """Points are to be counted, after a search for closed forms that took so long."""
+    """Start counting points, after a search for closed forms that took that long."""
     _work_for(_InVain(SimpleNamespace(value=spent_s), 1))
 
 
@@ -110,8 +110,8 @@ def _work_for(in_vain: _InVain) -> None:
 def solve(task: Task) -> Outcome:
     """The outcome of one task; nothing is raised.
 
-    A point may take what is left of the command's budget, its share where several processes count. What leads to a row
-    in which nothing is left out does not count: a sweep may last as long as it succeeds, and soon ends where it cannot.
+    A point may take the rest of the command's budget, or its share of it if several processes count. Time that leads to
+    a complete row does not count: a sweep may last as long as it succeeds, and soon ends if it cannot.
     """
     own = budget.current()
     if own is None:
@@ -147,12 +147,12 @@ def _solved(task: Task) -> Outcome:
 
 
 def here(tasks: Sequence[Task]) -> Iterator[Outcome]:
-    """One after another in this process."""
+    """Solve one task after another in this process."""
     return map(solve, tasks)
 
 
 def _insisting(one_round: Runner, tasks: Sequence[Task]) -> Iterator[Outcome]:
-    """The outcomes of up to TRIES rounds: what is missing of one, or not final in it, goes to the next."""
+    """The outcomes of up to TRIES rounds: tasks that are missing or not final in one round go to the next."""
     left = {task.index: task for task in tasks}
     failures: dict[int, Outcome] = {}
     for _ in range(TRIES):
@@ -168,7 +168,7 @@ def _insisting(one_round: Runner, tasks: Sequence[Task]) -> Iterator[Outcome]:
 
 
 def on_cores(jobs: int) -> Runner:
-    """Spread over `jobs` processes of this machine."""
+    """Spread tasks over `jobs` processes of this machine."""
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
         if jobs == 1 or len(tasks) <= FEW:
@@ -203,7 +203,7 @@ def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
 
 
 def _begin_worker(in_vain: _InVain) -> None:
-    """Ctrl-C goes to all processes of a terminal; the first one ends the others."""
+    """Ignore Ctrl-C, which reaches all processes of a terminal; the parent process ends the others."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -211,7 +211,7 @@ def _begin_worker(in_vain: _InVain) -> None:
 
 
 _one_at_a_time = Lock()
-"""The integer-set library is not for several threads, which a worker of a cluster may have."""
+"""The integer-set library does not support several threads, but a worker of a cluster may have them."""
 
 
 def _on_worker(task: Task) -> Outcome:
@@ -220,7 +220,7 @@ def _on_worker(task: Task) -> Outcome:
 
 
 class ConnectionLost(CommandError):
-    """The scheduler of a cluster ended, or no longer responds. `done`: points it had the outcomes of."""
+    """The scheduler of a cluster ended, or no longer responds. `done`: points whose outcomes had arrived."""
 
     def __init__(self, address: str, done: int, asked: int) -> None:
         super().__init__(
@@ -230,10 +230,10 @@ class ConnectionLost(CommandError):
 
 
 def on_cluster(address: str) -> Runner:
-    """Spread over the workers of a dask.distributed scheduler.
+    """Spread tasks over the workers of a dask.distributed scheduler.
 
-    Raises CommandError where there is none, and ConnectionLost where it ends: one that is started in its place knows
-    nothing of our points.
+    Raises CommandError if there is none, and ConnectionLost if it ends: one started in its place knows nothing of our
+    points.
     """
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
@@ -262,11 +262,12 @@ def on_cluster(address: str) -> Runner:
 
 
 class _Lost(Exception):
-    """The connection to the scheduler is."""
+    """The connection to the scheduler is lost."""
 
 
 def _cluster_round(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
-    """The scheduler moves what a worker had that died to another; what fails all the same is not final.
+    """One round on a cluster. The scheduler moves the tasks of a dead worker to another one; what still fails is not
+    final.
 
     Raises _Lost.
     """
@@ -279,7 +280,7 @@ def _cluster_round(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
     for _ in futures:
         future = _waiting(client, lambda seconds: done.get(timeout=seconds))
         try:
-            # waits again where the result was lost with its worker
+            # waits again if the result was lost with its worker
             yield _waiting(client, future.result)
         except _Lost:
             raise
@@ -291,7 +292,7 @@ def _cluster_round(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
 
 
 def _waiting(client: Any, wait: Callable[[float], Any]) -> Any:
-    """What `wait(seconds)` gives, however often it takes longer than that; between, the scheduler is asked to answer.
+    """The result of `wait(seconds)`, however often it times out; in between, the scheduler is asked to answer.
 
     Raises _Lost.
     """
@@ -303,7 +304,7 @@ def _waiting(client: Any, wait: Callable[[float], Any]) -> Any:
 
 
 def _require(client: Any) -> None:
-    """Raises _Lost where the scheduler does not answer."""
+    """Raise _Lost if the scheduler does not answer."""
     if client.status != "running":
         raise _Lost
     try:
@@ -314,7 +315,7 @@ def _require(client: Any) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps the client from writing of connections that break: we say it."""
+    """Keep the client from printing messages about broken connections, which we report ourselves."""
     import logging
 
     names = [n for n in logging.root.manager.loggerDict if n.split(".")[0] in {"distributed", "tornado", "asyncio"}]

@@ -1,4 +1,4 @@
-"""Programs in a sweep: the sum over their launches, each evaluated at its own arguments, as `predict.program` adds."""
+"""Programs in a sweep: the sum over their launches, each evaluated at its own arguments, as in `predict.program`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from roofdsl.sweep.time_terms import Plan, Values, intensity
 
 
 class SweptProgram(Record):
-    """A program of a file, with numbers for its `const` parameters; what a sweep asks of a kernel, it answers too."""
+    """A program of a file, with numbers for its `const` parameters; a sweep uses it like a kernel."""
 
     of: ProgramOf
     lowered: LoweredProgram
@@ -42,7 +42,7 @@ class SweptProgram(Record):
 
     @property
     def assumptions(self) -> tuple[Condition, ...]:
-        """None: a launch whose kernel does not allow its sizes is reported."""
+        """Empty: a launch whose kernel does not allow its sizes is reported."""
         return ()
 
     @property
@@ -65,14 +65,14 @@ def require_legal_launches(swept: SweptProgram) -> None:
 
 
 class _Part:
-    """All launches of a kernel with the same arguments, and how many they are, in the program's parameters."""
+    """All launches of a kernel with the same arguments, and their number, in the program's parameters."""
 
     def __init__(self, kernel: Kernel, arguments: Mapping[str, IntExpr], plan: Plan) -> None:
         self.kernel, self.arguments, self.plan = kernel, arguments, plan
         self.times: IntExpr = Const(0)
 
     def columns(self, columns: Mapping[str, Any], count: int) -> tuple[dict[str, Any], Any, Any]:
-        """(the kernel's parameters, launches, where `predict` takes them) as arrays."""
+        """(the kernel's parameters, launches, where `predict` accepts them) as arrays."""
         import numpy as np
 
         own = {n: np.broadcast_to(value_of(e, columns), count) for n, e in self.arguments.items()}
@@ -80,14 +80,14 @@ class _Part:
         allowed = times >= 1
         for column in own.values():
             allowed = allowed & (column >= 1)
-        own = {n: np.maximum(c, 1) for n, c in own.items()}  # what is not allowed is not used, but computed
+        own = {n: np.maximum(c, 1) for n, c in own.items()}  # values that are not allowed are computed but not used
         for condition in self.kernel.assumptions:
             allowed = allowed & np.asarray(holds(condition, own), dtype=bool)
         return own, times, np.asarray(allowed, dtype=bool)
 
 
 class ProgramPlan:
-    """As `Plan`, of a program. Raises CommandError as `predict` does at all sizes."""
+    """Like `Plan`, for a program. Raises CommandError as `predict` does at all sizes."""
 
     def __init__(self, swept: SweptProgram, machine: Machine, options: Options, forms: dict[Any, KernelForms]) -> None:
         self.machine, self.options = machine, options
@@ -107,7 +107,7 @@ class ProgramPlan:
         plans = [part.plan for part in self.parts]
         kept = [level for level in plans[0].levels if all(level.name in p.level_names for p in plans)]
         kinds = {tuple(bool(level.directions) for level in p.levels) for p in plans}
-        self._apart = len(kinds) > 1  # times of levels add only where loads and stores are apart for all
+        self._apart = len(kinds) > 1  # times of levels add only if loads and stores are separate for all
         self._apart |= bool(swept.lowered.exchanges)  # the time of a collective is not linear in its array
         self.level_names = tuple(level.name for level in kept)
         self.moves_only = all(p.moves_only for p in plans)
@@ -117,17 +117,17 @@ class ProgramPlan:
         self.weighs = all(p.weighs for p in plans)
 
     def may_be_known(self, *, try_cache: bool) -> bool:
-        """Whether there can be points at which all is known. Launched again and again a program is counted."""
+        """Whether there can be points at which everything is known. A program that runs warm is counted."""
         if self.options.warm or self._apart:
             return False
         return all(p.plan.may_be_known(try_cache=try_cache) for p in self.parts)
 
     def bound(self, code: int) -> str:
-        """What bounds, in words."""
+        """What bounds the program, in words."""
         return words(code, self.names)
 
     def held(self, columns: Mapping[str, Any], count: int) -> Any:
-        """As `Plan.held`."""
+        """Like `Plan.held`."""
         import numpy as np
 
         found = np.ones(count, dtype=bool)
@@ -137,7 +137,7 @@ class ProgramPlan:
         return found
 
     def touched(self, columns: Mapping[str, Any], count: int) -> Any:
-        """Bytes of distinct elements that the launch touches which touches most."""
+        """Bytes of distinct elements touched by the launch that touches most."""
         import numpy as np
 
         found: Any = 0
@@ -146,7 +146,7 @@ class ProgramPlan:
         return found
 
     def values(self, columns: Mapping[str, Any], count: int, *, try_cache: bool) -> Values:
-        """As `Plan.values`."""
+        """Like `Plan.values`."""
         try:
             return self._values(columns, count, try_cache=try_cache, exact=False)
         except TooLarge:
@@ -192,7 +192,7 @@ class ProgramPlan:
 
 
 class _Total:
-    """A sum of integers times launches. Raises TooLarge where an intermediate may reach 2**53."""
+    """A sum of integers times launches. Raises TooLarge if an intermediate may reach 2**53."""
 
     def __init__(self, exact: bool) -> None:
         self.exact, self.reach = exact, 0.0
@@ -209,7 +209,7 @@ class _Total:
 
 
 class _Sum:
-    """A sum of seconds: integers over denominators, one for each denominator."""
+    """A sum of times in seconds: integers, one for each denominator."""
 
     def __init__(self, exact: bool) -> None:
         self.exact = exact
@@ -222,7 +222,7 @@ class _Sum:
         return [("", total.value, below) for below, total in self.by_below.items()]
 
     def one(self, name: str) -> Term:
-        """All of them over one denominator. Raises TooLarge."""
+        """The sum over a single denominator. Raises TooLarge."""
         below, whole = lcm(*self.by_below), _Total(self.exact)
         for each, total in self.by_below.items():
             whole.add(total.value, below // each)

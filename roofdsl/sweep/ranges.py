@@ -1,7 +1,7 @@
 """Ranges as people write them: `n=1..4096:*2,b=8..128:+8`, `n=64,100,1000`, `32KiB..1MiB:*2`.
 
-`a..b:*f` are a, a*f, a*f**2, ... up to b; `a..b:+s` are a, a + s, ... up to b; `a..b` takes every integer. Values may
-be listed, and what follows a name belongs to it until the next name.
+`a..b:*f` is a, a*f, a*f**2, ... up to b; `a..b:+s` is a, a + s, ... up to b; `a..b` takes every integer. Values may be
+listed, and all values belong to the name before them, until the next name.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.units import UnitError, parse_count, parse_size
 
 MOST_VALUES = 10_000_000
-"""Values of one range, at most."""
+"""The maximum number of values of one range."""
 
 MOST_POINTS = 50_000_000
-"""Points of a sweep, at most."""
+"""The maximum number of points of a sweep."""
 
 LARGEST = 2**62
 
 FEW_VALUES = 10_000
-"""Values that are listed as Python integers, at most."""
+"""The maximum number of values that are listed as Python integers."""
 
 
 def parse_ranges(text: str) -> dict[str, Sequence[int]]:
-    """The values of each name, in the order written, each once. A range stays one: millions of values take no memory.
+    """The values of each name, in the order written, each once. A range stays a range: millions of values take no
+    memory.
 
     Raises CommandError.
     """
@@ -50,7 +51,7 @@ def parse_ranges(text: str) -> dict[str, Sequence[int]]:
 
 
 def _each_once(parts: Sequence[Sequence[int]]) -> Sequence[int]:
-    """The values of all parts in order; a range that stands alone as it is, else 8 bytes a value."""
+    """The values of all parts in order; a single range as it is, else an array with 8 bytes per value."""
     if len(parts) == 1 and isinstance(parts[0], range):
         return parts[0]
     listed: set[int] = set()
@@ -69,7 +70,7 @@ def _each_once(parts: Sequence[Sequence[int]]) -> Sequence[int]:
 
 
 def require_few(points: int) -> None:
-    """Raises CommandError for more points than a sweep takes."""
+    """Raise CommandError for more points than a sweep supports."""
     if points > MOST_POINTS:
         raise CommandError(f"the sweep has {points:,} points, and the limit is {MOST_POINTS:,}", "take larger steps")
 
@@ -145,7 +146,7 @@ def _geometric(low: int, high: int, factor: Fraction) -> list[int]:
 
 
 def points_of(ranges: Mapping[str, Sequence[int]]) -> int:
-    """How many points the product of the ranges has."""
+    """The number of points in the product of the ranges."""
     total = 1
     for values in ranges.values():
         total *= len(values)

@@ -1,7 +1,7 @@
-"""Quotients of exact integers in float64, rounded once: what `float(Fraction(...))` gives, for whole arrays.
+"""Quotients of exact integers in float64, rounded once: the results of `float(Fraction(...))`, for whole arrays.
 
-Products and remainders are kept as sums of two numbers (Dekker 1971, Knuth's two-sum). Where that leaves the last bit
-open, which one point in a million does, Python's integers decide.
+Products and remainders are kept as sums of two numbers (Dekker 1971, Knuth's two-sum). If the last bit remains open, as
+for one point in a million, Python's integers decide.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Term = tuple[str, Any, int]
 
 
 class OverOne:
-    """A term of the time made ready for arrays: weights that are integers, over one denominator.
+    """A term of the time prepared for arrays: integer weights over one denominator.
 
-    What all weights have in common is multiplied last, so that of two arrays the larger is found first.
+    The common factor of all weights is multiplied last, so that the larger of two arrays can be found first.
     """
 
     def __init__(self, name: str, of: Largest) -> None:
@@ -32,7 +32,7 @@ class OverOne:
         self.sums = [[(n, int(weight * self.below) // self.common) for n, weight in one] for one in of.sums]
 
     def at(self, amounts: Mapping[str, Any], points: Points) -> Term:
-        """The term at the points; `amounts` are its counts, arrays of integers, or a number that all points share.
+        """The term at the points; `amounts` are its counts: arrays of integers, or a number that all points share.
 
         Raises TooLarge.
         """
@@ -45,7 +45,7 @@ class OverOne:
 
 
 def _added(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
-    """The sum of numbers times integers; of one number once that number itself, which nobody changes."""
+    """The sum of numbers times integers; a single number times one is returned itself, and nobody changes it."""
     (first, weight), *others = parts or ((0, 1),)
     if not others and (weight == 1 or isinstance(first, int)):
         return first * weight if isinstance(first, int) else first
@@ -53,7 +53,7 @@ def _added(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
 
 
 OPEN = 2.0**-72
-"""How far a correction may be off, in parts of what it corrects: a millionth of a last place, far more than it is."""
+"""The relative error assumed for a correction: a millionth of a unit in the last place, far above the actual one."""
 
 
 def is_exact(array: Any) -> bool:
@@ -71,7 +71,7 @@ def quotient(top: Any, below: int) -> Any:
 
 
 def ratio(top: Any, factor: int, bottom: Any) -> Any:
-    """top * factor / bottom, which is not known where bottom is 0; `factor` is a positive integer."""
+    """top * factor / bottom, NaN if bottom is 0; `factor` is a positive integer."""
     import numpy as np
 
     def at(k: int) -> float:
@@ -84,8 +84,8 @@ def ratio(top: Any, factor: int, bottom: Any) -> Any:
         if float(top.max(initial=0)) * factor < EXACT:
             return top * float(factor) / bottom
         high, low = _two_product(top, float(factor))
-        # What the first quotient leaves over, divided once more, is how far off it is: together they are exact but for
-        # far less than a last place.
+        # The remainder of the first quotient, divided again, is its error: together they are exact up to far less than
+        # a unit in the last place.
         first = high / bottom
         back, rest = _two_product(first, bottom)
         return _rounded(first, ((high - back) - rest + low) / bottom, at)
@@ -123,7 +123,7 @@ def _sum_of(terms: Sequence[Term]) -> tuple[Any, Any]:
 
 
 def over_sum(amount: Any, terms: Sequence[Term]) -> Any:
-    """amount / the sum of the terms, 0 where that is 0."""
+    """amount / the sum of the terms, 0 if that sum is 0."""
     import numpy as np
 
     def at(k: int) -> float:
@@ -143,13 +143,13 @@ def over_sum(amount: Any, terms: Sequence[Term]) -> Any:
 
 
 def _rounded(first: Any, correction: Any, at: Callable[[int], float]) -> Any:
-    """first + correction; where how it rounds is open, what `at` says of that point (Ziv 1991)."""
+    """first + correction; if the rounding is open, the value of `at` for that point (Ziv 1991)."""
     import numpy as np
 
     with np.errstate(all="ignore"):
         margin = np.abs(first) * OPEN
         found = first + (correction + margin)
-        open_ = np.abs(found - (first + (correction - margin))) > 0  # no number is not open
+        open_ = np.abs(found - (first + (correction - margin))) > 0  # NaN is not open
     if open_.any():
         for k in np.flatnonzero(open_):
             found[k] = at(int(k))
@@ -180,13 +180,13 @@ def _split(a: Any) -> tuple[Any, Any]:
 # ---- which term is the largest ----
 
 ALIKE = 1e-14
-"""Times that differ by less, relatively, are compared by their fractions."""
+"""Times that differ relatively by less than this are compared as fractions."""
 
 
 def ordered(terms: Sequence[Term], times: Sequence[Any]) -> tuple[Any, Any, Any]:
     """(the largest time, its index, a code of the terms that bound it (`predict.terms.bounding`)) at every point.
 
-    times: the terms' values in seconds. `words` reads the codes. Equal ones stand in the order of the terms.
+    times: the terms' values in seconds. `words` decodes the codes. Equal terms stay in their order.
     """
     import numpy as np
 
@@ -223,7 +223,7 @@ def _by_fractions(terms: Sequence[Term], k: int) -> tuple[int, int]:
 
 
 def words(code: int, names: Sequence[str]) -> str:
-    """What a code of `ordered` says, as `Prediction.bound` does."""
+    """The text for a code of `ordered`, as in `Prediction.bound`."""
     found = []
     while code:
         code, digit = divmod(code, len(names) + 1)

@@ -1,7 +1,7 @@
-"""A sweep: the product of ranges, machines and cache sizes, each point predicted as `predict` does.
+"""A sweep: the product of ranges, machines and cache sizes, with each point predicted as by `predict`.
 
-Points at which closed forms are known to be exact are evaluated many at once; the others are counted one by one. What
-is in memory does not grow with the points, but for a bit of each: of a long table, blocks are made as they are read.
+Points at which closed forms are known to be exact are evaluated together; the others are counted one by one. Memory use
+does not grow with the points, except for a bit for each: the blocks of a long table are created when they are read.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from roofdsl.sweep.table import LongTable, Table, joined
 HOW = ("closed form", "counted")
 
 MOST_KEPT = 1 << 19
-"""Points of a table that is kept, at most: 80 MB. Of more, a block is evaluated again whenever it is looked at."""
+"""The maximum number of points of a table that is kept: 80 MB. For more points, a block is evaluated again whenever it
+is read.
+"""
 
 
 class Sweep(Record):
-    """What came out. failures: (row of the point's columns, why); left_out: points that break an assumption.
+    """The result of a sweep. failures: (row of the point's columns, reason); left_out: points that violate an
+    assumption.
 
-    warnings: in words. counted: points that were counted one by one.
+    warnings: messages. counted: points that were counted one by one.
     """
 
     table: Table
@@ -44,7 +47,7 @@ class Sweep(Record):
 
 
 def with_cache(machine: Machine, size_bytes: int) -> Machine:
-    """The machine with another size of its last cache. Raises CommandError where it has none."""
+    """The machine with another size of its last cache. Raises CommandError if it has none."""
     if not machine.caches:
         raise CommandError(
             f"machine {machine.name} has no cache to give a size to", "omit --cache, or choose another machine"
@@ -65,9 +68,9 @@ def sweep(
 ) -> Sweep:
     """The predictions of `variants` at all points of `ranges`, on all `machines` with all sizes of the last cache.
 
-    ranges: values of every parameter that the kernels have. `runner` counts points that have no closed form, at most
-    `most_counted`; `tell` hears how many of them are done. Raises CommandError as `predict` does where no point could
-    be predicted, for too many points, and InputError for an illegal kernel.
+    ranges: values of every parameter of the kernels. `runner` counts points that have no closed form, at most
+    `most_counted`; `tell` is called with the number of those done. Raises CommandError as `predict` does if no point
+    could be predicted, CommandError for too many points, and InputError for an illegal kernel.
     """
     total = points_of(ranges) * len(variants) * len(machines) * max(1, len(caches))
     require_few(total)
@@ -100,9 +103,9 @@ def sweep(
 
 
 class Place(Record):
-    """Where a block stands: the number of its strip, its window of the grid, the number of its first point.
+    """The position of a block: the number of its strip, its window of the grid, the number of its first point.
 
-    counted: which of its points are counted one by one; names: its columns. block: where it is kept.
+    counted: which of its points are counted one by one; names: its columns. block: the block itself, if it is kept.
     """
 
     strip: int
@@ -118,7 +121,7 @@ class Place(Record):
 def _evaluated(
     strips: Sequence[Strip], asked: tuple[bool, int, int], tell: Callable[[int, int], None]
 ) -> tuple[list[Place], list[Task]]:
-    """(all blocks that have points, the points that are left to be counted). Raises CommandError for too many."""
+    """(all blocks that have points, the points that remain to be counted). Raises CommandError for too many."""
     import numpy as np
 
     keeps, most_counted, total = asked
@@ -168,7 +171,7 @@ def _where(task: Task, caches: Sequence[int]) -> dict[str, Any]:
 
 
 def _warnings(strip: Strip, k: int, places: Sequence[Place], outcomes: Mapping[int, Outcome]) -> list[str]:
-    """What is to be said of the k-th strip."""
+    """Warnings about the k-th strip."""
     own = [o for p in places if p.strip == k for i in p.counted if (o := outcomes.get(p.offset + int(i))) is not None]
     rows = [o.row for o in own if o.row is not None]
     found = strip.warnings()
@@ -187,7 +190,7 @@ def _table(
     ranges: Mapping[str, Sequence[int]],
     asked: tuple[bool, bool],
 ) -> Table:
-    """All blocks as one table; of many points, one that evaluates each block again when it is looked at."""
+    """All blocks as one table; for many points, one that evaluates each block again when it is read."""
     keeps, cached = asked
     rows = [o.row for o in outcomes.values() if o.row is not None]
     there = frozenset[str]().union(*(p.names for p in places), *(row.keys() for row in rows))
@@ -235,7 +238,7 @@ def _table(
 
 
 def _add_counted(block: Block, place: Place, outcomes: Mapping[int, Outcome]) -> None:
-    """Writes the rows of the points that were counted into the block's columns; those that failed have no values."""
+    """Write the rows of the points that were counted into the block's columns; failed points have no values."""
     import numpy as np
 
     found = [(int(k), outcomes.get(place.offset + int(k))) for k in place.counted]

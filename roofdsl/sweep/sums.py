@@ -14,16 +14,18 @@ from roofdsl.sweep.assumed import NotUnderstood
 from roofdsl.sweep.numeric import EXACT, Points, Polynomial, TooLarge, any_of, combined, floor_divide, full
 
 STEPS = 1 << 15
-"""Values of a variable of summation, of all points together, at a time: arrays that the processor's cache holds."""
+"""Values of a summation variable, over all points, that are processed at a time: arrays that fit into the processor's
+cache.
+"""
 
 MOST_STEPS = 10_000_000
-"""Steps of all sums at one point (seconds) beyond which it is not evaluated."""
+"""A point whose sums take more steps than this (seconds) is not evaluated."""
 
 Tests = list[list[tuple[Polynomial, bool]]]
 
 
 class _Name:
-    """A definition made ready for arrays."""
+    """A definition prepared for arrays."""
 
     def __init__(self, of: Definition) -> None:
         self.name, self.low, self.high = of.name, Polynomial(of.low), Polynomial(of.high)
@@ -42,7 +44,7 @@ class _Name:
             self.linear = both if not any(p.down for p in both) else None
 
     def values(self, points: Points) -> Any:
-        """What the name stands for, an array of integers. Raises TooLarge."""
+        """The value of the name, an array of integers. Raises TooLarge."""
         import numpy as np
 
         low, high = _whole(self.low, points), _whole(self.high, points)
@@ -67,9 +69,9 @@ class _Name:
 
 
 class _Group(Record):
-    """Terms summed over one variable, or over none, with the names that they need beyond those of all.
+    """Terms summed over one variable, or over none, with the names that only they need.
 
-    uses: the columns that stand in any of these.
+    uses: the columns that occur in any of these.
     """
 
     span: tuple[str, Polynomial, Polynomial] | None
@@ -78,13 +80,13 @@ class _Group(Record):
     uses: frozenset[str]
 
     def named(self, points: Points) -> Points:
-        """The points with what its names stand for. Raises TooLarge."""
+        """The points with the values of the group's names. Raises TooLarge."""
         for name in self.names:
             points = points.adding(name.name, name.values(points))
         return points
 
     def total(self, points: Points) -> Any:
-        """The sum at every point, over no variable. Raises TooLarge."""
+        """The sum at every point, for a group without a variable. Raises TooLarge."""
         import numpy as np
 
         parts = []
@@ -95,9 +97,9 @@ class _Group(Record):
 
 
 class SumForm:
-    """A sum of terms made ready for arrays, as `numeric.Form` is for cases.
+    """A sum of terms prepared for arrays, like `numeric.Form` for cases.
 
-    Raises NotUnderstood for what a variable of summation, or a name, divides.
+    Raises NotUnderstood for a division by a summation variable or a name.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -126,15 +128,15 @@ class SumForm:
 
     @property
     def summed(self) -> bool:
-        """Whether terms are summed over a variable, so that a point takes time."""
+        """Whether terms are summed over a variable, so that each point takes time."""
         return len(self.groups) > 1
 
     def steps(self, points: Points) -> Any:
-        """How many values of variables are gone through at each point. Raises TooLarge."""
+        """The number of values of variables to step through at each point. Raises TooLarge."""
         return sum((_lengths(g, points)[1] for g in self.groups if g.span is not None), start=full(0, points))
 
     def values(self, points: Points) -> Any:
-        """The values as an array of integers, to be read only. Raises TooLarge."""
+        """The values as a read-only array of integers. Raises TooLarge."""
         if id(self) not in points.values:
             points.values[id(self)] = self._values(points)
         return points.values[id(self)]
@@ -167,7 +169,7 @@ def _summed(group: _Group, points: Points) -> Any:
 
 
 def _lengths(group: _Group, points: Points) -> tuple[Any, Any]:
-    """(the first value of the variable, how many values it has) at every point. Raises TooLarge."""
+    """(the first value of the variable, its number of values) at every point. Raises TooLarge."""
     import numpy as np
 
     assert group.span is not None
@@ -177,7 +179,7 @@ def _lengths(group: _Group, points: Points) -> tuple[Any, Any]:
 
 
 def _steps(first: Any, lengths: Any) -> Iterator[tuple[Any, Any]]:
-    """(numbers of points, ascending, a value of the variable each), STEPS at a time."""
+    """(numbers of points, ascending, with a value of the variable for each), STEPS at a time."""
     import numpy as np
 
     ends = np.cumsum(lengths.astype(np.int64))
@@ -190,7 +192,7 @@ def _steps(first: Any, lengths: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _whole(value: Polynomial, points: Points) -> Any:
-    """Rounded down, which for bounds of integers is not a change."""
+    """Rounded down, which does not change bounds of integers."""
     top, bottom = value.parts(points)
     return full(top, points) // bottom
 
@@ -208,7 +210,7 @@ def _quasis(d: Definition) -> list[Quasi]:
 
 
 def common_denominator(values: Sequence[Quasi]) -> Quasi:
-    """What `values` are to be multiplied by to have integer coefficients and no negative powers."""
+    """The factor that gives all `values` integer coefficients and no negative powers."""
     ready = [Polynomial(v) for v in values]
     powers: dict[Any, int] = {}
     for value in ready:
@@ -221,7 +223,7 @@ def common_denominator(values: Sequence[Quasi]) -> Quasi:
 
 
 def inner_variables(terms: Terms) -> Mapping[str, frozenset[str]]:
-    """The variables of summation that each definition depends on, through others too."""
+    """The summation variables that each definition depends on, directly or indirectly."""
     spans: set[Span] = {t.over for t in terms.terms if t.over is not None}
     known = {s.name: frozenset((s.name,)) for s in spans}
     for d in terms.definitions:

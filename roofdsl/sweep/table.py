@@ -1,4 +1,4 @@
-"""The table of a sweep: columns over points, and what is best in it."""
+"""The table of a sweep: columns over points, and the best points in it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ WORDS = ("machine", "bound", "how")
 
 
 class Table:
-    """Columns of one length, in order. Numbers: numpy arrays of int64 (or Python integers) with -1, or of float64
-    with nan, where there is no value. Words: arrays of indices into `words[name]`.
+    """Columns of one length, in order. Numbers are numpy arrays of int64 (or Python integers), with -1 if there is no
+    value, or of float64, with nan. Words are arrays of indices into `words[name]`.
     """
 
     def __init__(self, columns: Mapping[str, Any], words: Mapping[str, Sequence[str]]) -> None:
@@ -25,7 +25,7 @@ class Table:
         return len(next(iter(self.columns.values()), ()))
 
     def parts(self) -> Iterator[Table]:
-        """The points in order, as many at a time as are in memory anyway."""
+        """The points in order, in parts that fit into memory."""
         yield self
 
     def only(self, names: Sequence[str]) -> Table:
@@ -64,14 +64,14 @@ class Table:
         """One column as Python values."""
         values = self.columns[name].tolist()
         if name in self.words:
-            known = [*self.words[name], None]  # -1 is the last
+            known = [*self.words[name], None]  # -1 refers to the last
             return [known[k] for k in values]
         if self.columns[name].dtype == float:
             return [None if isnan(v) else v for v in values]
         return [None if v < 0 else v for v in values]
 
     def require_numbers(self, name: str) -> None:
-        """Raises CommandError where there is no column of numbers of that name."""
+        """Raise CommandError if there is no column of numbers with that name."""
         if name not in self.columns or name in self.words:
             numeric = [n for n in self.columns if n not in self.words]
             raise CommandError(
@@ -80,13 +80,13 @@ class Table:
             )
 
     def require_columns(self, names: Sequence[str]) -> None:
-        """Raises CommandError where one of them is missing."""
+        """Raise CommandError if one of them is missing."""
         unknown = next((n for n in names if n not in self.columns), None)
         if unknown is not None:
             raise CommandError(f"the table has no column `{unknown}`", did_you_mean(unknown, self.names))
 
     def numbers(self, name: str) -> Any:
-        """A column of numbers in float64, nan where there is none. Raises CommandError for a name it does not have."""
+        """A column of numbers in float64, nan if there is no value. Raises CommandError for an unknown name."""
         import numpy as np
 
         self.require_numbers(name)
@@ -95,7 +95,7 @@ class Table:
 
 
 def joined(tables: Sequence[Table]) -> Table:
-    """The points of all, one after another; they have the same columns and words."""
+    """The points of all tables, one after another; they have the same columns and words."""
     import numpy as np
 
     first = tables[0]
@@ -105,9 +105,10 @@ def joined(tables: Sequence[Table]) -> Table:
 
 
 class LongTable(Table):
-    """A table with more points than are kept: `part(k)` makes the k-th of the parts whose `lengths` are given.
+    """A table with more points than are kept: `part(k)` creates the k-th part, and `lengths` has the lengths of the
+    parts.
 
-    Whatever asks for a column gets it whole, and should ask for few; parts are all columns of few points.
+    Each requested column is complete, so callers should request few; parts have all columns of few points.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class LongTable(Table):
 
 
 class _Made(Mapping[str, Any]):
-    """The columns of a long table, each made when it is asked for."""
+    """The columns of a long table, each created when it is requested."""
 
     def __init__(self, names: tuple[str, ...], table: LongTable) -> None:
         self.names, self.table = names, table
@@ -172,12 +173,12 @@ class _Made(Mapping[str, Any]):
 
 
 def is_better_high(name: str) -> bool:
-    """Whether more of a column is better: of rates and intensities it is, of times and bytes it is not."""
+    """Whether a larger value of a column is better: yes for rates and intensities, no for times and bytes."""
     return name.endswith("_per_s") or name == "intensity"
 
 
 def groups(table: Table, per: Sequence[str]) -> list[Any]:
-    """The places of the points that have the same values in all columns of `per`; in the order of the table."""
+    """The places of the points that have the same values in all columns of `per`, in the order of the table."""
     import numpy as np
 
     if not per:
@@ -192,9 +193,9 @@ def groups(table: Table, per: Sequence[str]) -> list[Any]:
 
 
 class Chosen:
-    """The places that `choose` picks of all points that it is shown, part by part, by some of their columns.
+    """The places that `choose` selects from all points that it is shown, part by part, by some of their columns.
 
-    What it picks of what it has picked before and of what is new must be what it would pick of all.
+    Selecting from the earlier selection and the new points must give the same as selecting from all points.
     """
 
     def __init__(self, names: Sequence[str], choose: Callable[[Table], Any]) -> None:
@@ -203,7 +204,7 @@ class Chosen:
         self.places: Any = None
 
     def add(self, part: Table, start: int) -> None:
-        """Shows it the next points, the first of which is at `start`."""
+        """Show it the next points, the first of which is at `start`."""
         import numpy as np
 
         own = part.only(self.names)
@@ -226,14 +227,14 @@ class Chosen:
 
 
 class Varying:
-    """The columns that have different values, or a value at some points only."""
+    """The columns that have different values, or a value only at some points."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.first: dict[str, Any] = {}
 
     def add(self, part: Table, start: int) -> None:
-        """Shows it the next points."""
+        """Show it the next points."""
         for name in part.names if len(part) else ():
             column = part.columns[name]
             first = self.first.setdefault(name, column[0])
@@ -243,14 +244,14 @@ class Varying:
 
 
 class Watcher(Protocol):
-    """What is shown all points, part by part."""
+    """An object that is shown all points, part by part."""
 
     def add(self, part: Table, start: int) -> None:
-        """Shows it the next points, the first of which is at `start`."""
+        """Show it the next points, the first of which is at `start`."""
 
 
 def look(table: Table, *at: Watcher) -> None:
-    """Shows all points to each of them, in order."""
+    """Show all points to each of the watchers, in order."""
     start = 0
     for part in table.parts():
         for each in at:
@@ -259,7 +260,7 @@ def look(table: Table, *at: Watcher) -> None:
 
 
 def best_of(table: Table, name: str, per: Sequence[str] = ()) -> Chosen:
-    """What finds the best point by column `name` in each group. Raises CommandError for columns it has not."""
+    """A watcher that finds the best point by column `name` in each group. Raises CommandError for missing columns."""
     import numpy as np
 
     table.require_numbers(name)
@@ -268,7 +269,7 @@ def best_of(table: Table, name: str, per: Sequence[str] = ()) -> Chosen:
     def choose(part: Table) -> list[int]:
         numbers = part.numbers(name) * (-1.0 if is_better_high(name) else 1.0)
         found = []
-        for group in groups(part, per):  # one without a value stands for its group, in the groups' order
+        for group in groups(part, per):  # a point without a value represents its group, in the groups' order
             own = numbers[group]
             found.append(int(group[0 if np.isnan(own).all() else np.nanargmin(own)]))
         return found
@@ -277,7 +278,7 @@ def best_of(table: Table, name: str, per: Sequence[str] = ()) -> Chosen:
 
 
 def front_of(table: Table, first: str, second: str, per: Sequence[str] = ()) -> Chosen:
-    """What finds the points that none in their group beats. Raises CommandError for columns it has not."""
+    """A watcher that finds the points not dominated in their group. Raises CommandError for missing columns."""
     import numpy as np
 
     table.require_numbers(first)
@@ -303,9 +304,9 @@ def best(table: Table, name: str, per: Sequence[str] = ()) -> list[int]:
 
 
 def pareto(table: Table, first: str, second: str, per: Sequence[str] = ()) -> list[int]:
-    """The places of points that none in their group beats in one column without being worse in the other.
+    """The places of points for which no other one in their group is better in one column and not worse in the other.
 
-    By rising cost in `first`. Points equal in both columns are all kept.
+    They are in order of rising cost in `first`. Points equal in both columns are all kept.
     """
     found = front_of(table, first, second, per)
     look(table, found)
@@ -313,7 +314,7 @@ def pareto(table: Table, first: str, second: str, per: Sequence[str] = ()) -> li
 
 
 def _front(own: Any, a: Any, b: Any) -> list[int]:
-    """Of the places `own`, those whose costs a and b no other's beat."""
+    """Those of the places `own` whose costs a and b are not dominated."""
     import numpy as np
 
     by_cost = own[np.lexsort((b[own], a[own]))]
@@ -321,6 +322,6 @@ def _front(own: Any, a: Any, b: Any) -> list[int]:
     before = np.concatenate(([np.inf], np.minimum.accumulate(ys)[:-1]))
     same = np.concatenate(([False], (xs[1:] == xs[:-1]) & (ys[1:] == ys[:-1])))
     kept = ys < before
-    for k in np.flatnonzero(same):  # equals of one that is kept
+    for k in np.flatnonzero(same):  # equal to one that is kept
         kept[k] = kept[k - 1]
     return [int(k) for k in by_cost[kept]]

@@ -1,7 +1,7 @@
-"""A prediction as sums of known forms: what `predict` computes at one point, computed at many.
+"""A prediction as sums of known forms: what `predict` computes at one point, computed at many points.
 
-Every number is the same as that of `predict`: counts are exact integers, and times and rates are rounded once from
-exact ones. A point at which a form is not known to be exact is left to `predict` itself.
+Every number is the same as in `predict`: counts are exact integers, and times and rates are rounded once from exact
+values. A point at which a form is not known to be exact is left to `predict` itself.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ T = TypeVar("T")
 class Values(Record):
     """Predictions at some points, as arrays. `known`: at which of them they are exact.
 
-    levels: name -> bytes. rate_per_s: operations, or for a kernel without any, bytes (rule 16). Integers are float64
-    below 2**53, or Python's. `bound` is read by `Plan.bound`. launches: of a program.
+    levels: name -> bytes. rate_per_s: operations, or bytes for a kernel without any (rule 16). Integers are float64
+    below 2**53, or Python's. `Plan.bound` decodes `bound`. launches: for a program.
     """
 
     known: Any
@@ -57,7 +57,9 @@ class Values(Record):
 
 
 class Counts(Record):
-    """What times are found from: bytes of each level, and the terms of the time. `known`: an array, True or False."""
+    """The quantities that determine times: bytes of each level, and the terms of the time. `known`: an array, True or
+    False.
+    """
 
     known: Any
     work: Any
@@ -66,9 +68,9 @@ class Counts(Record):
 
 
 class Bytes:
-    """The bytes of one level, or one direction of them: of accesses (`known` and `constant`), or behind a cache.
+    """The bytes of one level, or of one direction: either of accesses (`known` and `constant`), or behind a cache.
 
-    twice: of two launches in a row, where those of the second one are meant.
+    twice: the bytes of two launches in a row, if those of the second one are wanted.
     """
 
     def __init__(
@@ -82,14 +84,14 @@ class Bytes:
         self.through, self.known, self.constant, self.twice = through, known, constant, twice
 
     def may_be_known(self, *, try_cache: bool) -> bool:
-        """Whether there can be points at which they are."""
+        """Whether there can be points at which the bytes are known."""
         if self.through is None:
             return self.known is not None
         both = (self.through, self.twice) if self.twice is not None else (self.through,)
         return all(forms.may_be_known(try_cache=try_cache) for forms in both)
 
     def held(self, points: Points, columns: Mapping[str, Any]) -> Any:
-        """Where they are known without Q(Z): an array, True or False. Raises TooLarge."""
+        """Where the bytes are known without Q(Z): an array, True or False. Raises TooLarge."""
         if self.through is not None:
             found = self.through.held(points, columns)
             return found if self.twice is None else found & self.twice.held(points, columns)
@@ -110,7 +112,7 @@ class Bytes:
 
 
 class Level(Record):
-    """A level of the hierarchy. `directions`: loads and stores apart, where both cross at the same time."""
+    """A level of the hierarchy. `directions`: loads and stores separately, if both cross at the same time."""
 
     name: str
     bandwidth_bytes_per_s: Fraction
@@ -119,19 +121,19 @@ class Level(Record):
 
     @property
     def crossing(self) -> tuple[tuple[str, Bytes], ...]:
-        """What is counted at its boundary, as `predict.terms` names it."""
+        """The quantities counted at its boundary, with their names in `predict.terms`."""
         return (("bytes", self.total), *zip(("loads", "stores"), self.directions, strict=False))
 
     @property
     def seconds(self) -> Largest:
-        """Its time in these counts."""
+        """Its time in terms of these counts."""
         return level_seconds(self.name, self.bandwidth_bytes_per_s, duplex=bool(self.directions))
 
 
 class Plan:
     """The prediction of the kernel of `forms` on `machine`. Raises CommandError as `predict` does for all sizes.
 
-    left_out: warnings of levels that are not shown.
+    left_out: warnings about levels that are not shown.
     """
 
     def __init__(self, forms: KernelForms, machine: Machine, options: Options) -> None:
@@ -143,7 +145,7 @@ class Plan:
         plain = replace(
             options, traffic=None, unit=None, ceilings=(), levels="all", warm=False, accesses="written", conflicts=False
         )
-        self._counted_apart = plain != DEFAULTS  # what else may be asked for has no part here
+        self._counted_apart = plain != DEFAULTS  # other options are not supported here
         self._caps = _asked(machine, options.ceilings)
         self.levels = self._levels()
         self.terms, weights = self._terms(unit)
@@ -154,7 +156,7 @@ class Plan:
         self.names = tuple(term.name for term in self.terms)
 
     def may_be_known(self, *, try_cache: bool) -> bool:
-        """Whether there can be points at which all is known."""
+        """Whether there can be points at which everything is known."""
         if self.work is None or self.footprint is None or None in self.times.values() or self._counted_apart:
             return False
         return all(part.may_be_known(try_cache=try_cache) for part in self._parts())
@@ -165,12 +167,12 @@ class Plan:
 
     @property
     def weighs(self) -> bool:
-        """Whether what is touched has a form."""
+        """Whether the touched bytes have a form."""
         return self.footprint is not None
 
     @property
     def has_caches(self) -> bool:
-        """Whether what is known may depend on Q(Z)."""
+        """Whether the known points may depend on Q(Z)."""
         return any(b.through is not None and b.through.cache_bytes is not None for b in self._parts())
 
     def held(self, columns: Mapping[str, Any], count: int) -> Any:
@@ -189,18 +191,18 @@ class Plan:
         return [b for level in self.levels for b in (level.total, *level.directions)]
 
     def bound(self, code: int) -> str:
-        """What bounds, in words."""
+        """What bounds the kernel, in words."""
         return words(code, self.names)
 
     # ---- what it is made of ----
 
     def _levels(self) -> tuple[Level, ...]:
-        """As `predict.levels.nearer_levels` and `predict.kernel` have them."""
+        """As in `predict.levels.nearer_levels` and `predict.kernel`."""
         kernel, machine = self.kernel, self.machine
         spread = machine.multiprocessor is not None and _starts_parallel(kernel) and not self.options.warm
         found: list[Level] = []
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
-            self._counted_apart |= cache.beside_bytes_per_s is not None  # then levels take turns
+            self._counted_apart |= cache.beside_bytes_per_s is not None  # levels take turns then
             if place == 0:
                 if is_first_level(cache):
                     # by warps, or without what stays in registers
@@ -237,9 +239,10 @@ class Plan:
         return Level(level.name, rate, part("total"), (part("loads"), part("stores")) if apart else ())
 
     def _terms(self, unit: str | None) -> tuple[list[OverOne], dict[str, tuple[int, ...]]]:
-        """The terms of the time; and, by name, the counts in them that are executions of statements times integers.
+        """The terms of the time; and, by name, those of their counts that are statement executions times integers.
 
-        A closed form is made for each whole sum over statements, which takes less than one for each class of operation.
+        One closed form is made for each whole sum over statements, which takes less time than one for each class of
+        operation.
         """
         caps = [c for c in self._caps if isinstance(c, ComputeCeiling)]
         operations, costs = self.forms.operations(), {name: Fraction(value) for name, value in self.kernel.costs}
@@ -306,7 +309,7 @@ class Plan:
 
 
 def _exactly(compute: Callable[[Points], T], columns: Mapping[str, Any], count: int) -> T:
-    """What `compute` gives at the points, in whole numbers of any size where machine words are too small."""
+    """The result of `compute` at the points, with integers of any size where machine words are too small."""
     try:
         return compute(Points(columns, count))
     except TooLarge:
@@ -314,7 +317,7 @@ def _exactly(compute: Callable[[Points], T], columns: Mapping[str, Any], count: 
 
 
 def _asked(machine: Machine, names: Sequence[str]) -> list[ComputeCeiling | BandwidthCeiling]:
-    """The ceilings of these names. Raises CommandError for one that there is not."""
+    """The ceilings of these names. Raises CommandError for an unknown one."""
     for name in names:
         if all(c.name != name for c in machine.ceilings):
             raise no_ceiling(machine, name)
@@ -328,7 +331,7 @@ def _starts_parallel(kernel: Kernel) -> bool:
 
 
 def intensity(work: Any, moved: Any) -> Any:
-    """work / moved, nan where either is 0."""
+    """work / moved, nan if either is 0."""
     import numpy as np
 
     found = ratio(work, 1, moved)
@@ -337,7 +340,7 @@ def intensity(work: Any, moved: Any) -> Any:
 
 
 def _rates(amount: Any, terms: Sequence[Term], largest: Any) -> Any:
-    """amount / expected time, 0 where that is 0."""
+    """amount / expected time, 0 if that time is 0."""
     import numpy as np
 
     found = np.zeros(len(amount))
