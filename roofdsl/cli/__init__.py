@@ -1,1 +1,1 @@
-"""The command line: thin wrappers of the Python API; no modelling here."""
+"""The command line: thin wrappers around the Python API, without any modeling."""

@@ -1,4 +1,4 @@
-"""`roofdsl advise`: changes of a kernel, ranked by the time they are predicted to save."""
+"""`roofdsl advise`: changes of a kernel, ranked by how much time they are predicted to save."""
 
 from __future__ import annotations
 
@@ -160,9 +160,10 @@ def _changed(advised: Advised, number: int) -> str:
 
 
 def _plot(path: Path, advised: Advised, machine: Machine, kernel: Kernel | None, look: Look) -> None:
-    """Bars for the kernel as it is and each change by rank; lines at what arithmetic and the fewest loads take.
+    """Bars for the kernel as it is and for each change by rank; lines for the time of arithmetic and of the fewest
+    loads.
 
-    kernel: None for a program, of which no fewest loads are known. Raises what drawing and writing raise.
+    kernel: None for a program, whose fewest loads are not known. Raises what drawing and writing raise.
     """
     now = advised.now.prediction
     at = ", ".join(f"{n} = {v:,}" for n, v in now.parameters)

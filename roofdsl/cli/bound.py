@@ -64,7 +64,7 @@ def bound(
 
 
 def _values(kernel: Kernel, own: dict[str, int]) -> dict[str, int]:
-    """The parameters given, and the file's defaults for the others. Raises what `numbers` raises."""
+    """The given parameters, and the file's defaults for the others. Raises what `numbers` raises."""
     defaults = {p.name: p.default for p in kernel.parameters if p.default is not None}
     return numbers(kernel, {**defaults, **own}, complete=False)
 
@@ -83,7 +83,7 @@ def _caches(cache: int | None, machine_name: str | None) -> tuple[tuple[str, int
 
 
 def _applied(kernel: Kernel, values: dict[str, int], caches: tuple[tuple[str, int], ...], nested: bool) -> str:
-    """The tiled kernel as text: for the last cache, or for all. Raises CommandError where no tile is known."""
+    """The tiled kernel as text: for the last cache, or for all. Raises CommandError if no tile is known."""
     from roofdsl.bounds import nested as tiles_in_tiles
     from roofdsl.bounds.bound import bound as lower_bound
     from roofdsl.bounds.tiles import NoTiling, lines, sides_at, source_of, tiling

@@ -1,4 +1,4 @@
-"""`--budget`: reads the option, and says what a command left out."""
+"""`--budget`: reads the option, and reports what a command left out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from roofdsl.lang.units import UnitError, parse_size
 _TIME = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?(ms|s|min|h)")
 _NUMBER = re.compile(r"\d*\.?\d+(?:[eE][-+]?\d+)?")
 MEASURING = frozenset({"measure", "validate"})
-"""Commands with a `--budget SECONDS` of their own: of one measurement, not of the analyses."""
+"""Commands with their own `--budget SECONDS`, which applies to one measurement and not to the analyses."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 SHOWN = 4
-"""What was left out, so many of it by name."""
+"""The number of omitted items that are listed by name."""
 
 
 def take_budget(args: list[str]) -> tuple[list[str], float, int]:
-    """The arguments without `--budget`, which may stand anywhere, and its seconds and bytes.
+    """The arguments without `--budget`, which may be anywhere among them, and its seconds and bytes.
 
-    A number without a unit is the `--budget SECONDS` of one measurement where the command has that option, and stays.
+    If the command has a `--budget SECONDS` for one measurement, a number without a unit is that option and stays.
     Raises click.UsageError.
     """
     rest, text = [], ""
@@ -46,7 +46,7 @@ def take_budget(args: list[str]) -> tuple[list[str], float, int]:
 
 
 def parse_budget(text: str) -> tuple[float, int]:
-    """Seconds and bytes of `2min`, `1h,16GiB` or `none`, which is not a limit; the defaults for an empty text.
+    """The seconds and bytes of `2min`, `1h,16GiB` or `none` (no limit); the defaults for an empty text.
 
     Raises click.UsageError.
     """
@@ -64,7 +64,7 @@ def parse_budget(text: str) -> tuple[float, int]:
 
 
 def summary(own: budget.Budget) -> str:
-    """What was left out, and how to have it."""
+    """The message that says what was left out, and how to get it."""
     names = list(own.left_out)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     listed = ", ".join(names[:SHOWN]) + more
@@ -72,5 +72,5 @@ def summary(own: budget.Budget) -> str:
 
 
 def stopped(own: budget.Budget) -> str:
-    """That a command was stopped with nothing to show."""
+    """The message that a command was stopped with nothing to show."""
     return f"nothing was found within {budget.shown(own)}\nhelp: `--budget {budget.longer(own)}` searches longer"

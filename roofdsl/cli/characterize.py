@@ -1,4 +1,4 @@
-"""`roofdsl characterize`: this machine's ceilings, measured and written as a machine."""
+"""`roofdsl characterize`: measures this machine's ceilings and writes them as a machine file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def characterize(
 def _of_gpu(
     output: Path, plot: Path | None, quick: bool, name: str | None, *, keep_noisy: bool = False, look: Look
 ) -> None:
-    """Measures the GPU, writes the machine, prints what it has, and draws the sweep where asked."""
+    """Measure the GPU, write the machine, print a summary, and draw the sweep if requested."""
 
     with progress_bar("characterize") as tell:
         found = characterize_gpu(quick, tell)
@@ -108,9 +108,9 @@ def _of_gpu(
 
 
 def sweep_figure(found: Characterization) -> SweepFigure:
-    """The curves of all cores together, those of one core thin beside them, and the levels of the machine.
+    """The curves of all cores together, thin ones for a single core beside them, and the levels of the machine.
 
-    Working sets are per core, so that a private cache ends where its own capacity does, and a shared one at its share.
+    Working sets are per core, so a private cache ends at its own capacity, and a shared one at its share.
     """
     sweeps = [(found.all_cores, False)]
     if found.cores > 1:
@@ -132,7 +132,7 @@ def sweep_figure(found: Characterization) -> SweepFigure:
 
 
 def gpu_sweep_figure(found: GpuCharacterization) -> SweepFigure:
-    """The same of a GPU, whose working sets are those of all multiprocessors together."""
+    """The same for a GPU, whose working sets are those of all multiprocessors together."""
     curves = [
         Curve(p.name, tuple((float(x.working_set_bytes), x.bytes_per_s) for x in found.sweep.of(p))) for p in STREAMS
     ]

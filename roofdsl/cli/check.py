@@ -48,7 +48,7 @@ def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json:
 
 
 def _check(target: Target, deep: bool, settings: dict[str, int]) -> tuple[list[tuple[Source, Diagnostic]], str]:
-    """The findings of a whole file, and a line that says what is in it. Raises CommandError for a NAME not there."""
+    """The findings of a whole file, and a line that summarizes it. Raises CommandError for an unknown NAME."""
     try:
         checked = checked_file(target.path)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""`roofdsl demo`: the whole program on this computer, in under two minutes."""
+"""`roofdsl demo`: the complete workflow on this computer, in under two minutes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from roofdsl.tell.validation import blocks
 from roofdsl.validate.compare import Comparison, on_doubtful_machine
 from roofdsl.validate.run import Backend, How, Run, compare_all, measure_settled
 
-# Kernel, size on a CPU core, size on a GPU: out of every cache where memory is the bound, a second or less where
+# Kernel, size on a CPU core, size on a GPU: larger than every cache if memory is the bound, a second or less if
 # arithmetic is.
 KERNELS = (
     ("vector_add", {"n": 20_000_000}, {"n": 100_000_000}),
@@ -69,7 +69,7 @@ def demo(*, output: str, backend: str) -> None:
         ((kernel, own),) = kernels_of(choose(name), on_gpu if chosen == "gpu" else on_cpu)
         runs.append(Run(kernel, own, "loops" if chosen == "cpu" else "naive"))
     with progress_bar("measure") as tell:
-        # Cold, as the model starts: so that every kernel has a traffic and a place on the roofline.
+        # Cold, like the model, so that every kernel has traffic and a place on the roofline.
         how = How(chosen, cold=True, budget_s=4, repeats=10)
         inconclusive = partial(_is_inconclusive, runs, machine, doubt)
         measured = measure_settled(runs, how, inconclusive, tell, wait_until_calm, most_s=60)
@@ -89,7 +89,7 @@ def demo(*, output: str, backend: str) -> None:
 
 
 def _compared(runs: Sequence[Run], measured: Sequence[Measurement], machine: Machine, doubt: str) -> list[Comparison]:
-    """`doubt`: why the machine's rates may be too low; empty where they are sound."""
+    """Compare predictions with measurements. `doubt`: why the machine's rates may be too low, or empty."""
     found = compare_all([r.kernel for r in runs], measured, machine)
     return [on_doubtful_machine(c, doubt) for c in found] if doubt else found
 
@@ -109,8 +109,9 @@ def _has_gpu() -> bool:
 
 
 def _characterize(backend: Backend, path: Path) -> tuple[Machine, str]:
-    """This computer as a machine, written to `path`: the GPU, or one core. What other programs disturb is measured once
-    more; where it stays so, the machine comes with the reason, and with noisy numbers where it is none without them.
+    """This computer as a machine, written to `path`: the GPU, or one core. A disturbed measurement is repeated once. If
+    it stays disturbed, the machine comes with the reason, and with noisy numbers if it would be incomplete without
+    them.
     """
     from roofdsl.measure.machine_file import save_machine
 
@@ -125,7 +126,7 @@ def _characterize(backend: Backend, path: Path) -> tuple[Machine, str]:
 
 
 def _machine_text(backend: Backend, tell: Callable[[float, str], None]) -> tuple[str, str]:
-    """The text of the machine, and why it is in doubt."""
+    """The text of the machine, and the reason for doubting it."""
     if backend == "gpu":
         from roofdsl.measure.characterize_gpu import characterize_gpu
         from roofdsl.measure.gpu_machine import gpu_machine_text

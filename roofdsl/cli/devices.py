@@ -1,4 +1,4 @@
-"""`roofdsl collective` and `roofdsl shard`: the time of communication among devices, and of work shared by them."""
+"""`roofdsl collective` and `roofdsl shard`: the time of communication among devices, and of work that they share."""
 
 from __future__ import annotations
 

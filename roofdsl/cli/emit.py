@@ -1,4 +1,4 @@
-"""`roofdsl emit`: the code that is generated for a kernel, to read."""
+"""`roofdsl emit`: the code generated for a kernel, for people to read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _variants() -> dict[tuple[str, ...], list[str]]:
-    """The targets that have the same variants."""
+    """The targets grouped by their variants."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name in target_names():
         found.setdefault(target_of(name).variants, []).append(name)
@@ -75,7 +75,7 @@ def emit(
 
 
 def generated_for(kernel: Kernel, target: str, variant: str | None, sizes: dict[str, int]) -> Generated:
-    """The code of a kernel whose directives dependences allow. Raises InputError where they do not."""
+    """The code of a kernel whose directives the dependences allow. Raises InputError if they do not."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.checks.parallel import parallel_loops
     from roofdsl.codegen.generate import generate
@@ -87,7 +87,7 @@ def generated_for(kernel: Kernel, target: str, variant: str | None, sizes: dict[
 
 
 def document(code: Generated, sizes: dict[str, int]) -> dict[str, Any]:
-    """What `--json` shows of one kernel; its launches where all sizes have numbers (the first 1000)."""
+    """The `--json` document of one kernel; with its launches if all sizes have numbers (the first 1000)."""
     from itertools import islice
 
     shown: dict[str, Any] = {

@@ -271,7 +271,7 @@ def _grade_class(
     limits: Limits,
     judging: Judging,
 ) -> None:
-    """Grades everybody in a folder; what is odd about one costs nobody else a grade and is said at the end."""
+    """Grade a folder. A problem with one submission is reported at the end and costs nobody else a grade."""
     from roofdsl.classroom.grading import grade_all, summary, table
 
     found = everyone(submissions)

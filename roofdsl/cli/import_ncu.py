@@ -1,4 +1,4 @@
-"""`roofdsl import ncu`: a profiler's report as measured points."""
+"""`roofdsl import ncu`: converts a profiler's report to measured points."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def ncu(
 
 
 def _missing(points: tuple[MeasuredPoint, ...]) -> list[tuple[str, str]]:
-    """Kernels that lack the same metrics together."""
+    """Kernels grouped by the metrics they lack."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for p in points:
         if p.missing:

@@ -1,4 +1,4 @@
-"""A group of commands that are imported when they run, not when they are listed."""
+"""A group of commands whose modules are imported when they run, not when they are listed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import click
 
 
 class LazyGroup(click.Group):
-    """`commands_at` maps a name to (module:attribute, one line of help)."""
+    """A click group; `commands_at` maps a name to (module:attribute, one line of help)."""
 
     def __init__(self, *args: Any, commands_at: Mapping[str, tuple[str, str]] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.commands_at = dict(commands_at or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the order they are registered."""
+        """The names in the order of their registration."""
         return list(self.commands_at)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports the command's module. None for a name that is not registered."""
+        """Import the command's module. None for a name that is not registered."""
         if cmd_name not in self.commands_at:
             return None
         module, _, attribute = self.commands_at[cmd_name][0].partition(":")
@@ -32,7 +32,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As in click, with the name that was probably meant."""
+        """As in click, with a suggestion for a mistyped name."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in self.commands_at:
             from roofdsl.lang.report import did_you_mean

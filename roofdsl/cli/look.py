@@ -1,4 +1,4 @@
-"""Options that every figure has: size, letters, dark paper, limits and title."""
+"""Options that every figure has: size, font scale, dark background, limits and title."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ceilings_option = click.option(
 def look_options(only_with: str | None = None, option: str = "--plot") -> Callable[[F], F]:
     """`--size`, `--font-scale`, `--dark`, `--xlim`, `--ylim` and `--title`; the function gets `look`.
 
-    only_with: the parameter that asks for a figure, where the command draws one only on demand; `option` is its name.
-    Warnings about the figure are printed as the command's own.
+    only_with: the parameter that requests a figure, if the command draws one only on demand; `option` is its name.
+    Warnings about the figure are printed like the command's own.
     """
 
     def add(function: F) -> F:
@@ -58,7 +58,7 @@ def look_options(only_with: str | None = None, option: str = "--plot") -> Callab
 
 
 def _telling(run: Callable[[], Any]) -> Any:
-    """What `run` gives; warnings about figures are printed once each, all others go on as they are."""
+    """The result of `run`; warnings about figures are printed once each, all others are passed on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FigureWarning)
         result = run()

@@ -1,4 +1,4 @@
-"""`roofdsl machines`: what is shipped, one machine in full, and the rate of streams over its links."""
+"""`roofdsl machines`: the shipped machines, one machine in full, and the rate of streams over its links."""
 
 from __future__ import annotations
 

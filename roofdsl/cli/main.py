@@ -1,7 +1,7 @@
 """`roofdsl COMMAND`: finds the command, runs it, and turns errors into messages and exit statuses.
 
-Commands are imported when they run, so that `roofdsl --help` costs nothing. Exit status: 0 done, 1 the input is
-found wrong, 2 the command could not be carried out, 130 interrupted (docs/commands.md).
+Commands are imported when they run, so that `roofdsl --help` is fast. Exit status: 0 done, 1 the input is found wrong,
+2 the command could not be carried out, 130 interrupted (docs/commands.md).
 """
 
 from __future__ import annotations
@@ -73,21 +73,22 @@ def cli() -> None:
 
 
 OWN_WORK = frozenset({"measure", "validate", "characterize", "demo", "sweep", "suite", "exercise", "import"})
-"""Commands with long work of their own: the budget is that of the analyses which they rest on, in a suite of each
-kernel's."""
+"""Commands with long work of their own. Their budget applies only to the analyses they use, in a suite to those of each
+kernel.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits the process."""
+    """Run the command line and exit the process."""
     try:
         if signal.getsignal(signal.SIGINT) not in {signal.SIG_IGN, None}:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # until now: roofdsl/__main__.py
         gc.freeze()
-        gc.set_threshold(50_000)  # what is imported and built stays: looking for garbage in it took 5 % of a command
+        gc.set_threshold(50_000)  # imports and built objects stay: searching them for garbage took 5 % of a command
         args = list(sys.argv[1:] if arguments is None else arguments)
         debug = "--debug" in args
         status = run([a for a in args if a != "--debug"], debug)
-    except BrokenPipeError:  # whoever read our output has had enough of it; the flush at exit must not complain
+    except BrokenPipeError:  # the reader of our output closed it; the flush at exit must not complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     except KeyboardInterrupt:
@@ -96,13 +97,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(args: list[str], debug: bool = False) -> int:
-    """Runs `args` and gives the exit status; errors are told on standard error. With `debug` they are raised."""
+    """Run `args` and return the exit status; errors are reported on standard error. With `debug` they are raised."""
     with visible_output():
         return _run_in_budget(args, debug)
 
 
 def _run_in_budget(args: list[str], debug: bool) -> int:
-    if "--no-cache" in args:  # like --debug, it may stand anywhere
+    if "--no-cache" in args:  # like --debug, it may be anywhere
         turn_off()
         args = [a for a in args if a != "--no-cache"]
     try:
@@ -122,9 +123,9 @@ def _run_in_budget(args: list[str], debug: bool) -> int:
 
 def _run(args: list[str], debug: bool) -> int:
     try:
-        with cli.make_context("roofdsl", args) as context:  # not cli.main, which handles signals and pipes its own way
+        with cli.make_context("roofdsl", args) as context:  # not cli.main, which has its own signal handling
             result = cli.invoke(context)
-        if sys.stdout is not None:  # nobody may want the output (>&-)
+        if sys.stdout is not None:  # the output may be closed (>&-)
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:

@@ -1,4 +1,4 @@
-"""`roofdsl measure`: kernels and programs generated, verified and timed on this machine."""
+"""`roofdsl measure`: generates, verifies and times kernels and programs on this machine."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def show(name: str) -> None:
 
 
 def _listed(group: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
-    """What `--json` says of the models of a group."""
+    """The `--json` data about the models of a group."""
     sizes = standard_sizes() if group == "polybench" else {}
     for name, own, file in rows:
         more = {"sizes": sizes[Path(file).stem]} if sizes else {}

@@ -25,12 +25,12 @@ LARGEST_PARAMETER = 2**62
 
 
 def size_option(name: str, help: str) -> Callable[[F], F]:
-    """An option that takes a size with its unit, `32KiB`; the function gets bytes or None."""
+    """An option for a size with its unit, such as `32KiB`; the function gets bytes or None."""
     return click.option(name, metavar="SIZE", callback=parse_size_option, help=help)
 
 
 def parse_size_option(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """`32KiB` in bytes; the size of a line may be a number alone, since lines are bytes. Raises click.BadParameter."""
+    """`32KiB` in bytes; for a line, a number without a unit is allowed and means bytes. Raises click.BadParameter."""
     try:
         if value is not None and param.name == "line" and value.strip().isdecimal():
             value = f"{value.strip()} B"
@@ -40,7 +40,9 @@ def parse_size_option(ctx: click.Context, param: click.Parameter, value: str | N
 
 
 def set_option(function: F) -> F:
-    """`--set n=4096,b=32`, repeatable, the last one counts; the function gets `settings`, a dict of integers."""
+    """`--set n=4096,b=32`, repeatable, with the last value taking precedence; the function gets `settings`, a dict of
+    integers.
+    """
     help = "Values of parameters, as in n=4096,b=32 (repeatable)."
     return click.option("--set", "settings", multiple=True, metavar="NAME=NUMBER,...", callback=_settings, help=help)(
         function
@@ -77,12 +79,12 @@ def unit_option(function: F) -> F:
 
 
 def type_option(about: str = "Draw the roofs of these types; by default, those of the kernels.") -> Callable[[F], F]:
-    """`--type TYPE`, repeatable; the function gets `types`, all of which there are."""
+    """`--type TYPE`, repeatable; the function gets `types`, all of which exist."""
     return click.option("--type", "types", multiple=True, metavar="TYPE", callback=_types, help=about)
 
 
 def _types(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """Types of the language. Raises click.BadParameter for one that there is not."""
+    """Types of the language. Raises click.BadParameter for an unknown one."""
     unknown = next((t for t in value if t not in TYPES), None)
     if unknown is not None:
         raise click.BadParameter(f"there is no type `{unknown}`; the types are {', '.join(TYPES)}", ctx, param)
@@ -90,7 +92,7 @@ def _types(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 
 
 def network_options(function: F) -> F:
-    """`--topology`, `--link`, `--latency`: how devices are joined; `topology` and `link` are None where not given."""
+    """`--topology`, `--link`, `--latency`: how devices are connected; `topology` and `link` are None if not given."""
     kinds = click.Choice(["ring", "two-way-ring", "switch"])
     function = latency_option(function)
     function = click.option("--link", metavar="NAME", help="The machine's link to its neighbors.")(function)
@@ -100,13 +102,13 @@ def network_options(function: F) -> F:
 
 
 def latency_option(function: F) -> F:
-    """`--latency TIME`; the function gets `latency` in seconds, 0 where it is not given."""
+    """`--latency TIME`; the function gets `latency` in seconds, 0 if it is not given."""
     help = "The latency of each step of a collective."
     return click.option("--latency", metavar="TIME", default="", callback=_time, help=help)(function)
 
 
 def _time(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
-    """`1us` in seconds, 0 where nothing is given. Raises click.BadParameter."""
+    """`1us` in seconds, 0 without a value. Raises click.BadParameter."""
     try:
         return parse_time(value) if value else Fraction(0)
     except UnitError as error:
@@ -114,14 +116,14 @@ def _time(ctx: click.Context, param: click.Parameter, value: str) -> Fraction:
 
 
 MOST_STEPS = 1000
-"""Sizes that one `--at` stands for, at most."""
+"""The maximum number of sizes that one `--at` can stand for."""
 
 
 def parse_steps(texts: Sequence[str]) -> list[dict[str, int]]:
     """The sizes of the `--at` options, in order: `n=64,b=8` is one, `n=64..4096:*2` one for every value of the range.
 
-    Of several ranges in one text the last goes fastest. Without a text there is one step, with nothing in it. Raises
-    click.BadParameter and, for what is wrong in a range, CommandError.
+    If one text has several ranges, the last varies fastest. Without a text there is one step without sizes. Raises
+    click.BadParameter, and CommandError for a wrong range.
     """
     if not texts:
         return [{}]
@@ -165,7 +167,7 @@ def machine_option(function: F) -> F:
 
 
 class Chosen(Record):
-    """A file and the names picked in it: one kernel or program, or all that the file itself defines."""
+    """A file and the names selected in it: one kernel or program, or all that the file itself defines."""
 
     checked: CheckedFile
     kernels: tuple[str, ...]
@@ -173,10 +175,10 @@ class Chosen(Record):
 
 
 def choose(text: str, *, whole: bool = False) -> Chosen:
-    """What FILE, FILE:NAME, `-` or the name of a shipped kernel speaks of.
+    """The subject of FILE, FILE:NAME, `-` or the name of a shipped kernel.
 
-    A file with programs and nothing picked stands for its programs, which run its kernels; `whole`: for both. Raises
-    CommandError for a file or name that is not there, InputError for a file with errors. Warnings of the file go to
+    For a file with programs and no name, the programs are selected, since they run its kernels; `whole`: select both.
+    Raises CommandError for a missing file or name, InputError for a file with errors. Warnings about the file go to
     standard error.
     """
     target = find_model(text)
@@ -202,7 +204,8 @@ def choose(text: str, *, whole: bool = False) -> Chosen:
 
 
 def choose_kernels(text: str, what: str) -> Chosen:
-    """As `choose` for a command that takes kernels: `what` says so, and a whole file stands for its kernels.
+    """Like `choose`, for a command that takes kernels: a file without a name stands for its kernels; `what` is for
+    errors.
 
     Raises CommandError for a program.
     """
@@ -213,7 +216,7 @@ def choose_kernels(text: str, what: str) -> Chosen:
 
 
 def no_programs(chosen: Chosen, what: str) -> CommandError:
-    """The error of a command that takes kernels only, as `what` says: `bounds are for kernels`."""
+    """The error of a command that takes only kernels; `what` says so: `bounds are for kernels`."""
     names = list(chosen.checked.kernels)
     more = ", ..." if len(names) > NAMED else ""
     help = f"pick one of its kernels: {', '.join(names[:NAMED])}{more}" if names else ""
@@ -221,13 +224,14 @@ def no_programs(chosen: Chosen, what: str) -> CommandError:
 
 
 NAMED = 8
-"""Names of kernels that an error lists, at most."""
+"""The maximum number of kernel names that an error lists."""
 
 
 def settings_of(chosen: Chosen, settings: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
-    """The settings that are the kernels', and those that are each program's.
+    """The settings for the kernels, and the settings for each program.
 
-    Raises CommandError for one that none of several has; what a single one does not have is told of where it is used.
+    Raises CommandError for a setting that none of several has; if there is only one, the code that uses the setting
+    reports it.
     """
     if not chosen.programs:
         return dict(settings), {}
@@ -248,10 +252,10 @@ def settings_of(chosen: Chosen, settings: Mapping[str, int]) -> tuple[dict[str, 
 def choose_all(
     files: Sequence[str], settings: Mapping[str, int], sizes: Sequence[str] = ()
 ) -> list[tuple[Chosen, list[dict[str, int]]]]:
-    """What each FILE speaks of, with its parameters at each of the `--at` texts.
+    """The subject of each FILE, with its parameters at each of the `--at` texts.
 
-    A parameter that only others of the FILEs have is left out for a FILE, and so are sizes that are then the same.
-    What none of them knows stays, and is told of where it is used.
+    A parameter that only other FILEs have is left out for a FILE, and so are sizes that become equal. A name unknown to
+    all of them stays, and the code that uses it reports it.
     """
     chosen = [choose(file) for file in files]
     known = frozenset().union(*map(_parameters, chosen))
@@ -273,9 +277,9 @@ def _parameters(chosen: Chosen) -> frozenset[str]:
 
 
 def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel, dict[str, int]]]:
-    """The chosen kernels, each with those settings that are its parameters.
+    """The selected kernels, each with the settings that are its parameters.
 
-    Raises CommandError for a setting that none of them knows.
+    Raises CommandError for a setting that none of them has.
     """
     pairs = []
     unknown = set(settings)
@@ -295,12 +299,12 @@ def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel
 
 
 def show_json(document: object) -> None:
-    """A JSON document on standard output; NaN and infinities are refused by json itself."""
+    """Print a JSON document on standard output; json itself refuses NaN and infinities."""
     import json
 
     click.echo(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
 
 
 def warn(message: str) -> None:
-    """A warning, on standard error."""
+    """Print a warning on standard error."""
     click.echo(f"warning: {message}", err=True)

@@ -1,4 +1,4 @@
-"""`roofdsl plot KIND`: the kinds of figures (`plot.kinds`), each as a command with the options that it takes."""
+"""`roofdsl plot KIND`: the kinds of figures (`plot.kinds`), each as a command with its options."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ SHARED: dict[str, Decorate] = {
 
 
 class _Kinds(LazyGroup):
-    """A kind's file is read when it is asked for, all of them when they are listed."""
+    """The kinds as commands: the file of a kind is read when it is requested, and all of them when they are listed."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command that draws a kind. None for a name that no file has."""
+        """The command that draws a kind. None if no file has that name."""
         return _command(cmd_name, kinds.kind(cmd_name)) if cmd_name in self.commands_at else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -90,7 +90,7 @@ def _command(name: str, kind: Kind) -> click.Command:
 
 def _option(option: Option) -> Decorate:
     def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-        """Raises click.BadParameter."""
+        """The value that an option reads from its text. Raises click.BadParameter."""
         if option.takes == "size":
             return parse_size_option(ctx, param, value)
         if option.read is None or value is None:
@@ -109,7 +109,7 @@ def _option(option: Option) -> Decorate:
 
 
 def _asked(kind: Kind, given: Given) -> Asked:
-    """What all kinds are asked, which is taken out of what is given; the kind's own options stay."""
+    """The request that all kinds share, which is taken out of `given`; the kind's own options stay."""
     machines = [load_machine(name) for name in _machine_names(given)]
     settings, sizes, results = given.pop("settings"), given.pop("at", ()), given.pop("results", ())
     if kind.files == "FILE":
@@ -119,7 +119,9 @@ def _asked(kind: Kind, given: Given) -> Asked:
     subjects = [subject for some, _ in each for subject in some]
 
     def measured(options: Options) -> Sequence[Comparison]:
-        """Predictions are cold, whatever was measured: they are the points drawn, whose run times these are."""
+        """The stored results compared with cold predictions, even if they are warm: the predictions are the points
+        drawn.
+        """
 
         stored = [m for path in results for m in load(Path(path))]
         if results and not subjects:
@@ -144,5 +146,5 @@ def _machine_names(given: Given) -> list[str]:
 
 
 def _shared(given: Given) -> Given:
-    """Options of many kinds that a figure is asked as they stand."""
+    """Options that many kinds share and that are passed on unchanged."""
     return {name: given.pop(name) for name in ("traffic", "unit", "types", "ceilings", "look") if name in given}

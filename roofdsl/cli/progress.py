@@ -1,4 +1,4 @@
-"""Progress bars on standard error, for what takes its time; nothing where that is not a terminal."""
+"""Progress bars on standard error for long work; nothing if that is not a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roofdsl import budget
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float, str], None]]:
-    """Gives `tell(part, step)`, which moves a bar to `part` (0 to 1). The bar is gone afterwards."""
+    """Yields `tell(part, step)`, which moves a bar to `part` (0 to 1). The bar disappears afterwards."""
     if not sys.stderr.isatty():
         yield lambda part, step: None
         return
@@ -35,20 +35,20 @@ def progress_bar(what: str) -> Iterator[Callable[[float, str], None]]:
 
 @contextmanager
 def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function that is told how far the work is, of `total` (None: nobody knows)."""
+    """Yields a function that takes how much of `total` is done (None: unknown)."""
     with progress_bar(title) as tell:
         yield lambda done: tell(done / total if total else 0.0, "")
 
 
 FIRST_S = 2.0
-"""Wall-clock time after which a command says that it is still at it; after that, each time twice as much."""
+"""Wall-clock time after which a command says that it is still working; later intervals double each time."""
 
-_bars: list[object] = []  # while there is one, it says how far things are
+_bars: list[object] = []  # a progress bar, while there is one, reports the progress instead
 
 
 @contextmanager
 def telling_progress(command: str) -> Iterator[None]:
-    """Says now and then on standard error, where that is a terminal, what a long command is doing."""
+    """Report from time to time on standard error, if that is a terminal, what a long command is doing."""
     if sys.stderr is None or not sys.stderr.isatty() or not hasattr(signal, "setitimer"):
         yield
         return

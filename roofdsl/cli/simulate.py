@@ -1,4 +1,4 @@
-"""`roofdsl simulate`: every access of a kernel through caches."""
+"""`roofdsl simulate`: sends every access of a kernel through caches."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def simulate(
         _run(kernel, own, caches, curve_sets, every_access=every_access, long_run=long_run) for kernel, own in kernels
     ]
     _show(runs, histogram=histogram, as_json=as_json)
-    if figure is not None:  # the numbers are told by now, whatever comes of the figure
+    if figure is not None:  # the numbers are printed by now, whatever happens to the figure
         from roofdsl.plot.board import save_figure
         from roofdsl.plot.kinds.traffic import draw_traffic
 
@@ -124,9 +124,9 @@ def simulate(
 
 
 class Caches(Record):
-    """What the options say of the caches: those of a machine, or one of `cache_bytes`; neither where none is asked for.
+    """The options about caches: those of a machine, or one of `cache_bytes`; neither if none is requested.
 
-    What is None is as the machine or the kernel says.
+    None means: as the machine or the kernel says.
     """
 
     machine: Machine | None
@@ -141,14 +141,15 @@ class Caches(Record):
     last_level: Inclusion
 
     def stated(self, kernel: Kernel) -> Traffic | None:
-        """What the option or the kernel says of a line that is written first."""
+        """The convention for a line that is written first, from the option or the kernel."""
         return self.traffic or (None if kernel.traffic == "once" else kernel.traffic)
 
     def levels(self, kernel: Kernel) -> tuple[CacheLevel, ...] | None:
-        """The levels, nearest to the registers first; None for one fully associative LRU cache of lines of all sizes.
+        """The levels, nearest to the registers first; None for one fully associative LRU cache whose lines are elements
+        of different sizes.
 
-        A write that misses: as the option or the kernel says, else the machine, else the line is taken without being
-        loaded. Raises CommandError where a line is needed and none is given.
+        A write that misses follows the option or the kernel, else the machine; otherwise the line is claimed without
+        being loaded. Raises CommandError if a line is needed and none is given.
         """
         element = _element(kernel)
         if self.machine is None:
@@ -182,7 +183,7 @@ class Caches(Record):
         return tuple(levels)
 
     def _write_miss(self, kernel: Kernel) -> WriteMiss | None:
-        """What the option or the kernel says of a write that misses."""
+        """The behaviour for a write that misses, from the option or the kernel."""
         if self.around:
             return "around"
         stated = self.stated(kernel)
@@ -192,13 +193,13 @@ class Caches(Record):
 
 
 _WRITE_MISS: dict[bool | None, WriteMiss] = {True: "allocate", False: "around", None: "claim"}
-"""What a cache of a machine does, by whether the machine says that it allocates."""
+"""The behaviour of a machine's cache, by whether the machine says that it allocates."""
 
 
 def _run(
     kernel: Kernel, own: dict[str, int], caches: Caches, curve_sets: int | None, *, every_access: bool, long_run: bool
 ) -> Run:
-    """One kernel through the caches, where there are some, and its curve of caches with `curve_sets` sets."""
+    """Run one kernel through the caches, if there are some, and compute its curve for caches with `curve_sets` sets."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.simulate.distances import miss_curve
 
@@ -232,9 +233,9 @@ def _show(runs: list[Run], *, histogram: bool, as_json: bool) -> None:
 
 
 def count_accesses(at: Sized, *, long_run: bool) -> int | None:
-    """How many accesses there will be; None where counting them is as hard as making them.
+    """The number of accesses to simulate; None if counting them is as hard as making them.
 
-    Raises CommandError where simulating them would take more than an hour, unless `long_run`.
+    Raises CommandError if simulating them would take more than an hour, unless `long_run`.
     """
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.sets.library import LibraryFailure, TooHard
@@ -254,7 +255,7 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
 
 
 def _element(kernel: Kernel) -> int | None:
-    """The size of all elements, where they have one."""
+    """The size of the elements, if all have the same size."""
     sizes = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
     if not sizes:
         return 8

@@ -1,4 +1,4 @@
-"""What is measured: the kernels and programs that a FILE speaks of, each with its own parameters."""
+"""The subjects of a measurement: the kernels and programs selected in a FILE, each with its own parameters."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from roofdsl.loops.model import Kernel
 
 
 def subjects_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel | ProgramOf, dict[str, int]]]:
-    """As `kernels_of`, and the programs. Raises CommandError for a setting that none of the kernels knows."""
+    """Like `kernels_of`, with programs. Raises CommandError for a setting that none of the kernels has."""
     programs = [(ProgramOf(chosen.checked, name), dict(settings)) for name in chosen.programs]
     return [*kernels_of(chosen, settings), *programs]

@@ -20,7 +20,7 @@ from roofdsl.suite.rows import Subject, forms, rows
 from roofdsl.tell.suite import blocks, forms_to_json, of_forms, to_csv, to_json
 
 LONGEST_S = 24 * 3600.0
-"""Processor time for one kernel where there is no limit."""
+"""Processor time for one kernel if there is no limit."""
 
 
 @click.command("suite")
@@ -85,7 +85,7 @@ def command(
 
 
 def _budget_s() -> float:
-    """Processor time that the command's budget gives each kernel."""
+    """Processor time that the command's budget allows for each kernel."""
     own = budget.current()
     return min(LONGEST_S, budget.DEFAULT_S if own is None else own.seconds)
 

@@ -189,7 +189,7 @@ def sweep(
 
 
 def _machines(names: Sequence[str]) -> list[Machine]:
-    """Every machine once. Raises CommandError where two of them have the same name."""
+    """Every machine once. Raises CommandError if two of them have the same name."""
     machines = [load_machine(name) for name in dict.fromkeys(names)]
     if len({m.name for m in machines}) < len(machines):
         raise CommandError("two of the machines have the same name")
@@ -197,13 +197,13 @@ def _machines(names: Sequence[str]) -> list[Machine]:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    """The names of a list with commas."""
+    """The names in a comma-separated list."""
     return tuple(n.strip() for n in text.split(",")) if text else ()
 
 
 @contextmanager
 def _kept_in(journal: Journal | None) -> Iterator[None]:
-    """Says where the counted points are when the sweep is interrupted or its scheduler is lost; closes the journal."""
+    """Report where the counted points are if the sweep is interrupted or its scheduler is lost; close the journal."""
     try:
         yield
     except KeyboardInterrupt:
@@ -220,7 +220,7 @@ def _kept_in(journal: Journal | None) -> Iterator[None]:
 
 
 def _kept(journal: Journal | None) -> str:
-    """Where the points are that were counted, if there are any."""
+    """A message about where the counted points are, if there are any."""
     done = 0 if journal is None else len(journal.rows) + journal.written
     return (
         f"{done:,} counted points are in {journal.path}; the same command continues from there"
@@ -254,9 +254,9 @@ def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -
 
 
 def _tell_troubles(found: Sweep, journal: Journal | None) -> int:
-    """Says which points were left out and which failed, and gives the exit status.
+    """Report which points were left out and which failed; returns the exit status.
 
-    A journal is kept only where trying again may help.
+    A journal is kept only if another attempt may help.
     """
     if found.left_out:
         warn(f"{found.left_out:,} points violate an assumption of the kernel and are left out")
@@ -303,18 +303,20 @@ def _variants(file: str, ranges: dict[str, Sequence[int]]) -> tuple[list[Variant
 
 
 def _constants_of(checked: CheckedFile, name: str) -> list[str]:
-    """Parameters that are numbers before anything else is known of the kernel or program."""
+    """Parameters whose numbers must be known before the kernel or program can be analyzed."""
     found = checked.programs[name].tree if name in checked.programs else checked.kernels[name].tree
     return [p.name.text for p in found.parameters if p.const]
 
 
 def _complete(kernel: Kernel, ranges: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
-    """Values of all parameters, those of the file's defaults too. Raises CommandError as `predict` does."""
-    free = replace(kernel, assumptions=())  # which points keep them is seen later
+    """Values of all parameters, including the file's defaults. Raises CommandError as `predict` does."""
+    free = replace(kernel, assumptions=())  # whether points violate assumptions is checked later
     return _ordered(numbers(free, {n: v[0] for n, v in ranges.items()}), ranges)
 
 
 def _ordered(first: Mapping[str, int], ranges: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
-    """The ranges of all parameters, those that are swept last and as they were written."""
+    """The ranges of all parameters: those that are not swept, then the swept ones in the order in which they were
+    written.
+    """
     found = {n: ranges.get(n, (v,)) for n, v in first.items()}
     return {n: found[n] for n in [*(n for n in found if n not in ranges), *ranges]}

@@ -104,7 +104,7 @@ def threshold(
 
 
 def _show(found: list[tuple[list[Block], dict[str, Any]]], as_json: bool) -> None:
-    """What is told, or the documents."""
+    """Print the text, or the documents with `as_json`."""
     documents = [{"schema": SCHEMA, **document} for _, document in found]
     if as_json:
         show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
@@ -116,15 +116,16 @@ Between = tuple[str, str]
 
 
 OfLaunches = tuple[str, dict[str, int], tuple[Terms, ...]]
-"""A kernel or program: its name, the numbers of its parameters as far as there are, and the terms of its launches."""
+"""A kernel or program: its name, the known numbers of its parameters, and the terms of its launches."""
 
 
 def formulas(
     asked: Sequence[OfLaunches], between: Between, over: str, machine: Machine
 ) -> list[tuple[list[Block], dict[str, Any]]]:
-    """Of each what is told and its document: from which `over` on the first of `between` takes as long as the other.
+    """The text and the document for each: from which value of `over` on the first of `between` takes as long as the
+    other.
 
-    For a program, launch by launch and for all of them together. Raises CommandError for a term that there is not.
+    For a program, launch by launch and for all of them together. Raises CommandError for an unknown term.
     """
     found = []
     first, second = between
@@ -150,7 +151,9 @@ def formulas(
 def terms_over(
     chosen: Chosen, settings: Mapping[str, int], over: str, machine: Machine, options: Options
 ) -> list[OfLaunches]:
-    """Every kernel and program chosen. Raises CommandError where a term has no closed form in all parameters."""
+    """The terms of every selected kernel and program. Raises CommandError if a term has no closed form in all
+    parameters.
+    """
     found = []
     for name in (*chosen.kernels, *chosen.programs):
         if name in chosen.programs:

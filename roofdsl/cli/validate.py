@@ -1,4 +1,4 @@
-"""`roofdsl validate`: predictions beside measurements."""
+"""`roofdsl validate`: compares predictions with measurements."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def validate(
     ]
     if documents and not checks and not stored:
         raise _no_point(kernels, documents)
-    fixed = settings if results else {}  # what was measured now has these sizes anyhow
+    fixed = settings if results else {}  # results measured just now have these sizes anyway
     steps = [fixed | at for at in parse_steps(sizes)] if found else []
     compared = _each_once(c for machine in machines for at in steps for c in against(found, machine, at))
     check_work(kernels, compared)
@@ -187,7 +187,7 @@ def validate(
 
 
 def _check_variants(variants: Sequence[str], backend: Backend) -> None:
-    """Raises click.BadParameter for a variant that the backend does not have."""
+    """Raise click.BadParameter for a variant that the backend does not have."""
     for name in variants:
         if name not in VARIANTS[backend]:
             message = f"there is no variant `{name}` on the {backend.upper()}; there are {', '.join(VARIANTS[backend])}"
@@ -200,7 +200,7 @@ def _measured(
     machines: Sequence[Machine],
     against: Callable[[list[Measurement], Machine], list[Comparison]],
 ) -> list[Measurement]:
-    """The runs measured, those that a comparison with one of the machines calls inconclusive once more at the end."""
+    """Measure the runs; those inconclusive in a comparison with one of the machines are measured again at the end."""
 
     def inconclusive(measured: Measurement) -> bool:
         return any(c.verdict == "inconclusive" for m in machines for c in against([measured], m))
@@ -210,7 +210,7 @@ def _measured(
 
 
 def _each_once(found: Iterable[Comparison]) -> list[Comparison]:
-    """The comparisons without repetitions; they have no hash."""
+    """The comparisons without duplicates; they are not hashable."""
     kept: list[Comparison] = []
     for comparison in found:
         if comparison not in kept:
@@ -237,7 +237,7 @@ def _draw(
 
 
 def _status(compared: Sequence[Comparison], checks: Sequence[PointCheck]) -> int:
-    """The exit status: 1 where a measurement contradicts the model, 2 where nothing worse than noise is left."""
+    """The exit status: 1 if a measurement contradicts the model, 2 if nothing worse than noise remains."""
     told = {c.verdict for c in compared}
     verified = all(c.measurement.verified.holds for c in compared)
     if told & {"slower than predicted", "above the roof"} or not verified or not all(c.agrees for c in checks):

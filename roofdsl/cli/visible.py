@@ -1,4 +1,4 @@
-"""Standard output and standard error without control characters: names and titles are other people's text."""
+"""Standard output and standard error without control characters, since names and titles may come from others."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from roofdsl.lang.visible import visible
 
 
 class VisibleStream:
-    """A text stream that writes `visible` text; all else is the stream's own."""
+    """A text stream that writes `visible` text; everything else is the underlying stream's."""
 
     def __init__(self, stream: Any) -> None:
         self.unfiltered = stream
 
     def write(self, text: str) -> int:
-        """The characters taken, as of a text stream."""
+        """Write the text; returns the number of characters, like a text stream."""
         self.unfiltered.write(visible(text) if isinstance(text, str) else text)
         return len(text)
 
     def writelines(self, lines: Any) -> None:
-        """Each as `write` does."""
+        """Write each line as `write` does."""
         for line in lines:
             self.write(line)
 
@@ -31,15 +31,17 @@ class VisibleStream:
 
 
 def exact_output() -> Any:
-    """Standard output for what must stay as it is, such as a file laid out; visible all the same on a terminal."""
+    """Standard output for text that must stay unchanged, such as a formatted file; on a terminal it is made visible
+    anyway.
+    """
     return sys.stdout if sys.stdout.isatty() else getattr(sys.stdout, "unfiltered", sys.stdout)
 
 
 @contextmanager
 def visible_output() -> Iterator[None]:
-    """Standard output and standard error as VisibleStreams."""
+    """Make standard output and standard error VisibleStreams."""
     before = sys.stdout, sys.stderr
-    if sys.stdout is not None:  # nobody may want it (>&-)
+    if sys.stdout is not None:  # it may be closed (>&-)
         sys.stdout = VisibleStream(sys.stdout)
     if sys.stderr is not None:
         sys.stderr = VisibleStream(sys.stderr)
