@@ -1,1 +1,1 @@
-"""Figures. What a figure shows is computed apart from drawing it; matplotlib is imported only to draw."""
+"""Figures. The content of a figure is computed separately from drawing it; matplotlib is imported only to draw."""

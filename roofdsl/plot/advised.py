@@ -1,4 +1,4 @@
-"""Advice as bars: the predicted time of a kernel as it is and after each change, by what then bounds it."""
+"""Advice as bars: the predicted time of a kernel as it is and after each change, coloured by what then bounds it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from roofdsl.plot.ticks import time_axis
 
 WIDTH_IN = 8.0
 LEAST = 0.5
-"""Part of the usual height of the rows in which their labels still have room."""
+"""The smallest part of the usual row height at which the labels of the rows still have room."""
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
-"""With the colours, for print in grey."""
+"""Used in addition to the colours, for print in grey."""
 
 WIDE = 8
-"""Times that are further apart than this factor are drawn on a logarithmic axis."""
+"""If times differ by more than this factor, the axis is logarithmic."""
 
 STYLES = ((0, (4, 2)), (0, (1, 1.4)))
 
 
 @dataclass(frozen=True)
 class Change:
-    """One bar: the change in words, its time, what bounds it then; at_most: the time is an upper bound."""
+    """One bar: a description of the change, its time, and what bounds it then; at_most: the time is an upper bound."""
 
     label: str
     time_s: float
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Floor:
-    """A time that is not passed, as a line: what it is, in words."""
+    """A lower bound on the time, drawn as a line with a description."""
 
     label: str
     time_s: float
@@ -92,7 +92,7 @@ def _legend_texts(bounds: Sequence[str], floors: Sequence[Floor]) -> tuple[list[
 
 
 def _written(change: Change, now: Change) -> str:
-    """What stands behind a bar."""
+    """The text next to a bar."""
     text = ("<= " if change.at_most else "") + show_time(change.time_s, 3)
     if change is not now:
         text += f"   {'>= ' if change.at_most else ''}{show_number(now.time_s / change.time_s, 3)}x"
@@ -100,7 +100,7 @@ def _written(change: Change, now: Change) -> str:
 
 
 def _window(changes: Sequence[Change], floors: Sequence[Floor], look: Look, inches: float) -> tuple[float, float, bool]:
-    """The axis, with room for what is written behind the longest bar."""
+    """The limits of the axis, with room for the text next to the longest bar, and whether it is logarithmic."""
     times = [c.time_s for c in changes]
     shortest, longest = min([*times, *(f.time_s for f in floors)]), max(times)
     room = min(0.6, max(look.width_in(_written(c, changes[0])) for c in changes) / inches + 0.03)

@@ -16,7 +16,7 @@ from roofdsl.plot.ticks import log_ticks, set_ticks
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (working set in bytes, bytes per second), ascending. `thin`: of a part of the machine."""
+    """Points (working set in bytes, bytes per second), ascending. `thin`: the curve of a part of the machine."""
 
     label: str
     points: tuple[tuple[float, float], ...]
@@ -25,7 +25,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Mark:
-    """A level: it ends at `capacity_bytes` of working set (None for the memory), and streams at `bytes_per_s`."""
+    """A level: it ends at a working set of `capacity_bytes` (None for the memory), and streams at `bytes_per_s`."""
 
     name: str
     capacity_bytes: float | None
@@ -34,7 +34,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class SweepFigure:
-    """What the figure shows, before anything is drawn."""
+    """The content of the figure, before anything is drawn."""
 
     title: str
     x_label: str
@@ -73,7 +73,7 @@ def _curve(axes: Any, curve: Curve, number: int, look: Look, **style: Any) -> No
 
 
 def _marks(frame: Frame, marks: Sequence[Mark], x: tuple[float, float], y: tuple[float, float], look: Look) -> None:
-    """Each level's bandwidth as a line over the working sets that are in it, its end as a dashed one, named on top."""
+    """Draw each level's bandwidth as a line over its working sets, and its capacity as a dashed line with its name."""
     (left, right), (low, high) = x, y
     axes, start = frame.axes, left
     middles, texts = [], []

@@ -1,4 +1,4 @@
-"""The log-log plane that roofline figures are drawn on: its axes, pixels, texts and what already takes up room."""
+"""The log-log plane on which roofline figures are drawn: its axes, pixels, texts and the room already taken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY_LINE_IN = 0.182
 
 
 def check_format(path: Path) -> str:
-    """The format that the ending names. Raises CommandError for another than svg, png and pdf."""
+    """The format of the file-name extension. Raises CommandError for anything but svg, png and pdf."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
         raise CommandError(f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
@@ -29,7 +29,7 @@ def check_format(path: Path) -> str:
 
 
 def check_name(path: Path) -> str:
-    """As `check_format`, and that there is the folder. Raises CommandError, before any work is done."""
+    """Like `check_format`, and check that the folder exists. Raises CommandError, before any work is done."""
     kind = check_format(path)
     if not path.absolute().parent.is_dir():
         raise CommandError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
@@ -37,8 +37,8 @@ def check_name(path: Path) -> str:
 
 
 def save_figure(path: Path, figure: Any) -> None:
-    """Writes a matplotlib Figure in the format that the ending of `path` names; the same figure gives the same file,
-    whole or not at all. Raises CommandError for another ending, and where the file cannot be written.
+    """Write a matplotlib Figure in the format of the extension of `path`. The same figure gives the same file, which is
+    written whole or not at all. Raises CommandError for another extension, and if the file cannot be written.
     """
     from io import BytesIO
 
@@ -56,7 +56,7 @@ def save_figure(path: Path, figure: Any) -> None:
 
 @dataclass(frozen=True)
 class Frame:
-    """An empty figure with axes: `rectangle` in parts of the figure; a key begins `key_at_in` inches right of it."""
+    """An empty figure with axes: `rectangle` as fractions of it; a key begins `key_at_in` inches to its right."""
 
     figure: Any
     axes: Any
@@ -80,9 +80,10 @@ def frame_of(
     right_in: float = 0.24,
     top_in: float = 0.0,
 ) -> Frame:
-    """Axes with room for what is written at the ticks of the y axis, for the title, and beside them for a key.
+    """Axes with room for the labels of the y ticks, for the title, and for a key next to the axes.
 
-    right_in, top_in: what the figure needs there besides. A figure without a size of its own grows with its key.
+    right_in, top_in: the additional room that the figure needs there. A figure without a requested size grows with its
+    key.
     """
     width, height = look.size(own)
     line = max((look.width_in(name) for name in key), default=0.0)
@@ -113,7 +114,7 @@ def frame_of(
 def log_axes(
     axes: Any, look: Look, x: tuple[float, float], y: tuple[float, float], labels: tuple[str, str], *, base: int = 2
 ) -> None:
-    """Both axes logarithmic, x by powers of `base`, with these limits and names, and the grid that plots have."""
+    """Make both axes logarithmic, x by powers of `base`, with these limits and names, and the grid of plots."""
     axes.set_xscale("log", base=base)
     axes.set_yscale("log")
     axes.set_xlim(x)
@@ -126,14 +127,14 @@ def log_axes(
 
 
 def size_ticks(frame: Frame, look: Look, low: float, high: float) -> None:
-    """Ticks of the x axis at powers of two bytes, as many as their texts have room for."""
+    """Ticks of the x axis at powers of two bytes, as many as their labels have room for."""
     powers = [2.0**k for k in range(60) if low <= 2.0**k <= high]
     most = max(2, int(frame.inches[0] / (look.width_in("512 KiB", look.normal) + 0.12)))
     set_ticks(frame.axes.xaxis, powers[:: max(1, -(-len(powers) // most))], lambda p: show_size(round(p)), minor=False)
 
 
 def symbol(marker: str, label: str, *, face: str, edge: str, size: float = 7.0, **style: Any) -> Any:
-    """A symbol alone, as a legend lists it."""
+    """A single symbol, as in a legend."""
     from matplotlib.lines import Line2D
 
     style = {"linestyle": "", "color": face, "markeredgecolor": edge, "markersize": size, **style}
@@ -153,9 +154,9 @@ class Window:
 
 @dataclass
 class Board:
-    """Axes with known limits: data to pixels without asking matplotlib, and what already takes up room.
+    """Axes with known limits: converts data to pixels without matplotlib, and records the room already taken.
 
-    key: names go into a list beside the axes. crowded: a name had no place of its own.
+    key: names listed next to the axes. crowded: whether some name had no free place.
     """
 
     base: Frame
@@ -178,7 +179,7 @@ class Board:
 
     @property
     def angle(self) -> float:
-        """Of a line of constant bandwidth, in radians."""
+        """The angle of a line of constant bandwidth, in radians."""
         return atan2(self.per_decade_y, self.per_decade_x)
 
     def pixel(self, x: float, y: float) -> tuple[float, float]:
@@ -201,7 +202,7 @@ class Board:
     def within(
         self, start: tuple[float, float], end: tuple[float, float]
     ) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """The part of a straight line, in pixels, that is inside the frame; None where none is."""
+        """The part of a straight line, in pixels, that is inside the frame; None if there is none."""
         (ax, ay), (bx, by) = start, end
         first, last = 0.0, 1.0
         for a, b, low, high in ((ax, bx, self.frame.x0, self.frame.x1), (ay, by, self.frame.y0, self.frame.y1)):
@@ -220,15 +221,15 @@ class Board:
         return text_width(text, points) * DPI / 72 + 4, points * 1.25 * DPI / 72 * (text.count("\n") + 1)
 
     def hides_point(self, boxes: Sequence[Box]) -> int:
-        """How many points lie under these rectangles."""
+        """The number of points under these rectangles."""
         return sum(any(b.overlap(n) for b in boxes) for n in self.around_points())
 
     def around_points(self) -> list[Box]:
-        """Where symbols are."""
+        """The rectangles of the symbols."""
         return [Box(x - 7, y - 7, x + 7, y + 7) for x, y in self.points]
 
     def free(self, boxes: Sequence[Box]) -> bool:
-        """Whether these rectangles lie in the frame, on no point and on no text."""
+        """Whether these rectangles are inside the frame and cover no point and no text."""
         return (
             all(b.within(self.frame) for b in boxes)
             and not self.hides_point(boxes)
@@ -241,7 +242,7 @@ class Board:
         self.axes.text(x, y, text, fontsize=points, bbox=veil, zorder=3.5, **style)
 
     def arrow(self, start: tuple[float, float], end: tuple[float, float], color: str, **style: Any) -> None:
-        """From symbol to symbol, in data, where they are not one on the other; remembered as `line` does."""
+        """Draw an arrow between two symbols, in data coordinates, unless they overlap; recorded as in `line`."""
         seen = self.within(self.pixel(*start), self.pixel(*end))
         if seen is None:
             return
@@ -257,14 +258,14 @@ class Board:
         self.cross((ax, ay), (bx, by))
 
     def line(self, xs: tuple[float, float], ys: tuple[float, float], **style: Any) -> None:
-        """A straight line in the log-log plane, remembered as something labels had better not cross."""
+        """A straight line in the log-log plane, recorded as something that labels should not cross."""
         self.axes.plot(xs, ys, solid_capstyle="round", **style)
         seen = self.within(self.pixel(xs[0], ys[0]), self.pixel(xs[1], ys[1]))
         if seen is not None:
             self.cross(*seen)
 
     def cross(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Remembers a line between two pixels."""
+        """Record a line between two pixels."""
         (ax, ay), (bx, by) = start, end
         steps = max(1, int(max(abs(bx - ax), abs(by - ay)) // 6))
         for i in range(steps + 1):
@@ -272,7 +273,7 @@ class Board:
             self.crossed.append(Box(x - 3, y - 3, x + 3, y + 3))
 
     def legend(self, handles: Sequence[Any]) -> None:
-        """What symbols mean: beside the axes where names are there, else in the corner where least is."""
+        """The meaning of the symbols: next to the axes if names are listed there, else in the emptiest corner."""
         if not handles:
             return
         style = {"frameon": False, "fontsize": self.look.small, "borderaxespad": 0.5}
@@ -301,20 +302,21 @@ class Board:
         return 1 + self.base.key_at_in * DPI / (self.frame.x1 - self.frame.x0)
 
     def cover(self, boxes: Sequence[Box]) -> tuple[int, float]:
-        """How many points these rectangles hide, and how much of names and lines, a hundredth of which is nothing."""
+        """The number of points that these rectangles hide, and how much of names and lines (rounded to hundreds)."""
         names = sum(b.overlap(t) for b in boxes for t in self.taken)
         lines = sum(b.overlap(t) for b in boxes for t in self.crossed)
         return self.hides_point(boxes), round(3 * names + lines, -2)
 
 
 def key_texts(names: Sequence[str]) -> list[str]:
-    """What a key on the right lists, as wide as it has to be."""
+    """The names in a key on the right, shortened to its width."""
     return [named(n, 40) for n in names]
 
 
 def roomy(draw: Callable[[bool], Board]) -> Any:
-    """The Figure of `draw(False)`, whose names stand at their points; of `draw(True)`, which lists them in a key
-    beside the axes, where they had no room."""
+    """The Figure of `draw(False)`, with names at their points, or of `draw(True)`, with a key next to the axes, if
+    there was not enough room.
+    """
     board = draw(False)
     return (draw(True) if board.crowded else board).figure
 
@@ -330,7 +332,7 @@ def plane(
     right_in: float = 0.24,
     top_in: float = 0.0,
 ) -> Board:
-    """An empty board: both axes logarithmic, with their ticks. key: the names that go beside it, None for none."""
+    """An empty board: both axes logarithmic, with their ticks. key: the names listed next to it, None for none."""
     x, y = look.limits(window.x, "x"), look.limits(window.y, "y")
     shown = log_ticks(*y, most=9)
     base = frame_of(

@@ -1,4 +1,4 @@
-"""What a kind of figure is: what it takes, and how it is drawn of what was asked for (`plot.kinds`: a file each)."""
+"""The definition of a kind of figure: its options, and how it is drawn from them (`plot.kinds` has a file for each)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from roofdsl.validate.compare import Comparison
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a kind: its flag, what `--help` says of it, and what stands behind it.
+    """An option of a kind: its flag, its text in `--help`, and what it takes.
 
-    takes: a text as it stands, an integer above 0, bytes ("32KiB"), nothing at all, or what `read` makes of a text,
-    which raises ValueError for a wrong one. many: whether it may be repeated; the figure then gets a tuple.
+    takes: a text as it is, an integer above 0, bytes ("32KiB"), or nothing. `read` converts a text and raises
+    ValueError for a wrong one. many: whether the option may be repeated; the figure then gets a tuple.
     """
 
     flag: str
@@ -35,21 +35,21 @@ class Option:
 
     @property
     def name(self) -> str:
-        """Of the argument that the figure gets."""
+        """The name of the argument that the figure gets."""
         return self.flag.removeprefix("--").replace("-", "_")
 
 
 Shared = Literal["machine", "machines", "optional machine", "set", "traffic", "unit", "type", "results", "ceilings"]
-"""Options that are the same for every kind that takes them. `Asked` has what they say."""
+"""Options that are the same for every kind that has them. `Asked` holds their values."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of figure, named as its file.
+    """A kind of figure, with the name of its file.
 
-    line: what it is, in the list of kinds. about: what its own help begins with. options: in the order of its help.
-    figure: from `Asked`, and by name those options that are its own, the matplotlib Figure; raises CommandError where
-    there is nothing to draw. files: what it draws: "[FILE...]", at least one "FILE...", or one kernel "FILE".
+    line: its description in the list of kinds. about: the beginning of its own help. options: in the order of its help.
+    figure: takes `Asked`, and by name the options of its own; returns the matplotlib Figure or raises CommandError if
+    there is nothing to draw. files: its subjects: "[FILE...]", at least one "FILE...", or one kernel "FILE".
     """
 
     line: str
@@ -60,7 +60,7 @@ class Kind:
 
 
 def at_option(about: str) -> Option:
-    """`--at`, the sizes of the FILEs: `Asked` has its subjects at each of them."""
+    """`--at`, sizes for the FILEs: `Asked` has the subjects at each of them."""
     return Option("--at", about, "n=64|n=8..64:*2", many=True)
 
 
@@ -69,11 +69,11 @@ POINTS = Option("--points", "A file of measured points, or a shipped citation.",
 
 @dataclass(frozen=True)
 class Asked:
-    """What a figure is asked to show.
+    """The request for a figure.
 
-    subjects: kernels and programs with their parameters, in order. measured: the stored results of these, if any are
-    given, beside predictions with such options; raises CommandError where they hold none. warn: is told what is left
-    out.
+    subjects: kernels and programs with their parameters, in order. measured: compares their stored results, if any are
+    given, with predictions under the given options; raises CommandError if there are none. warn: called with what is
+    left out.
     """
 
     subjects: Sequence[tuple[Kernel | ProgramOf, Mapping[str, int]]]
@@ -88,16 +88,18 @@ class Asked:
 
     @property
     def machine(self) -> Machine:
-        """The one machine, of kinds that take one."""
+        """The machine, for kinds that take one."""
         return self.machines[0]
 
     @property
     def options(self) -> Options:
-        """Of predictions."""
+        """The options of the predictions."""
         return Options(self.traffic, self.unit)
 
     def launched(self, options: Options | None = None) -> list[tuple[Prediction, ProgramPrediction | None]]:
-        """A prediction for every subject on every machine, of programs with that of each launch; warns as they do."""
+        """A prediction for every subject on every machine, for programs with the prediction of each launch; warns as
+        they do.
+        """
         found: list[tuple[Prediction, ProgramPrediction | None]] = []
         for machine in self.machines:
             for subject, sizes in self.subjects:
@@ -111,11 +113,11 @@ class Asked:
         return found
 
     def predicted(self, options: Options | None = None) -> list[Prediction]:
-        """As `launched`, the totals alone."""
+        """Like `launched`, but only the totals."""
         return [p for p, _ in self.launched(options)]
 
     def types_of(self, predictions: Sequence[Prediction]) -> tuple[str, ...]:
-        """Those whose roofs are drawn: as asked for, else the predictions'."""
+        """The types whose roofs are drawn: those requested, otherwise those of the predictions."""
         return self.types or tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
 
     def title(self, predictions: Sequence[Prediction]) -> str:

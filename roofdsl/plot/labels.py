@@ -1,4 +1,4 @@
-"""Where labels go so that they overlap neither each other nor what they name. Plain geometry in pixels."""
+"""Placement of labels such that they cover neither each other nor what they name. Plain geometry in pixels."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ TITLE_LINE = 72
 
 _ANGLES = (45, 135, -45, -135, 0, 180, 90, -90, 20, 160, -20, -160, 70, 110, -70, -110)
 _DISTANCES = (9, 14, 21, 32, 46, 62, 80)
-_TOUCH = 6.0  # square pixels that two labels may share unseen
+_TOUCH = 6.0  # square pixels of overlap of two labels that nobody notices
 
 
 def folded(text: str, longest: int) -> str:
-    """A long label in lines of at most that many characters, broken at its spaces; a longer word stays whole."""
+    """A long label in lines of at most that many characters, broken at spaces; a longer word stays whole."""
     lines = [""]
     for word in text.split(" "):
         if lines[-1] and len(lines[-1]) + 1 + len(word) > longest:
@@ -46,7 +46,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Placed:
-    """A label's rectangle, how far it is from its anchor, and whether it is in the frame and on nothing else."""
+    """A label's rectangle, its distance from its anchor, and whether it is inside the frame and covers nothing."""
 
     box: Box
     distance: float
@@ -60,9 +60,9 @@ def place(
     obstacles: Iterable[Box] = (),
     lines: Iterable[Box] = (),
 ) -> list[Placed]:
-    """A rectangle for every label, in order: near its anchor, inside `frame`, off labels, obstacles and anchors.
+    """A rectangle for every label, in order: near its anchor, inside `frame`, not on labels, obstacles and anchors.
 
-    `lines` are to be avoided too where there is a choice. Greedy, so that it is the same every time.
+    `lines` are avoided as well if there is a choice. The algorithm is greedy, so that the result is always the same.
     """
     hard = [*obstacles, *(Box(x - 5, y - 5, x + 5, y + 5) for x, y in anchors)]
     soft = list(lines)
@@ -97,7 +97,7 @@ def shared_area(boxes: Sequence[Box], others: Sequence[Box]) -> list[list[float]
 
 
 def _beside(anchor: tuple[float, float], size: tuple[float, float], angle: float, distance: float) -> Placed:
-    """The rectangle whose near side or corner is `distance` away from the anchor, in that direction."""
+    """The rectangle whose near side or corner is at `distance` from the anchor, in that direction."""
     dx, dy = cos(radians(angle)), sin(radians(angle))
     (x, y), (width, height) = anchor, size
     x0 = x + dx * distance + (width * (dx - 1) / 2)
@@ -106,7 +106,7 @@ def _beside(anchor: tuple[float, float], size: tuple[float, float], angle: float
 
 
 def stack(positions: Sequence[float], height: float) -> list[float]:
-    """Offsets for labels of lines that lie at `positions` (ascending): each at its line or just past the one before."""
+    """Offsets for labels of lines at `positions` (ascending): each at its line or directly after the previous label."""
     offsets: list[float] = []
     free = float("-inf")
     for position in positions:
@@ -117,7 +117,7 @@ def stack(positions: Sequence[float], height: float) -> list[float]:
 
 
 def stack_up_to(positions: Sequence[float], height: float, end: float) -> list[float]:
-    """As `stack`, pushed back where the last labels would pass `end`."""
+    """Like `stack`, pushed back if the last labels would extend beyond `end`."""
     offsets, limit = stack(positions, height), end - height
     for k in reversed(range(len(offsets))):
         offsets[k] = min(offsets[k], limit)
@@ -129,7 +129,7 @@ _SAME = 4.0  # pixels between symbols that hide one another
 
 
 def hidden_under(anchors: Sequence[tuple[float, float]], colors: Sequence[str]) -> list[int]:
-    """How many symbols of other colours are drawn on each one, which has to be that much larger to be seen."""
+    """How many other colours are drawn on top of each symbol, which must be that much larger to be seen."""
     later = [list(zip(anchors, colors, strict=True))[k + 1 :] for k in range(len(anchors))]
     return [
         len({c for other, c in above if c != color and _near(anchor, other)})
@@ -138,7 +138,7 @@ def hidden_under(anchors: Sequence[tuple[float, float]], colors: Sequence[str]) 
 
 
 def shared(anchors: Sequence[tuple[float, float]], keys: Sequence[object]) -> list[list[int]]:
-    """Which labels are to be one: those of symbols on one another with the same key (colour), in their order."""
+    """Which labels are combined: those of overlapping symbols with the same key (colour), in order."""
     groups: list[list[int]] = []
     for k, anchor in enumerate(anchors):
         same = next((g for g in groups if keys[g[0]] == keys[k] and _near(anchors[g[0]], anchor)), None)
@@ -150,7 +150,7 @@ def shared(anchors: Sequence[tuple[float, float]], keys: Sequence[object]) -> li
 
 
 def joined(texts: Sequence[str]) -> str:
-    """`n=1, n=2, n=3`; of names with the same end `gemv, matmul n=8`; of many the first and the last."""
+    """`n=1, n=2, n=3`; names with a common end as `gemv, matmul n=8`; of many names the first and the last."""
     texts = list(dict.fromkeys(texts))
     ends = {t.partition(" ")[2] for t in texts}
     if len(texts) > 1 and len(ends) == 1 and ends != {""}:

@@ -1,4 +1,4 @@
-"""The plane of a roofline with the lines of machines and their names, over one memory level or several."""
+"""The plane of a roofline with the lines of machines and their names, for one or several memory levels."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ORIGINS = ("predicted", "measured", "cited")
 
 
 def window_of(machines: Sequence[Roofs], points: Sequence[Point]) -> Window:
-    """Limits that show every ridge and point with room around them, at whole or half decades in x.
+    """Limits that show every ridge and point with some margin, at whole or half decades in x.
 
-    Of several levels the lines of the nearer ones are far above the points: the figure begins below these.
+    With several levels, the lines of the nearer ones are far above the points: the figure begins below them.
     """
     several = any(len(m.levels) > 1 for m in machines)
     slowest = [min(s.bytes_per_s for s in m.levels) for m in machines]
@@ -36,10 +36,10 @@ def window_of(machines: Sequence[Roofs], points: Sequence[Point]) -> Window:
 
 
 def place_of(point: Point, roofs: Roofs, window: Window) -> tuple[float, float]:
-    """Where a point stands at the memory; without work, on the left edge at the height at which its bandwidth's line
-    begins.
+    """The position of a point at the memory; without work, on the left edge, at the height at which the line of its
+    bandwidth begins.
 
-    What computes and moves nothing (from caches that are warm) stands on the right edge.
+    A point that computes but moves nothing (from warm caches) is on the right edge.
     """
     if point.intensity is not None:
         return point.intensity, point.rate_per_s
@@ -57,7 +57,9 @@ def roofs_board(
     key: Sequence[str] | None = None,
     colors: Sequence[str] = (),
 ) -> Board:
-    """A plane with the machines' lines in these colours (ink by default), their names, and room kept for the points."""
+    """A plane with the machines' lines in these colours (ink by default), their names, and room reserved for the
+    points.
+    """
     operation = operation_of([r for m in machines for r in m.roofs])
     labels = (f"Arithmetic intensity I ({operation}/byte)", f"Performance P ({operation}/s)")
     board = plane(look, window_of(machines, points), title, labels, key=key)
@@ -80,7 +82,7 @@ def line_style(is_ceiling: bool) -> dict[str, Any]:
 
 
 def _slopes(board: Board, roofs: Roofs, color: str) -> None:
-    """Slopes up to the highest roof, roofs from the fastest slope on; under one level, ridges as rings."""
+    """Slopes up to the highest roof, and roofs from the fastest slope on; with one level, ridges as rings."""
     right = board.window.x[1]
     for slope in roofs.slopes:
         rate, start = slope.bytes_per_s, _start(board, slope.bytes_per_s)
@@ -104,8 +106,8 @@ def _start(board: Board, bytes_per_s: float) -> float:
 
 
 def _name_slopes(board: Board, roofs: Roofs, color: str) -> None:
-    """A level's name above its line, those of ceilings below theirs; of several levels low down, where lines are far
-    apart and points rare.
+    """A level's name above its line, and those of ceilings below theirs; with several levels at the lower end, where
+    lines are far apart and points rare.
     """
     prefer = 0.42 if len(roofs.levels) == 1 else 0.12
     for slope in roofs.slopes:
@@ -119,7 +121,7 @@ def _ridges(roofs: Roofs) -> list[Roof]:
 
 
 def ridge_names(board: Board, roofs: Roofs) -> Iterator[Name]:
-    """What the ridges are called, where there is room."""
+    """The names of the ridges, as far as there is room."""
     for roof in _ridges(roofs):
         if board.shows(roof.ridge, roof.rate_per_s):
             at, grey = board.pixel(roof.ridge, roof.rate_per_s), board.look.grey("#555555")
@@ -127,7 +129,7 @@ def ridge_names(board: Board, roofs: Roofs) -> Iterator[Name]:
 
 
 def origin_symbols(look: Look, points: Sequence[Point], sources: Sequence[str] = ()) -> list[Any]:
-    """What closed and open symbols are, where there are open ones; cited ones with their sources."""
+    """The meaning of closed and open symbols, if there are open ones; cited ones with their sources."""
     found = {p.origin for p in points}
     shown = [*(o for o in ORIGINS if o in found), *sorted(found.difference(ORIGINS))]
     grey, handles = look.grey("#777777"), []

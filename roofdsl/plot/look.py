@@ -1,4 +1,4 @@
-"""How figures look, in one place: size, fonts, colours, symbols, limits, title; and how text is kept from harm."""
+"""The look of figures in one place: size, fonts, colours, symbols, limits, title, and safe handling of text."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from roofdsl.lang.diagnostics import CommandError
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
-# Okabe and Ito: told apart with any colour vision. Black is for a single machine's lines.
+# Okabe and Ito: distinguishable with any colour vision. Black is for a single machine's lines.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 SIGNS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "d", "p")
-"""Symbols, which say in print without colour who is who. Their number has no divisor in common with that of the
-colours, so that 66 subjects differ in one of the two. `>` is left for what has no operations."""
+"""Symbols, which identify subjects in print without colour. Their number is coprime to that of the colours, so that 66
+subjects differ in one of the two. `>` is reserved for points without operations.
+"""
 
 DPI = 100
 SMALL, NORMAL, LARGE = 8.5, 9.5, 11.5
@@ -27,15 +28,15 @@ LONGEST_NAME, MOST_TITLE_LINES = 48, 4
 
 
 class FigureWarning(UserWarning):
-    """Something that the figure does not show as it was given: letters without a glyph, points beyond the limits."""
+    """Something that the figure does not show as it was given: characters without a glyph, points beyond the limits."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a person can choose about any figure.
+    """What a person can choose for any figure.
 
-    size_in: width and height in inches, None for the figure's own; font_scale: times the usual size of letters; x, y:
-    limits of the axes in their units, None where they follow from the data; title: instead of the figure's own.
+    size_in: width and height in inches, None for the figure's own; font_scale: a factor for the usual font sizes; x, y:
+    limits of the axes in their units, None if they follow from the data; title: replaces the figure's own.
     """
 
     size_in: tuple[float, float] | None = None
@@ -49,16 +50,16 @@ class Look:
 
     @property
     def ink(self) -> str:
-        """Of text and of a machine's lines."""
+        """The colour of text and of a machine's lines."""
         return "#E8E8E8" if self.dark else INK
 
     @property
     def paper(self) -> str:
-        """Of the background, and inside open symbols."""
+        """The colour of the background, and inside open symbols."""
         return "#16181D" if self.dark else PAPER
 
     def grey(self, hexadecimal: str) -> str:
-        """A grey that is meant for white paper, on this one."""
+        """A grey for white paper, adapted to this background."""
         if not self.dark:
             return hexadecimal
         level = int(hexadecimal[1:3], 16)
@@ -67,11 +68,11 @@ class Look:
         return "#" + f"{max(paper, min(ink, turned)):02x}" * 3
 
     def color(self, number: int) -> str:
-        """Of the subject with this number, from 0 on."""
+        """The colour of the subject with this number, from 0 on."""
         return OKABE_ITO[number % len(OKABE_ITO)]
 
     def letters(self, color: str) -> str:
-        """The same hue, dark enough, or on dark paper light enough, to read letters in it."""
+        """The same hue, dark enough (or on a dark background light enough) for text."""
         parts = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
         changed = [int(c + (255 - c) * 0.35) if self.dark else int(c * 0.75) for c in parts]
         return "#" + "".join(f"{c:02x}" for c in changed)
@@ -91,11 +92,11 @@ class Look:
         return LARGE * self.font_scale
 
     def width_in(self, text: str, points: float | None = None) -> float:
-        """Of the longest line of a text, in inches."""
+        """The width of the longest line of a text, in inches."""
         return text_width(text, self.small if points is None else points) / 72
 
     def heading(self, own: str, width_in: float) -> str:
-        """The title in lines of at most that width: the one that was asked for, else the figure's own."""
+        """The title in lines of at most that width: the requested one, else the figure's own."""
         text = self.title if self.title is not None else own
         each = max(8, int(width_in * 72 / (0.56 * self.large)))
         return fitted(text, each, MOST_TITLE_LINES)
@@ -103,7 +104,7 @@ class Look:
     # ---- the figure ----
 
     def size(self, own: tuple[float, float]) -> tuple[float, float]:
-        """Width and height in inches: as asked for, else the figure's own, larger with larger letters."""
+        """Width and height in inches: as requested, else the figure's own, larger with a larger font scale."""
         if self.size_in is not None:
             return self.size_in
         return own[0] * max(1.0, self.font_scale) ** 0.5, own[1] * max(1.0, self.font_scale) ** 0.5
@@ -115,7 +116,9 @@ class Look:
         return Figure(figsize=self.size(own), dpi=DPI, facecolor=self.paper)
 
     def limits(self, own: tuple[float, float], axis: str, *, logarithmic: bool = True) -> tuple[float, float]:
-        """Those of an axis, "x" or "y": as asked for, else its own. Raises CommandError for 0 on a logarithmic axis."""
+        """The limits of an axis, "x" or "y": as requested, else its own. Raises CommandError for 0 on a logarithmic
+        axis.
+        """
         asked: tuple[float, float] | None = getattr(self, axis)
         if asked is None:
             return own
@@ -124,7 +127,7 @@ class Look:
         return asked
 
     def dress(self, axes: Any) -> None:
-        """Colours of the paper, the frame and the ticks; no lines above and on the right."""
+        """Set the colours of background, frame and ticks; no frame lines at the top and right."""
         axes.set_facecolor(self.paper)
         axes.set_axisbelow(True)
         axes.tick_params(which="both", colors=self.ink, labelcolor=self.ink)
@@ -142,8 +145,9 @@ USUAL = Look()
 
 
 def fitted(text: str, longest: int, most_lines: int) -> str:
-    """A text in lines of at most `longest` characters, broken at spaces where there are some; what does not fit into
-    `most_lines` ends in `...`."""
+    """A text in lines of at most `longest` characters, broken at spaces if possible; if it does not fit into
+    `most_lines`, it ends in `...`.
+    """
     lines: list[str] = []
     for part in text.split("\n"):
         line = ""
@@ -168,7 +172,7 @@ def fitted(text: str, longest: int, most_lines: int) -> str:
 
 
 def named(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name on one line, its middle left out where it is longer than people read."""
+    """A name on one line, with its middle left out if it is longer than people read."""
     text = " ".join(text.split())
     if len(text) <= longest:
         return text
@@ -177,7 +181,7 @@ def named(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def text_width(text: str, points: float) -> float:
-    """Of the longest line, in points. Nothing in the text means anything to matplotlib."""
+    """The width of the longest line, in points. matplotlib interprets nothing in the text."""
     return max((_line_width(line, points) for line in text.split("\n")), default=0.0)
 
 
@@ -191,7 +195,7 @@ def _line_width(line: str, points: float) -> float:
 
 @lru_cache(maxsize=1)
 def families() -> tuple[str, ...]:
-    """Fonts that letters are taken from, the first that has them: matplotlib's own, then those for other scripts."""
+    """Fonts for text; the first one that has a character is used: matplotlib's own, then those for other scripts."""
     from matplotlib.font_manager import fontManager
 
     wanted = (
@@ -210,9 +214,9 @@ def _fonts() -> list[Any]:
 
 
 def drawable(text: str) -> tuple[str, str]:
-    """The text as it can be drawn, and its letters that no font here has, drawn as boxes.
+    """The text as it can be drawn, and its characters that no installed font has, which are drawn as boxes.
 
-    Control characters, and those that turn the direction of text, become boxes as well.
+    Control characters, and those that change the direction of text, become boxes as well.
     """
     if text.isascii() and text.isprintable():
         return text, ""
@@ -234,7 +238,7 @@ def drawable(text: str) -> tuple[str, str]:
 
 
 def rc(look: Look = USUAL) -> dict[str, Any]:
-    """matplotlib's settings while a figure is drawn or written. Text is text: no `$` begins a formula by itself."""
+    """matplotlib's settings while a figure is drawn or written. Text is plain text: no `$` begins a formula."""
     return {
         "svg.hashsalt": "roofdsl", "svg.fonttype": "path", "font.family": list(families()), "text.parse_math": False,
         "text.usetex": False, "text.color": look.ink, "legend.labelcolor": look.ink, "hatch.color": look.paper,
@@ -242,7 +246,7 @@ def rc(look: Look = USUAL) -> dict[str, Any]:
 
 
 def styled(draw: Draw) -> Draw:
-    """Makes `draw`, which gives a Figure and takes `look`, draw under our settings, and cleans its figure's text."""
+    """Decorate `draw`, which returns a Figure and takes `look`, to use our settings and to clean its figure's text."""
 
     @wraps(draw)
     def inner(*given: Any, look: Look = USUAL, **more: Any) -> Any:
@@ -257,7 +261,7 @@ def styled(draw: Draw) -> Draw:
 
 
 def clean(figure: Any) -> None:
-    """Every text of the figure without what cannot be drawn; warns of letters that no font here has."""
+    """Remove what cannot be drawn from every text of the figure; warn about characters that no installed font has."""
     from matplotlib.text import Text
 
     lacking: dict[str, None] = {}
@@ -272,22 +276,22 @@ def clean(figure: Any) -> None:
 
 
 def tell(message: str) -> None:
-    """Warns, as a FigureWarning; the commands print it as their own."""
+    """Warn with a FigureWarning; the commands print it like their own warnings."""
     warnings.warn(message, FigureWarning, stacklevel=3)
 
 
 def outside(count: int, what: str = "point") -> None:
-    """Warns that so many points lie beyond the limits that were asked for."""
+    """Warn that so many points are beyond the requested limits."""
     if count:
         tell(f"{count} {what}{'s' if count > 1 else ''} beyond the limits of the axes: not drawn")
 
 
 def no_y_limits(look: Look, what: str) -> None:
-    """Raises CommandError where limits are asked for an axis that has no numbers."""
+    """Raise CommandError if limits are requested for an axis without numbers."""
     if look.y is not None:
         raise CommandError(f"{what} have no numbers on the y axis", "leave out --ylim")
 
 
 def style_of(names: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """(number of the colour, symbol) of each name, by its first place."""
+    """(number of the colour, symbol) of each name, in order of first occurrence."""
     return {name: (k, SIGNS[k % len(SIGNS)]) for k, name in enumerate(dict.fromkeys(names))}

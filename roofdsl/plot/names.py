@@ -1,4 +1,4 @@
-"""Names on a board: along lines, at roofs, at points; where they lie neither on one another nor on what they name."""
+"""Names on a board: along lines, at roofs, at points, such that they cover neither each other nor what they name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from roofdsl.plot.roofs import Roof
 Pixel = tuple[float, float]
 
 MOST_NAMES = 16
-"""Names at points that a reader finds their way among; more go into a key."""
+"""The maximum number of names at points among which a reader finds the way; more go into a key."""
 
 FAR = 62
-"""Pixels between a point and its name from which on people look for the point."""
+"""If a name is at least this many pixels from its point, people have to look for the point."""
 
 
 def name_line(
@@ -32,10 +32,11 @@ def name_line(
     above: bool = True,
     must: bool = True,
 ) -> bool:
-    """Writes `text` along the straight line between two pixels, near the part `prefer` of its length.
+    """Write `text` along the straight line between two pixels, near the fraction `prefer` of its length.
 
-    Above the line or below it, the side that `above` says first, in the frame, off points, texts and other lines.
-    Where there is no such place: at the least bad one if it `must` be, else not at all. Gives whether it is written.
+    The text is above or below the line (`above` says which is tried first), inside the frame, and not on points, texts
+    and other lines. If there is no such place, it gets the least bad one if it `must` be written, and is left out
+    otherwise. Returns whether it was written.
     """
     seen = board.within(start, end)
     if seen is None:
@@ -70,7 +71,7 @@ def name_line(
 
 
 def strip(px: float, py: float, width: float, tall: float, along: tuple[float, float]) -> list[Box]:
-    """A text on its baseline, centred at a pixel and turned, as small upright rectangles."""
+    """A rotated text, centred at a pixel on its baseline, as small upright rectangles."""
     half = 0.5 * tall
     mx, my = px - 0.3 * tall * along[1], py + 0.3 * tall * along[0]
     count = max(2, int(width // half))
@@ -82,7 +83,7 @@ def strip(px: float, py: float, width: float, tall: float, along: tuple[float, f
 
 
 def _clear(board: Board, spots: Sequence[Sequence[Box]]) -> list[tuple[int, float, int]]:
-    """Of each text: how much of it is out of the frame, on other texts, and on points."""
+    """For each text: how much of it is out of the frame, on other texts, and on points."""
     boxes = [b for spot in spots for b in spot]
     over = [sum(row) for row in shared_area(boxes, board.taken)]
     points = [sum(a > 0 for a in row) for row in shared_area(boxes, board.around_points())]
@@ -96,7 +97,7 @@ def _clear(board: Board, spots: Sequence[Sequence[Box]]) -> list[tuple[int, floa
 
 
 def crossings(board: Board, at: Sequence[Pixel], width: float, tall: float, along: tuple[float, float]) -> list[int]:
-    """How many pieces of lines lie under a text that is turned, at each of these pixels."""
+    """How many pieces of lines are under a rotated text at each of these pixels."""
     import numpy as np
 
     if not board.crossed:
@@ -110,7 +111,7 @@ def crossings(board: Board, at: Sequence[Pixel], width: float, tall: float, alon
 
 
 def name_roofs(board: Board, roofs: Sequence[Roof], color: str) -> None:
-    """Names at the lines, the lowest first: above or below them, at the right end or as far left as is free."""
+    """Names at the lines, the lowest first: above or below them, at the right end or as far left as there is room."""
     look = board.look
     height = look.small * 1.45 * DPI / 72
     low, high = board.window.y
@@ -130,7 +131,7 @@ def name_roofs(board: Board, roofs: Sequence[Roof], color: str) -> None:
 
 
 def _least_covered(board: Board, spots: Sequence[Box]) -> int:
-    """The first of these places for a text that hides no point, and else covers least."""
+    """The first of these places where a text hides no point and otherwise covers the least."""
     around, wide = board.around_points(), [Box(b.x0 - 12, b.y0 - 12, b.x1 + 12, b.y1 + 12) for b in spots]
     parts = [shared_area(spots, around), shared_area(wide, around), shared_area(spots, board.taken)]
     points, near, names = ([[a > 0 for a in row] for row in parts[0]], parts[1], parts[2])
@@ -144,9 +145,9 @@ def _least_covered(board: Board, spots: Sequence[Box]) -> int:
 
 @dataclass(frozen=True)
 class Name:
-    """What is to be written near a pixel, in which colour; points: size of its letters, None for the usual one.
+    """A text to write near a pixel, and its colour; points: its font size, None for the usual one.
 
-    optional: whether it may be left out where there is no room; of any other without room the board is crowded.
+    optional: whether it may be left out if there is no room; without room for any other name, the board is crowded.
     """
 
     at: Pixel
@@ -157,9 +158,9 @@ class Name:
 
 
 def name_points(board: Board, names: Sequence[Name]) -> None:
-    """Names near their places, off symbols, lines and other names; with a leader where far away.
+    """Write names near their places, not on symbols, lines and other names; with a leader line if far away.
 
-    Symbols of one colour that stand at one place have one name.
+    Symbols of one colour at the same place share one name.
     """
     look = board.look
     board.crowded = board.crowded or len({n.text for n in names}) > MOST_NAMES

@@ -1,4 +1,4 @@
-"""The boxes of launch overhead in the planes of the time-based roofline, and the names of its two regions."""
+"""The boxes of launch overhead in the planes of the time-based roofline, and the names of the two regions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def corner(kind: Which, plane: Plane, seconds: float) -> tuple[float, float]:
 
 
 def draw_boxes(board: Board, kind: Which, plane: Plane, series: Sequence[Series]) -> None:
-    """The overhead boxes, each named below or above its upper edge, or beside its right one."""
+    """Draw the overhead boxes, each with its name below or above its upper edge, or next to its right one."""
     left, bottom = board.window.x[0], board.window.y[0]
     grey, small = board.look.grey("#666666"), board.look.small
     boxes = boxes_of(series)
@@ -46,20 +46,20 @@ def draw_boxes(board: Board, kind: Which, plane: Plane, series: Sequence[Series]
 
 
 def _crosses(line: tuple[tuple[float, float], tuple[float, float]], spot: Rectangle) -> bool:
-    """Whether a rising line, given by two points on it, runs through the rectangle."""
+    """Whether a rising line, given by two of its points, passes through the rectangle."""
     (xa, ya), (xb, yb) = line
     low, high = (xa + (y - ya) * (xb - xa) / (yb - ya) for y in (spot.y0, spot.y1))
     return low < spot.x1 and high > spot.x0
 
 
 def _crowded(board: Board, spot: Rectangle, lines: Sequence[float]) -> float:
-    """How bad a place for a text is: over other texts, over level lines at these heights, out of the frame."""
+    """How bad a place for a text is: on other texts, on level lines at these heights, or out of the frame."""
     covered = sum(spot.overlap(t) for t in board.taken)
     return covered + 500 * sum(spot.y0 < y < spot.y1 for y in lines) + 1000 * (not spot.within(board.frame))
 
 
 def name_regions(board: Board, kind: Which, plane: Plane, series: Sequence[Series]) -> None:
-    """What is above and below the balance, in the two corners, outside the overhead boxes."""
+    """Name the regions above and below the balance, in the two corners, outside the overhead boxes."""
     inside = [
         Rectangle(board.frame.x0, board.frame.y0, *board.pixel(*corner(kind, plane, box.launch_s)))
         for box in boxes_of(series)

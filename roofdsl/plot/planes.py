@@ -1,7 +1,7 @@
-"""The planes of the time-based roofline: complexity (W over Q), time, and both in one figure of four axes.
+"""The planes of the time-based roofline: complexity (W over Q), time, and both in one figure with four axes.
 
-Closed symbols are complexity, W and Q or the times W / P and Q / beta; open symbols are run time, split by rule 17. An
-open symbol lies on its closed one's diagonal, further out by the factor that is lost.
+Closed symbols are complexity (W and Q) or the times W / P and Q / beta; open symbols are run time, divided by rule 17.
+An open symbol is on its closed one's diagonal, further out by the factor by which the run time is longer.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ def _drawn(kind: Which, plane: Plane, series: Sequence[Series], title: str, *, l
 
 
 MODEL = {"time": "W / P and Q / bandwidth", "complexity-time": "complexity: W, Q"}
-"""What closed symbols are."""
+"""The meaning of closed symbols."""
 
 MOST_LISTED = 8
-"""Series that a legend inside the axes has room for."""
+"""The maximum number of series in a legend inside the axes."""
 
 
 def _name_spots(
     board: Board, kind: Which, places: Sequence[tuple[Series, list[tuple[Place, Place]]]], colors: Sequence[str]
 ) -> None:
-    """Names at the spots; in a long series, and where a key lists the series, as many as there is room for."""
+    """Names at the spots; in a long series, or if a key lists the series, as many as there is room for."""
     names = []
     for (s, found), color in zip(places, colors, strict=True):
         named_open = kind == "time" and not _crowd(board, [o for _, o in found if o is not None])
@@ -113,7 +113,7 @@ def _board(
 
 
 def _second_axes(board: Board, shown: Plane) -> None:
-    """Times above and on the right: bytes over the bandwidth, work over the peak."""
+    """Times at the top and on the right: bytes over the bandwidth, work over the peak."""
     axes, look = board.axes, board.look
     right, above = axes.twinx(), axes.twiny()
     (x0, x1), (y0, y1) = board.window.x, board.window.y
@@ -142,7 +142,7 @@ def _second_axes(board: Board, shown: Plane) -> None:
 
 
 def _diagonals(board: Board, kind: Which, plane: Plane, spots: Sequence[Spot]) -> None:
-    """The machine balance, those of lower roofs, and in bytes and operations the lines of equal intensity."""
+    """The machine balance, the balances of lower roofs, and in bytes and operations the lines of equal intensity."""
     per_second = plane.bytes_per_s / plane.peak.rate_per_s if kind == "time" else 1.0
     look = board.look
     lines: list[tuple[float, str, dict[str, Any]]] = [
@@ -174,8 +174,9 @@ def _diagonals(board: Board, kind: Which, plane: Plane, spots: Sequence[Spot]) -
 
 
 def equal_intensities(spots: Sequence[Spot], balances: Sequence[float]) -> list[float]:
-    """Powers of ten at which lines of equal intensity help to read the spots: those between them and around the
-    balances, at most one a decade and about ten in all, none on a balance."""
+    """Powers of ten for lines of equal intensity that help to read the spots: those between the spots and around the
+    balances, at most one per decade and about ten in total, none on a balance.
+    """
     known = [s.work / s.bytes for s in spots if s.work and s.bytes]
     low, high = floor(log10(min([*known, *balances]))), ceil(log10(max([*known, *balances])))
     step = max(1, -(-(high - low + 1) // 10))
@@ -189,7 +190,7 @@ def intensity_text(intensity: float) -> str:
 
 
 def _equal_times(board: Board, kind: Which, plane: Plane) -> None:
-    """Lines of equal run time, max(compute, bandwidth), at powers of ten, named on the left."""
+    """Lines of equal run time, max(compute, bandwidth), at powers of ten, with names on the left."""
     (x0, x1), (y0, y1) = board.window.x, board.window.y
     one = corner(kind, plane, 1.0)
     grey, small = board.look.grey("#666666"), board.look.small
@@ -216,7 +217,7 @@ def _equal_times(board: Board, kind: Which, plane: Plane) -> None:
 
 
 def _crowd(board: Board, places: Sequence[tuple[float, float]]) -> bool:
-    """Whether neighbours stand one on the other, so that names at them would be a heap."""
+    """Whether neighbours overlap, so that names at them would be unreadable."""
     pixels = [board.pixel(*p) for p in places]
     return any(abs(ax - bx) + abs(ay - by) < 16 for (ax, ay), (bx, by) in pairwise(pixels))
 
@@ -227,7 +228,7 @@ Place = tuple[float, float] | None
 
 
 def _places(board: Board, kind: Which, plane: Plane, spot: Spot) -> tuple[Place, Place]:
-    """(where the closed symbol stands, where the open one), in data; a count of 0 stands on the edge."""
+    """(position of the closed symbol, of the open one), in data coordinates; a count of 0 is on the edge."""
     times = plane.times(spot)
     if not spot.work and not spot.bytes:
         return None, None
@@ -273,8 +274,9 @@ def _track(
 
 
 def _shape(series: Series, spot: Spot, sign: str) -> str:
-    """The series' own where it is predicted, else by whose it is; a triangle on the edge where there is no work
-    (pointing right) or nothing moves (up)."""
+    """The series' own shape if it is predicted, else the shape of its origin; a triangle on the edge if there is no
+    work (pointing right) or no traffic (pointing up).
+    """
     if not (spot.work and spot.bytes):
         return ">" if spot.bytes else "^"
     return sign if series.origin == "predicted" else SHAPES[series.origin]
@@ -291,20 +293,20 @@ def _symbol(board: Board, shape: str, at: tuple[float, float], color: str, *, cl
 
 
 def _colors(series: Sequence[Series], look: Look) -> list[str]:
-    """One for each series; measurements have the colour of what they are measurements of."""
+    """A colour for each series; measurements have the colour of the series they measure."""
     names = list(dict.fromkeys(s.beside or s.name for s in series))
     return [look.color(names.index(s.beside or s.name)) for s in series]
 
 
 def _signs(series: Sequence[Series]) -> dict[str, str]:
-    """The symbol of each series where it is predicted: none of those that say that something is measured or cited."""
+    """The symbol of each series if it is predicted, different from those for measured and cited points."""
     styles = style_of([s.beside or s.name for s in series])
     free = [sign for sign in SIGNS if sign not in KIND_SHAPES]
     return {name: free[number % len(free)] for name, (number, _) in styles.items()}
 
 
 def _legend(board: Board, kind: Which, series: Sequence[Series], colors: Sequence[str]) -> list[Any]:
-    """Series by colour where there are several, what closed and open mean, whose the shapes are."""
+    """The series with their colours if there are several, the meaning of closed and open symbols, and of the shapes."""
     grey, paper, signs = board.look.grey("#666666"), board.look.paper, _signs(series)
     shown = [(s, c) for s, c in zip(series, colors, strict=True) if any(p.work or p.bytes for p in s.spots)]
     seen: dict[str, tuple[str, str]] = {}

@@ -1,4 +1,4 @@
-"""What the planes of the time-based roofline show: work, bytes and run times of kernels, and a machine's balance.
+"""The content of the planes of the time-based roofline: work, bytes and run times of kernels, and a machine's balance.
 
 Wang et al., Time-Based Roofline for Deep Learning Performance Analysis, section II, with the errata of docs/errata.md;
 docs/rules.md, rules 15 to 18 (docs/planes.md).
@@ -28,7 +28,7 @@ Origin = Literal["predicted", "measured", "cited"]
 
 @dataclass(frozen=True)
 class Spot:
-    """A kernel or program: `work` in operations, `bytes` at the plane's level, `run_s` (None where not known).
+    """A kernel or program: `work` in operations, `bytes` at the plane's level, `run_s` (None if unknown).
 
     launch_s: the launch time of all its launches together; low_s, high_s: the spread of a measured run time.
     """
@@ -44,9 +44,9 @@ class Spot:
 
 @dataclass(frozen=True)
 class Series:
-    """Spots of one colour, in order; `joined` by arrows where they are one kernel over a parameter.
+    """Spots of one colour, in order; `joined` by arrows if they are one kernel over a parameter.
 
-    beside: a series of measurements of the kernels of the series of this name, whose colour it takes.
+    beside: for measurements, the name of the series of the same kernels, whose colour they take.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Box:
-    """Where launches take longer than compute and bytes: up to `launch_s` of both."""
+    """The region where launches take longer than compute and bytes: up to `launch_s` for both."""
 
     launches: int
     launch_s: float
@@ -73,7 +73,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Plane:
-    """A machine as the planes see it: the highest roof P, and the bandwidth of one level, both ways of a duplex one.
+    """A machine for the planes: the highest roof P, and the bandwidth of one level (of a duplex one, both ways).
 
     others: further roofs, whose balances are thinner lines.
     """
@@ -95,14 +95,14 @@ class Plane:
         return self.peak.rate_per_s / self.bytes_per_s
 
     def times(self, spot: Spot) -> MeasuredTimes | None:
-        """The two times of the run time (rule 17), and those of the model; None where there is no run time."""
+        """The two times of the run time (rule 17), and those of the model; None if there is no run time."""
         if not spot.run_s or not (spot.work or spot.bytes):
             return None
         return measured_times(spot.work, spot.bytes, spot.run_s, self.peak.rate_per_s, self.bytes_per_s)
 
 
 def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level: str | None = None) -> Plane:
-    """The plane of a machine with the roofs of `types` and `units` (all float types where empty).
+    """The plane of a machine with the roofs of `types` and `units` (all float types if empty).
 
     Raises CommandError for a level that the machine does not have, and without a roof.
     """
@@ -121,7 +121,7 @@ def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level
 
 
 def spot_of(prediction: Prediction, label: str, level: str) -> Spot:
-    """A predicted kernel or program at its expected time. Raises CommandError where the level was not counted."""
+    """A predicted kernel or program at its expected time. Raises CommandError if the level was not counted."""
     moved = next((found.bytes for found in prediction.levels if found.name == level), None)
     if moved is None:
         raise CommandError(f"the bytes of {prediction.kernel} at {level} were not found", "leave out --level")
@@ -140,7 +140,7 @@ def predicted_series(predictions: Sequence[Prediction], level: str) -> list[Seri
 
 
 def compared_series(comparisons: Sequence[Comparison], level: str) -> list[Series]:
-    """Measured run times of kernels whose work and bytes are the predicted ones, kernel by kernel and variant."""
+    """Measured run times with the predicted work and bytes, as one series for each kernel and variant."""
     found: dict[tuple[str, str], list[Spot]] = {}
     for c in comparisons:
         spot = spot_of(c.prediction, "", level)
@@ -155,9 +155,9 @@ def compared_series(comparisons: Sequence[Comparison], level: str) -> list[Serie
 
 
 def points_series(points: Points, name: str, level: str, machine: Machine) -> tuple[list[Series], list[str]]:
-    """The points of a document as a series, and what has to be said of those that are left out or only have a box.
+    """The points of a document as a series, and messages about those that are left out or only have a box.
 
-    A point without operations or bytes at the level shows its launches, where the machine states their time.
+    A point without operations or bytes at the level shows its launches, if the machine states their time.
     """
     origin: Origin = "cited" if points.origin == "cited" else "measured"
     each = float(machine.launch_s or 0)
@@ -181,7 +181,7 @@ def points_series(points: Points, name: str, level: str, machine: Machine) -> tu
 
 
 def boxes_of(series: Sequence[Series]) -> list[Box]:
-    """The overhead boxes, the largest first, named where they differ; of a series the first and the last."""
+    """The overhead boxes, the largest first, named if they differ; for a series, the first and the last."""
     found: dict[float, tuple[int, dict[str, None]]] = {}
     for s in series:
         counts = list(dict.fromkeys(spot.launch_s for spot in s.spots if spot.launch_s))
@@ -206,7 +206,7 @@ def _box_name(series: Series, spot: Spot, several: bool) -> str:
 
 
 def complexity_window(plane: Plane, series: Sequence[Series], with_times: bool = False) -> Window:
-    """Limits in bytes (x) and operations (y) that show every spot and box, with its run time scaled where asked."""
+    """Limits in bytes (x) and operations (y) that show every spot and box, and on request the scaled run times."""
     xs, ys = [], []
     for s in series:
         for spot in s.spots:
@@ -236,7 +236,7 @@ def time_window(plane: Plane, series: Sequence[Series]) -> Window:
 
 
 def _limits(values: Sequence[float], what: str) -> tuple[float, float]:
-    """Half a decade around positive values, and two decades at least."""
+    """Half a decade around positive values, and at least two decades."""
     positive = [v for v in values if v > 0]
     if not positive:
         raise CommandError(f"there is no {what} to draw", "give a kernel that computes and moves something")

@@ -1,4 +1,4 @@
-"""What stands on a roofline: kernels and programs as predicted, measured or cited, as rates and intensities."""
+"""The points of a roofline: predicted, measured or cited kernels and programs as rates and intensities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roofdsl.validate.compare import Comparison
 from roofdsl.validate.points import PointCheck
 
 Intensities = tuple[tuple[str, float | None], ...]
-"""Operations per byte of each level, the memory last; None where nothing is computed or nothing moves."""
+"""Operations per byte of each level, the memory last; None if nothing is computed or nothing moves."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Point:
     """A kernel, a program or a measurement.
 
     rate_per_s: operations per second. origin: "predicted", "measured" or "cited" (a point of a document, drawn as its
-    authors'). error: the lowest and highest rate of a measurement. bytes_per_s: of the memory; where a point without
-    work stands. beside: for a measurement of a point that is predicted too, what to write at it instead of the name,
-    which the predicted point of the same label and machine bears. work: operations, where they are known. uses: their
-    (type, class). ceiling: the effective peak of their mix. bounds: what limits the point, as the model says.
+    authors'). error: the lowest and highest rate of a measurement. bytes_per_s: at the memory; it places a point
+    without work. beside: for a measurement of a point that is also predicted, the text to write instead of the name,
+    since the predicted point of the same label and machine has the name. work: operations, if known. uses: their (type,
+    class). ceiling: the effective peak of their mix. bounds: what limits the point according to the model.
     """
 
     label: str
@@ -42,20 +42,20 @@ class Point:
 
     @property
     def intensity(self) -> float | None:
-        """At the memory."""
+        """The intensity at the memory."""
         return self.intensities[-1][1] if self.intensities else None
 
     @property
     def places(self) -> tuple[tuple[str, float], ...]:
-        """(level, intensity) where there is one."""
+        """(level, intensity) for each level that has one."""
         return tuple((level, x) for level, x in self.intensities if x)
 
     def at(self, levels: Sequence[str]) -> Point:
-        """With its intensities at these levels alone."""
+        """The point with its intensities at only these levels."""
         return replace(self, intensities=tuple(pair for pair in self.intensities if pair[0] in levels))
 
     def at_memory(self) -> Point:
-        """With its intensity at the memory alone."""
+        """The point with its intensity at only the memory."""
         return replace(self, intensities=self.intensities[-1:])
 
 
@@ -63,7 +63,7 @@ class Point:
 
 
 def point_of(prediction: Prediction, label: str | None = None) -> Point:
-    """The predicted point of a kernel; its sizes are part of the label unless one is given."""
+    """The predicted point of a kernel; its sizes are part of the label unless a label is given."""
     p, memory = prediction, prediction.memory
     pairs = [(level.name, level.intensity(p.work)) for level in (*(x for x in p.levels if x != memory), memory)]
     is_mixed = p.peak_fraction is not None and p.peak_fraction != 1 and p.peak_per_s is not None
@@ -81,16 +81,16 @@ def point_of(prediction: Prediction, label: str | None = None) -> Point:
 
 
 def points_of(predictions: Sequence[Prediction]) -> list[Point]:
-    """The kernels with operations, named by what tells them apart."""
+    """The kernels with operations, labelled by what distinguishes them."""
     return [point_of(p, label) for p, label in zip(predictions, labels_of(predictions), strict=True) if p.work]
 
 
 BELOW = Fraction(9, 10)
-"""Share of the roof above it under which a point's label says what keeps it there."""
+"""If a point is below this share of the roof above it, its label says why."""
 
 
 def explained_point(prediction: Prediction, label: str | None = None) -> Point:
-    """The predicted point; where neither memory nor peak of the figure is its bound, the label ends in the bound."""
+    """The predicted point; if it is clearly below the roof of memory and peak, the label ends in what bounds it."""
     point, peak, memory = point_of(prediction, label), prediction.machine_peak_per_s, prediction.memory
     intensity = prediction.intensity
     if intensity is None or peak is None:
@@ -105,7 +105,9 @@ def sizes_text(parameters: Sequence[tuple[str, int]]) -> str:
 
 
 def labels_of(predictions: Sequence[Prediction]) -> list[str]:
-    """What tells each of them apart: of several sizes of one kernel what differs, its name where there are others."""
+    """Labels that distinguish the predictions: for several sizes of a kernel the differing ones, its name if there are
+    others.
+    """
     several = len({p.kernel for p in predictions}) > 1
     found = []
     for p in predictions:
@@ -116,7 +118,7 @@ def labels_of(predictions: Sequence[Prediction]) -> list[str]:
 
 
 def differing_sizes(p: Prediction, predictions: Sequence[Prediction]) -> str:
-    """The sizes in which others of the same kernel are not equal to it: `n=8, m=4`."""
+    """The sizes in which it differs from others of the same kernel: `n=8, m=4`."""
     same = [dict(o.parameters) for o in predictions if o.kernel == p.kernel]
     return sizes_text([(n, v) for n, v in p.parameters if any(o.get(n) != v for o in same)])
 
@@ -135,7 +137,7 @@ def common_sizes(predictions: Sequence[Prediction]) -> str:
 
 
 def overlay(comparison: Comparison) -> tuple[Point, Point]:
-    """The predicted point and the measured one above or below it, from the 10th to the 90th percentile."""
+    """The predicted point, and the measured one above or below it, with its 10th to 90th percentile."""
     predicted = point_of(comparison.prediction)
     measured_s, m = comparison.measured_s, comparison.measurement
     amount = comparison.prediction.work or comparison.prediction.memory.bytes
@@ -152,8 +154,9 @@ def overlay(comparison: Comparison) -> tuple[Point, Point]:
 
 
 def overlay_point(check: PointCheck) -> tuple[Point, ...]:
-    """The predicted point, and the measured one where there is a time: at its own operations and bytes of memory where
-    these were measured, else at those of the prediction."""
+    """The predicted point, and the measured one if there is a time: at its own operations and bytes of memory if these
+    were measured, else at those of the prediction.
+    """
     predicted, p = point_of(check.prediction), check.prediction
     if check.measured_s is None or check.ratio is None:
         return (predicted,)
@@ -171,7 +174,7 @@ def overlay_point(check: PointCheck) -> tuple[Point, ...]:
 
 
 def measured_points(document: Points) -> list[Point]:
-    """The points that have a rate, with their work and the intensities at the levels that were measured."""
+    """The points that have a rate, with their work and the intensities at the measured levels."""
     origin = "cited" if document.origin == "cited" else "measured"
     found = []
     for p in document.points:

@@ -1,4 +1,4 @@
-"""The lines of a machine's roofline, as numbers: bandwidths of one level or several, roofs, and ceilings under them."""
+"""The lines of a machine's roofline, as numbers: bandwidths of one or several levels, roofs, and their ceilings."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from roofdsl.predict.time import Prediction
 
 @dataclass(frozen=True)
 class Roof:
-    """A horizontal line: the peak of a type, or a ceiling under it; `ridge` is where the fastest slope meets it.
+    """A horizontal line: the peak of a type, or a ceiling below it; `ridge` is where the fastest slope meets it.
 
     name: without the rate, `f64 FMA`. operation: what is counted, "FLOP" or "OP". of: the (type, class) of operations
-    that a ceiling is of, where it is of one class alone, `exp` say.
+    that a ceiling applies to, if it is a single class such as `exp`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Slope:
-    """A line of constant bandwidth: that of a level, or a ceiling under it."""
+    """A line of constant bandwidth: that of a level, or a ceiling below it."""
 
     label: str
     bytes_per_s: float
@@ -53,8 +53,8 @@ class Slope:
 
 @dataclass(frozen=True)
 class Roofs:
-    """The lines of one machine: slopes of one level or of several, nearest first, each with the ceilings under it from
-    the highest to the lowest; roofs from the highest to the lowest.
+    """The lines of one machine: slopes of one or several levels, nearest first, each with the ceilings below it in
+    descending order; roofs in descending order.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Roofs:
 
     @property
     def levels(self) -> tuple[Slope, ...]:
-        """The slopes that are no ceilings, one a level."""
+        """The slopes that are not ceilings, one per level."""
         return tuple(s for s in self.slopes if not s.is_ceiling)
 
     @property
@@ -74,7 +74,7 @@ class Roofs:
 
     @property
     def bandwidth(self) -> float:
-        """That of the last level, the memory, in bytes per second."""
+        """The bandwidth of the last level, the memory, in bytes per second."""
         return self.levels[-1].bytes_per_s
 
     @property
@@ -84,25 +84,25 @@ class Roofs:
 
     @property
     def operation(self) -> str:
-        """What an axis counts: "OP" where a roof is one of integers, else "FLOP"."""
+        """What an axis counts: "OP" if a roof is one of integers, else "FLOP"."""
         return operation_of(self.roofs)
 
     def under(self, level: str, intensity: float) -> float:
-        """What a level and the highest roof allow at an intensity, in operations per second."""
+        """The limit from a level and the highest roof at an intensity, in operations per second."""
         return min([self.top, *(s.bytes_per_s * intensity for s in self.levels if s.level == level)])
 
     def with_ceilings(self, ceilings: Iterable[Roof]) -> Roofs:
-        """With more lines across."""
+        """The same roofs with additional horizontal lines."""
         return replace(self, roofs=tuple(sorted((*self.roofs, *ceilings), key=lambda r: -r.rate_per_s)))
 
 
 def operation_of(roofs: Sequence[Roof]) -> str:
-    """What the axis of a figure counts: "OP" where a roof is one of integers."""
+    """What the axis of a figure counts: "OP" if a roof is one of integers."""
     return "OP" if any(r.operation == "OP" for r in roofs) else "FLOP"
 
 
 def require_roof(roofs: Sequence[object]) -> None:
-    """Raises CommandError where there is none of what is to be drawn: roofs, or machines with them."""
+    """Raise CommandError if nothing to be drawn exists: roofs, or machines with them."""
     if not roofs:
         raise CommandError("there is no roof to draw", "the machine has no peak for the requested types")
 
@@ -111,11 +111,11 @@ def require_roof(roofs: Sequence[object]) -> None:
 
 
 def roofs_of(machine: Machine, types: Sequence[str] = (), units: Sequence[str] = ()) -> Roofs:
-    """The lines of `machine` and its memory for `types`; where these are empty, for all its floating-point types.
+    """The lines of `machine` and its memory for `types`; without types, for all its floating-point types.
 
-    A type shows its fused roof, or its unfused one where it has no fused multiply-add; the unfused rate is a
-    ceiling under a fused roof where the type was asked for or the machine states it. Matrix roofs are those of
-    `units`, all dense ones where no types are given. Roofs of the same height are one line.
+    A type shows its fused roof, or its unfused one if it has no fused multiply-add. The unfused rate is a ceiling below
+    a fused roof if the type was requested or the machine states that rate. Matrix roofs are those of `units`, or all
+    dense ones if no types are given. Roofs of the same height are one line.
     """
     return _lines(machine, [machine.main_memory], types, units)
 
@@ -126,7 +126,7 @@ def level_roofs(
     units: Sequence[str] = (),
     latency: Sequence[BandwidthCeiling] = (),
 ) -> Roofs:
-    """As `roofs_of`, with every level whose bandwidth predictions use; `latency` are further ceilings of levels."""
+    """Like `roofs_of`, with every level whose bandwidth predictions use; `latency` has further ceilings of levels."""
     caches = machine.caches if not machine.caches or is_first_level(machine.caches[0]) else machine.caches[1:]
     return _lines(machine, [*caches, machine.main_memory], types, units, latency)
 
@@ -162,8 +162,8 @@ def _lines(
 
 
 def slopes_of(level: Cache | Memory) -> tuple[Slope, ...]:
-    """A level's bandwidth as a line. A duplex one has its roof where loads and stores cross in equal parts, at twice
-    the bandwidth; one direction alone is a ceiling under it.
+    """A level's bandwidth as a line. A duplex level has its roof at twice the bandwidth, where loads and stores are
+    equal; a single direction is a ceiling below it.
     """
     beta = float(level.bandwidth_bytes_per_s)
     if not level.duplex:
@@ -173,11 +173,11 @@ def slopes_of(level: Cache | Memory) -> tuple[Slope, ...]:
 
 
 _Line = tuple[str, float, bool, tuple[str, str] | None]
-"""(name, operations per second, whether it is a ceiling, what it is of if of one class alone) of a roof."""
+"""(name, operations per second, whether it is a ceiling, its single class if any) of a roof."""
 
 
 def _rates(machine: Machine, type_name: str, units: Sequence[str], asked: bool) -> list[_Line]:
-    """Each line of one type."""
+    """The lines of one type."""
     found: list[_Line] = []
     for unit in units:
         if (matrix := machine.stated(type_name, unit)) is not None:
@@ -201,17 +201,17 @@ def _rates(machine: Machine, type_name: str, units: Sequence[str], asked: bool) 
 # ---- which of them are shown ----
 
 Ceilings = Literal["few", "all", "none"]
-"""Which ceilings a figure shows: `few` are those that say something about what is shown, and can be told apart."""
+"""Which ceilings a figure shows: `few` are the distinguishable ones that matter for its points."""
 
 APART, MOST_SLOPES = 1.25, 2
-"""Of ceilings of bandwidth, a figure shows those that are a factor apart, and not more than so many a level."""
+"""The bandwidth ceilings in a figure differ by at least this factor, and there are at most so many per level."""
 
 
 def with_ceilings(roofs: Roofs, which: Ceilings, points: Sequence[Point] = ()) -> Roofs:
-    """The lines that a figure of these points shows: all, no ceilings, or few of them.
+    """The lines in a figure of these points: all, no ceilings, or few of them.
 
-    Few: a ceiling of one class of operations only where a point has such operations; of bandwidths that lie close to
-    one another the highest.
+    Few: a ceiling for one class of operations only if a point has such operations; of bandwidths close to one another,
+    only the highest.
     """
     if which == "all":
         return roofs
@@ -223,7 +223,7 @@ def with_ceilings(roofs: Roofs, which: Ceilings, points: Sequence[Point] = ()) -
 
 
 def _told_apart(slopes: Sequence[Slope]) -> list[Slope]:
-    """Of every level its bandwidth and, of the ceilings under it, those that a figure shows."""
+    """The bandwidth of every level and those of its ceilings that a figure shows."""
     kept: list[Slope] = []
     last, count = 0.0, 0
     for slope in slopes:
@@ -239,9 +239,10 @@ def _told_apart(slopes: Sequence[Slope]) -> list[Slope]:
 
 
 def with_launches(roofs: Roofs, predictions: Sequence[Prediction]) -> tuple[Roofs, list[str]]:
-    """The launches of these kernels and programs as ceilings W / T_launch, and what to say of those above the roof.
+    """The roofs with a ceiling W / T_launch for the launches of each kernel and program, and messages about those above
+    the roof.
 
-    Time-Based Roofline, section II.A: a further term of the minimum that the roofline is. Equal ones are one line.
+    Time-Based Roofline, section II.A: a further term of the roofline's minimum. Equal ceilings are one line.
     """
     found: dict[float, list[str]] = {}
     above: list[str] = []
@@ -259,7 +260,7 @@ def with_launches(roofs: Roofs, predictions: Sequence[Prediction]) -> tuple[Roof
 
 
 def with_mixes(roofs: Roofs, points: Sequence[Point]) -> Roofs:
-    """The effective peaks of the points' mixes of operations as ceilings, those within 2 % of one another as one."""
+    """The roofs with the effective peaks of the points' mixes as ceilings; mixes within 2 % of one another are one."""
     found: dict[float, list[str]] = {}
     for point in points:
         if point.ceiling is None or any(abs(r.rate_per_s / point.ceiling - 1) < 0.02 for r in roofs.roofs):

@@ -1,4 +1,4 @@
-"""The figure of a shared product: the terms of one device's time over the number of devices, both logarithmic."""
+"""The figure of a sharded product: the terms of one device's time over the number of devices, both logarithmic."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *
 
 
 def _apart(values: Sequence[float], step: float) -> list[float]:
-    """The values moved up where names at them would overlap: a factor of `step` at least between neighbours."""
+    """The values moved up where their names would overlap, so that neighbours differ by at least a factor of `step`."""
     order = sorted(range(len(values)), key=lambda k: values[k])
     placed = list(values)
     for before, k in pairwise(order):

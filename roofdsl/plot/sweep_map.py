@@ -1,4 +1,4 @@
-"""Figures of a sweep: a family of curves over one parameter, or maps over two, one a machine."""
+"""Figures of a sweep: a family of curves over one parameter, or maps over two, one map per machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Map:
-    """A value over two columns: `values[row][column]` at ys[row] and xs[column], nan where there is no point."""
+    """A value over two columns: `values[row][column]` at ys[row] and xs[column], nan if there is no point."""
 
     name: str
     x: str
@@ -51,7 +51,7 @@ class Map:
 
 
 def keys_of(table: Table) -> list[str]:
-    """The columns that say which point it is: machine, cache and parameters."""
+    """The columns that identify a point: machine, cache and parameters."""
     return [n for n in table.names if n not in RESULTS and (not n.endswith("_bytes") or n == "cache_bytes")]
 
 
@@ -61,7 +61,7 @@ def swept(table: Table) -> list[str]:
 
 
 def sweep_content(table: Table, value: str, over: Sequence[str]) -> Curves | tuple[Map, ...]:
-    """What is drawn. Raises CommandError for columns the table lacks, and for more curves or maps than can be read."""
+    """The content of the figure. Raises CommandError for missing columns, and for too many curves or maps to read."""
     import numpy as np
 
     keys = swept(table)
@@ -72,7 +72,7 @@ def sweep_content(table: Table, value: str, over: Sequence[str]) -> Curves | tup
         raise CommandError(f"the sweep cannot be drawn over `{unknown or ','.join(over)}`", listed)
     if not numeric:
         raise CommandError("no parameter of the sweep has several values to draw over")
-    table.numbers(value)  # says what is wrong with the name
+    table.numbers(value)  # reports a wrong name
     axes = list(over) or _axes({n: np.unique(table.columns[n]) for n in numeric})
     others = [n for n in keys if n not in axes]
     if len(axes) == 1:
@@ -81,7 +81,7 @@ def sweep_content(table: Table, value: str, over: Sequence[str]) -> Curves | tup
 
 
 def _axes(values: Mapping[str, Any]) -> list[str]:
-    """The parameter with most values, or the last two where each has at least three values."""
+    """The parameter with the most values, or the last two if each has at least three values."""
     numeric = list(values)
     if len(numeric) >= 2 and all(len(values[n]) >= 3 for n in numeric[-2:]):
         return [numeric[-2], numeric[-1]]
@@ -142,7 +142,7 @@ def _label(column: str) -> str:
 
 
 def draw_sweep_figure(table: Table, value: str, over: Sequence[str], title: str, *, look: Look = USUAL) -> Any:
-    """The matplotlib Figure of what a sweep found. Raises CommandError as `sweep_content`."""
+    """The matplotlib Figure of the results of a sweep. Raises CommandError like `sweep_content`."""
     table.require_numbers(value)
     if isinstance(table, LongTable):
         table, over = thinned(table, value, keys_of(table), lambda values: over or _axes(values))
@@ -186,7 +186,7 @@ def draw_curves(content: Curves, title: str, *, look: Look = USUAL) -> Any:
 def _integer_ticks(
     axis: Any, column: str, values: Sequence[float], limits: tuple[float, float], place: tuple[Look, float]
 ) -> None:
-    """Ticks at the values themselves, where they are few; else at powers of two."""
+    """Ticks at the values themselves if there are few; else at powers of two."""
     look, inches = place
 
     def show(value: float) -> str:
@@ -206,7 +206,7 @@ def _integer_ticks(
 
 @styled
 def draw_maps(maps: Sequence[Map], title: str, *, look: Look = USUAL) -> Any:
-    """The matplotlib Figure of maps side by side, with one logarithmic scale of colours."""
+    """The matplotlib Figure of maps next to each other, with one logarithmic colour scale."""
     import numpy as np
     from matplotlib.colors import LogNorm
 
@@ -242,7 +242,7 @@ def draw_maps(maps: Sequence[Map], title: str, *, look: Look = USUAL) -> Any:
 
 
 def _within(content: Map, look: Look) -> Map:
-    """The columns and rows between the limits. Raises CommandError where none are."""
+    """The columns and rows within the limits. Raises CommandError if there are none."""
     (left, right), (low, high) = look.x or (0, float("inf")), look.y or (0, float("inf"))
     columns = [k for k, x in enumerate(content.xs) if left <= x <= right]
     rows = [k for k, y in enumerate(content.ys) if low <= y <= high]
@@ -275,7 +275,7 @@ def _draw_map(axes: Any, content: Map, norm: Any, title: str, look: Look) -> Any
 
 
 def _numbers(axes: Any, grid: Any, norm: Any, value: str, look: Look) -> None:
-    """Every cell's value in it, where there are few and they are wide enough."""
+    """Write every cell's value in it, if there are few cells and they are wide enough."""
     box = axes.get_position()
     width, height = axes.figure.get_size_inches()
     cell = box.width * width / grid.shape[1], box.height * height / grid.shape[0]

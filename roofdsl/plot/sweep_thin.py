@@ -1,4 +1,4 @@
-"""What is drawn of a sweep of millions of points: more than a figure can show is left out before it is collected."""
+"""Thinning of sweeps with millions of points: more than a figure can show is left out before it is collected."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 from roofdsl.sweep.table import Chosen, LongTable, Table, Varying, groups, joined, look
 
 MOST_PLACES = 2048
-"""Parts of a curve's axis, each of which keeps its least and its largest value."""
+"""The number of parts of a curve's axis, each of which keeps its least and its largest value."""
 
 MOST_STEPS = 512
-"""Values of each axis of a map, at most: evenly many are left out between them."""
+"""The maximum number of values on each axis of a map; evenly many are left out between them."""
 
 
 class _Values:
-    """The different values of some columns, ascending."""
+    """The distinct values of some columns, ascending."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.parts: dict[str, list[Any]] = {n: [] for n in names}
 
     def add(self, part: Table, start: int) -> None:
-        """Shows it the next points."""
+        """Show it the next points."""
         import numpy as np
 
         for name, parts in self.parts.items():
@@ -37,7 +37,7 @@ class _Values:
 
 
 def _different(column: Any) -> Any:
-    """The different values, ascending. (numpy.unique hashes integers, which takes twenty times as long.)"""
+    """The distinct values, ascending. (numpy.unique hashes integers, which takes twenty times as long.)"""
     import numpy as np
 
     values = np.sort(column)
@@ -49,7 +49,7 @@ def thinned(
 ) -> tuple[Table, list[str]]:
     """(the points that are drawn, the axes they are drawn over).
 
-    keys: columns that say which point it is. axes: chooses from the different values of each of them that has several.
+    keys: columns that identify a point. axes: chooses from the distinct values of each column that has several.
     """
     varying = Varying()
     look(table, varying)
@@ -59,7 +59,7 @@ def thinned(
     found = values.found()
     over = list(axes(found))
     if not over or len(over) > 2 or any(n not in found for n in over):
-        return table.at([0]), over  # what is wrong with them is said of any point
+        return table.at([0]), over  # any point shows an error in them
     others = [n for n in keys if n not in over]
     names = [*dict.fromkeys((*keys, value))]
     if len(over) == 1:
@@ -71,7 +71,9 @@ def thinned(
 
 
 def _extremes(names: Sequence[str], value: str, x: str, by: tuple[Sequence[str], Any]) -> Chosen:
-    """What finds the least and the largest value in every part of the axis, for each combination of the others."""
+    """A watcher that finds the least and the largest value in every part of the axis, for each combination of the
+    others.
+    """
     import numpy as np
 
     others, xs = by

@@ -1,4 +1,4 @@
-"""Where axes have ticks, and what is written at them."""
+"""The positions and labels of ticks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def log_ticks(low: float, high: float, most: int = 10) -> list[float]:
-    """At powers of ten, not more than `most`; where there are fewer than three, at 2 and 5 too, or evenly."""
+    """Powers of ten, at most `most` of them; if these are fewer than three, also 2 and 5 times them, or even ticks."""
     decades = range(floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9) + 1)
     each = -(-max(1, len([e for e in decades if _in(10.0**e, low, high)])) // most)
     ticks = [10.0**e for e in decades if e % each == 0 and _in(10.0**e, low, high)]
@@ -29,7 +29,7 @@ def log_ticks(low: float, high: float, most: int = 10) -> list[float]:
 
 
 def even_ticks(low: float, high: float, most: int) -> list[float]:
-    """At multiples of 1, 2 or 5 times a power of ten, not more than `most`, where so many have room at least two."""
+    """Multiples of 1, 2 or 5 times a power of ten, with at most `most` intervals between them."""
     step = 10.0 ** floor(log10((high - low) / most))
     step *= next(f for f in (1, 2, 5, 10, 20) if (high - low) / (f * step) <= most)
     return [float(f"{k * step:.12g}") for k in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
@@ -40,7 +40,7 @@ def _in(value: float, low: float, high: float) -> bool:
 
 
 def set_ticks(axis: Any, ticks: Sequence[float], write: Write, *, minor: bool = True) -> None:
-    """Ticks at these values, with what `write` says; small ones between them as matplotlib has them, without text."""
+    """Set ticks at these values, labelled by `write`; small ones between them as matplotlib chooses, without labels."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator
 
     axis.set_major_locator(FixedLocator(list(ticks)))
@@ -53,7 +53,7 @@ def set_ticks(axis: Any, ticks: Sequence[float], write: Write, *, minor: bool = 
 def time_axis(
     axes: Any, look: Look, limits: tuple[float, float], inches: float, name: str, *, logarithmic: bool = False
 ) -> None:
-    """The axis of time of a figure of bars, whose axes are so wide."""
+    """Set up the time axis of a figure of bars, whose axes are `inches` wide."""
     most = max(2, min(8, int(inches / (look.width_in("200 us", look.normal) + 0.2))))
     ticks = log_ticks(*limits, most=most) if logarithmic else even_ticks(*limits, most)
     set_ticks(axes.xaxis, ticks, lambda t: show_time(t, 3), minor=False)
@@ -65,7 +65,7 @@ def time_axis(
 
 
 def plain(value: float) -> str:
-    """`0.01`, `1,000`; of very small and very large numbers powers of ten."""
+    """`0.01`, `1,000`; very small and very large numbers as powers of ten."""
     if 0.999e-3 <= abs(value) < 1e6 or value == 0:
         return f"{value:,.6g}"
     return power(value)
@@ -80,7 +80,7 @@ def power(value: float) -> str:
 
 
 def prefixed(value: float) -> str:
-    """`10 G`, `5 m`: a number with the prefix of its unit."""
+    """`10 G`, `5 m`: a number with a prefix for its unit."""
     for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= factor * 0.999:
             return f"{value / factor:,.6g} {prefix}"

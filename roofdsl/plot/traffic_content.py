@@ -1,4 +1,4 @@
-"""What the figure of Q(Z) shows: the exact curve, its plateaus with their formulas, simulated points, caches."""
+"""The content of the figure of Q(Z): the exact curve, its plateaus with their formulas, simulated points, caches."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from roofdsl.simulate.distances import MissCurve
 
 MOST_FOR_CURVE = 300_000_000
-"""Accesses (half a minute or so) up to which every step of Q(Z) is drawn."""
+"""Up to this many accesses (half a minute or so), every step of Q(Z) is drawn."""
 
 MOST_FOR_POINTS = 2_000_000_000
-"""Accesses up to which points are simulated."""
+"""Up to this many accesses, points are simulated."""
 
 SIMULATED_AT_ONCE = 20_000_000
 """Accesses up to which a simulation, which tells of the smallest caches too, is preferred to stack distances."""
 
 POINTS_ON_CURVE, MOST_ON_CURVE = 12, 1_000_000_000
-"""Points simulated along a curve that a closed form gives, at most, and accesses of all of them together."""
+"""The maximum number of points simulated along a curve from a closed form, and of accesses of all of them together."""
 
 BY_FORM, BY_SIMULATION = "Q(Z), closed form", "Q(Z), every cache size"
 
 
 @dataclass(frozen=True)
 class PlateauLine:
-    """A plateau of Q(Z) by its closed form, from one cache size to the next; end None: no cache is large enough."""
+    """A plateau of Q(Z) from its closed form, from one cache size to the next; end None: no cache is large enough."""
 
     start_bytes: float
     end_bytes: float | None
@@ -54,9 +54,10 @@ class TrafficPoint:
 
 @dataclass(frozen=True)
 class TrafficContent:
-    """Everything drawn, in bytes. `curve` holds (sizes, Q from each up to the next); `bound` (sizes, least Q).
+    """Everything that is drawn, in bytes. `curve` holds (sizes, Q from each up to the next); `bound` (sizes, least Q).
 
-    curve_label: what the curve is of. note, curve_note: why there are no plateaus, or no curve, where there are none.
+    curve_label: the description of the curve. note, curve_note: why there are no plateaus, or no curve, if there are
+    none.
     """
 
     title: str
@@ -82,7 +83,7 @@ def traffic_content(
 ) -> TrafficContent:
     """Derive, simulate and collect for `kernel` (directives not yet applied) at `values`, all its parameters.
 
-    Without a line, the machine's last cache's. Raises what `derive` raises.
+    Without a line size, that of the machine's last cache is used. Raises what `derive` raises.
     """
     from roofdsl.simulate.distances import miss_curve
 
@@ -90,14 +91,14 @@ def traffic_content(
         line_bytes = machine.last_cache.line_bytes
     run = sized(kernel, values)
     accesses = _accesses(run)
-    with budget.part(2):  # the curve at these sizes has the other half
+    with budget.part(2):  # the curve at these sizes gets the other half
         plateaus, note = plateau_lines(kernel, values, convention, line_bytes)
     if curve is not None and curve.line_bytes != line_bytes:
         curve = None
     steps, why = None, f"and they are too large to simulate every cache (limit {MOST_FOR_CURVE:,} accesses)"
     by_form = False
     if curve is None:
-        with budget.part(2):  # what may not lead to a curve leaves time for the simulation
+        with budget.part(2):  # a search that may not lead to a curve leaves time for the simulation
             if accesses > SIMULATED_AT_ONCE:
                 steps = _by_distances(run, convention, line_bytes)
             if steps is None:
@@ -106,7 +107,7 @@ def traffic_content(
     if steps is None and curve is None and accesses <= _in_budget(MOST_FOR_CURVE):
         try:
             curve = miss_curve(run.kernel, run.values, line_bytes)
-        except CommandError as error:  # more lines than there is memory for: the plateaus and points say enough
+        except CommandError as error:  # not enough memory for all lines: the plateaus and points show enough
             why = f"and it is not simulated: {error.message}"
     if curve is not None:
         sizes, moved = curve.steps(convention)
@@ -135,9 +136,9 @@ def traffic_content(
 
 
 def _accesses(at: Sized) -> int:
-    """How many accesses one execution makes; more than are simulated where they are not counted in time.
+    """The accesses of one execution; if they are not counted in time, more than are simulated.
 
-    Raises CommandError where there are none.
+    Raises CommandError if there are none.
     """
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.sets.library import LibraryFailure, TooHard
@@ -152,7 +153,7 @@ def _accesses(at: Sized) -> int:
 
 
 def _in_budget(most: int) -> int:
-    """Of `most` accesses, how many can be simulated in what is left of the budget; a short run is always possible."""
+    """How many of `most` accesses can be simulated in the rest of the budget; a short run is always possible."""
     from roofdsl.counts.traffic_at import SHORT, SIMULATED_PER_SECOND
 
     return int(min(most, max(5 * SHORT, budget.left_s() * SIMULATED_PER_SECOND)))
@@ -161,7 +162,7 @@ def _in_budget(most: int) -> int:
 def _by_form(
     kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """(cache sizes, Q there) by the closed form; None where none is found, or not in time."""
+    """(cache sizes, Q there) from the closed form; None if none is found, or not in time."""
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.plot.traffic_form import form_curve
     from roofdsl.sets.library import TooHard
@@ -195,7 +196,7 @@ def _by_distances(
 def _bound_if_found(
     kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """`bound_line`, or None where it takes too long."""
+    """`bound_line`, or None if it takes too long."""
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.sets.library import TooHard
 
@@ -211,7 +212,7 @@ def _bound_if_found(
 
 
 def _ends(kernel: Kernel, values: Mapping[str, int], line_bytes: int | None) -> tuple[int, int]:
-    """The caches between which Q(Z) changes: of the largest line, and of all lines touched. Raises CommandError."""
+    """The cache sizes between which Q(Z) changes: the largest line, and all lines touched. Raises CommandError."""
     from roofdsl.counts.traffic_at import traffic_at
 
     least = line_bytes or _largest_element(kernel)
@@ -223,7 +224,7 @@ def _largest_element(kernel: Kernel) -> int:
 
 
 def _along(sizes: tuple[int, ...], plateaus: tuple[PlateauLine, ...], count: int) -> tuple[int, ...]:
-    """Of `count` of the sizes, at even distances on a logarithmic axis, those on no plateau."""
+    """Those of `count` sizes, evenly spaced on a logarithmic axis, that are not on a plateau."""
     ratio = sizes[-1] / sizes[0]
     wanted = [sizes[0] * ratio ** ((k + 0.5) / count) for k in range(count)]
     found = [sizes[bisect_right(sizes, size) - 1] for size in wanted]
@@ -231,11 +232,11 @@ def _along(sizes: tuple[int, ...], plateaus: tuple[PlateauLine, ...], count: int
 
 
 LEVEL = 0.95
-"""Part of a plateau's traffic down to which Q(Z) is still that plateau, in the figure."""
+"""In the figure, a plateau extends as long as Q(Z) is at least this part of its traffic."""
 
 
 def _as_far_as_flat(plateau: PlateauLine, steps: tuple[tuple[int, ...], tuple[int, ...]]) -> PlateauLine:
-    """The plateau up to where the exact curve goes down to the next one, which may take a long range of sizes."""
+    """The plateau up to where the exact curve falls to the next one, which may take a long range of sizes."""
     if plateau.end_bytes is None:
         return plateau
     sizes, moved = steps
@@ -245,17 +246,17 @@ def _as_far_as_flat(plateau: PlateauLine, steps: tuple[tuple[int, ...], tuple[in
 
 
 STEPS_OF_BOUND = 4
-"""Points of the bound's line for every doubling of the cache."""
+"""The number of points on the bound's line per doubling of the cache size."""
 
 
 def bound_line(
     kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """(cache sizes, least Q there) in bytes, from one line to where nothing but compulsory traffic is left.
+    """(cache sizes, least Q there) in bytes, from one line to where only compulsory traffic is left.
 
-    What no order of the kernel can do without: the bound on loads, of the smallest elements there are, and every
-    element that is written stored once (in `once`, where a residency costs one line, loads alone).
-    None where the bound is the compulsory traffic at every size.
+    This is the traffic that every order of the kernel needs: the bound on loads, with the smallest elements there are,
+    plus one store for every element that is written (in `once`, where a residency costs one line, only loads). None if
+    the bound is the compulsory traffic at every size.
     """
     from roofdsl.bounds.bound import bound
     from roofdsl.counts.traffic_at import traffic_at
@@ -273,7 +274,7 @@ def bound_line(
         sizes.append(size)
         moved.append(max(float(least.bytes), float(loads * element + (least.stores_bytes or 0))))
         size *= 2 ** (1 / STEPS_OF_BOUND)
-    sizes.append(sizes[-1] * 2**40)  # level from here on
+    sizes.append(sizes[-1] * 2**40)  # constant from here on
     moved.append(moved[-1])
     return (tuple(sizes), tuple(moved)) if moved[0] > least.bytes else None
 
@@ -281,7 +282,9 @@ def bound_line(
 def plateau_lines(
     kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
 ) -> tuple[tuple[PlateauLine, ...], str]:
-    """The plateaus that `derive` finds, at these sizes, with all lower orders where their conditions hold; else why."""
+    """The plateaus that `derive` finds, at these sizes, with all lower orders if their conditions hold; or why there
+    are none.
+    """
     from fractions import Fraction
 
     from roofdsl.counts.derive import derive
@@ -301,12 +304,12 @@ def plateau_lines(
         if whole is not None and whole.cases:
             try:
                 moved = whole.evaluate(env) or moved
-            except KeyError:  # a condition in a symbol that has no number here
+            except KeyError:  # a condition on a symbol that has no number here
                 moved = p.bytes.value
         form = of_quantity(p.bytes, order)
         label = "" if form is None else f"${latex(form.main.expr)}$ B"
         start = float(p.from_bytes.value)
-        if lines and lines[-1].start_bytes >= start:  # at these sizes the later one is there already
+        if lines and lines[-1].start_bytes >= start:  # at these sizes, the later one is reached already
             lines.pop()
         if lines:
             last = lines.pop()

@@ -1,4 +1,4 @@
-"""The curve of Q(Z) from its closed form, by cases or as a sum of terms, where no execution is simulated."""
+"""The curve of Q(Z) from its closed form, by cases or as a sum of terms, without simulation."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Curve = tuple[tuple[int, ...], tuple[int, ...]]
 """(cache sizes, Q there), in bytes."""
 
 PER_OCTAVE = 8
-"""Cache sizes at first for every doubling."""
+"""The initial number of cache sizes per doubling."""
 
 LEVEL = 1.01
-"""Sizes are added until Q is less than this from one to the next, or they are next to each other."""
+"""Sizes are added until Q changes by less than this factor between neighbours, or they are adjacent integers."""
 
 
 def form_curve(
     kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None, ends: tuple[int, int]
 ) -> Curve | None:
-    """Q at cache sizes from one end to the other; None where no closed form is found that is exact at `values`.
+    """Q at cache sizes from one end to the other; None if no closed form is found that is exact at `values`.
 
-    Every Q is exact. Between two sizes it is at most that of the first and at least that of the second, which are
-    next to each other or differ by 1 % at most.
+    Every Q is exact. Between two neighbouring sizes, Q is at most that of the first and at least that of the second.
+    The sizes are adjacent integers, or their Q differ by at most 1 %.
     """
     for forms in (KernelForms(kernel, {}), KernelForms(kernel, values)):  # more have a form with numbers for sizes
         by_cases = forms.at_any_cache(line_bytes, convention)
@@ -54,7 +54,7 @@ def _curve(known: Known, grain: int, values: Mapping[str, int], ends: tuple[int,
 
 
 def sampled(moved: Callable[[list[int]], list[int] | None], first: int, last: int) -> dict[int, int] | None:
-    """`moved` at integers from `first` to `last`, ascending, dense where it falls; None where it is None anywhere."""
+    """`moved` at integers from `first` to `last`, ascending, denser where it falls; None if it is None anywhere."""
     new, place = [first, last], float(first)
     while (place := place * 2 ** (1 / PER_OCTAVE)) < last:
         new.append(int(place))
@@ -71,7 +71,7 @@ def sampled(moved: Callable[[list[int]], list[int] | None], first: int, last: in
 
 
 def _at(known: Known, values: Mapping[str, int], caches: list[int]) -> list[int] | None:
-    """Q at `values` and each of these caches; None where the form is not known to hold at one of them."""
+    """Q at `values` and each of these caches; None if the form is not known to hold at one of them."""
     import numpy as np
 
     columns: dict[str, Any] = {**values, "Z": np.array(caches)}

@@ -1,4 +1,4 @@
-"""The kinds of figures: every file of this folder is one, of the file's name, and has a `KIND` (`plot.kind.Kind`)."""
+"""The kinds of figures: every file in this folder is one, with the file's name, and has a `KIND` (`plot.kind.Kind`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from roofdsl.plot.kind import Kind
 
 
 def names() -> list[str]:
-    """What the kinds are called, without reading their files."""
+    """The names of the kinds, without reading their files."""
     return sorted(module.name.replace("_", "-") for module in iter_modules(__path__))
 
 

@@ -1,4 +1,4 @@
-"""The hierarchical roofline: a line of bandwidth for every level, and every kernel with a symbol for every level."""
+"""The hierarchical roofline: a bandwidth line for every level, and every kernel with one symbol per level."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from roofdsl.profiler.cited import points_named
 
 MARKERS = ("o", "s", "^", "D", "v", "P")  # by level, nearest first
 FILLS = ("full", "left", "top", "right", "bottom")
-"""Which part of a kernel's symbols has its colour: told apart where there are more kernels than colours."""
+"""The coloured part of a kernel's symbols, to distinguish kernels if there are more than colours."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)))
 
@@ -37,9 +37,9 @@ def draw_hierarchy(
 ) -> Any:
     """The matplotlib Figure: same colour, same kernel; same marker, same level; open symbols are not predicted.
 
-    A kernel's symbols stand on one height, joined by a line; from each a dotted line leads up to what its level allows.
-    More kernels than colours differ in the part of a symbol that is filled, and in the line that joins them. Raises
-    CommandError without a roof.
+    A kernel's symbols are at the same height, joined by a line; from each, a dotted line leads up to the roof of its
+    level. If there are more kernels than colours, they differ in the part of a symbol that is filled, and in the line
+    that joins them. Raises CommandError without a roof.
     """
     require_roof(roofs.roofs)
     shown = with_mixes(with_ceilings(roofs, ceilings, points), points)
@@ -64,7 +64,7 @@ def _board(roofs: Roofs, points: Sequence[Point], title: str, look: Look, key: b
 
 
 def _spans(board: Board, roofs: Roofs, point: Point, number: int) -> None:
-    """The line that joins a kernel's symbols, and from each the way up to what its level allows."""
+    """The line that joins a kernel's symbols, and from each a line up to the roof of its level."""
     xs, color = [x for _, x in point.places], board.look.color(number)
     if len(xs) > 1:
         board.line(
@@ -79,7 +79,7 @@ def _spans(board: Board, roofs: Roofs, point: Point, number: int) -> None:
 
 
 def _round(number: int) -> int:
-    """How often the colours have been used up before this kernel's."""
+    """How often the colours have been used up before this kernel."""
     return number // len(OKABE_ITO) % len(FILLS)
 
 
@@ -95,13 +95,15 @@ def _filled(board: Board, origin: str, number: int) -> dict[str, Any]:
 
 
 def _symbols(board: Board, roofs: Roofs, point: Point, number: int) -> None:
-    """One symbol for each level of a kernel; open where it is measured or cited. What bounds it has a ring of ink."""
+    """One symbol for each level of a kernel; open if it is measured or cited. The level that bounds it has a ring of
+    ink.
+    """
     look = board.look
     names = [s.level for s in roofs.levels]
     for i, (level, x) in enumerate(point.places):
         marker = MARKERS[names.index(level) % len(MARKERS)] if level in names else "X"
         same = [n for n, (_, other) in enumerate(point.places) if abs(log10(other / x)) < 0.02]
-        under, over = sum(n < i for n in same), sum(n > i for n in same)  # one on the other: the upper ones smaller
+        under, over = sum(n < i for n in same), sum(n > i for n in same)  # if they overlap: the upper ones are smaller
         style = _filled(board, point.origin, number)
         if under and point.origin == "predicted":
             style["markeredgecolor"] = look.paper
@@ -119,7 +121,7 @@ def _symbols(board: Board, roofs: Roofs, point: Point, number: int) -> None:
 
 
 def _levels_legend(board: Board, roofs: Roofs, points: Sequence[Point]) -> list[Any]:
-    """The levels by their symbols, the ring, and what open symbols are."""
+    """The levels with their symbols, the ring, and the meaning of open symbols."""
     shown = {level for p in points for level, _ in p.places}
     look, grey = board.look, board.look.grey("#777777")
     markers = {s.level: MARKERS[i % len(MARKERS)] for i, s in enumerate(roofs.levels)}
@@ -132,7 +134,7 @@ def _levels_legend(board: Board, roofs: Roofs, points: Sequence[Point]) -> list[
 
 
 def _key(board: Board, points: Sequence[Point], numbers: dict[str, int]) -> list[Any]:
-    """The kernels by their colours, fillings and lines."""
+    """The kernels with their colours, fillings and lines."""
     origins = {p.label: p.origin for p in reversed(points)}
     handles = []
     for label, n in numbers.items():

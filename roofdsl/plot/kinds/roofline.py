@@ -30,9 +30,9 @@ def draw_roofline(
     look: Look = USUAL,
     ceilings: Ceilings = "few",
 ) -> Any:
-    """The matplotlib Figure, not bound to any display. Raises CommandError for no machine with a roof.
+    """The matplotlib Figure, not bound to any display. Raises CommandError if no machine has a roof.
 
-    ceilings: which of a single machine's are drawn; of several machines none are.
+    ceilings: which ceilings of a single machine are drawn; for several machines, none are.
     """
     machines = [m for m in machines if m.roofs]
     require_roof(machines)
@@ -44,7 +44,7 @@ def draw_roofline(
 
 @dataclass(frozen=True)
 class _Shown:
-    """What is drawn, of the machines only those lines that are."""
+    """The content of the figure, with only those lines of the machines that are drawn."""
 
     machines: Sequence[Roofs]
     points: Sequence[Point]
@@ -56,11 +56,11 @@ class _Shown:
         return len(self.machines) > 1
 
     def line_color(self, number: int) -> str:
-        """Of the lines of a machine."""
+        """The colour of a machine's lines."""
         return self.look.color(number) if self.several else self.look.ink
 
     def styles(self) -> list[tuple[str, str]]:
-        """(colour, symbol) of each point: its name's, of several machines in the machine's colour."""
+        """(colour, symbol) of each point: those of its name; with several machines, in the machine's colour."""
         by_name = style_of([p.label for p in self.points])
         names = [m.name for m in self.machines]
         found = []
@@ -72,7 +72,7 @@ class _Shown:
 
 
 def _sign(point: Point, sign: str) -> str:
-    """What has no operations, or moves nothing, points to the edge that it stands on."""
+    """The symbol of a point; `>` on the edge of the figure if it has no operations or moves nothing."""
     return ">" if point.intensity is None else sign
 
 
@@ -103,13 +103,13 @@ def _text(point: Point) -> str:
 
 
 def _key_text(point: Point, points: Sequence[Point]) -> str:
-    """A point's name, and of what is measured too, how much of the prediction it reaches."""
+    """A point's name, and if it is also measured, how much of the prediction it reaches."""
     beside = [p.beside for p in points if p.beside and (p.label, p.machine) == (point.label, point.machine)]
     return ", ".join([_text(point), *beside])
 
 
 def _points(board: Board, shown: _Shown) -> None:
-    """Filled symbols for predictions, open ones with their spread for measurements; names where there is room."""
+    """Filled symbols for predictions, open ones with their spread for measurements; names as far as there is room."""
     look, machines, styles = board.look, shown.machines, shown.styles()
     places = [place_of(p, machines[0], board.window) for p in shown.points]
     both = zip(shown.points, places, strict=True)
@@ -135,8 +135,8 @@ def _points(board: Board, shown: _Shown) -> None:
 
 
 def _legend(shown: _Shown, key: bool) -> list[Any]:
-    """What the legend lists: the machines where there are several, what open symbols are, and in a key the names of
-    all points.
+    """The entries of the legend: the machines if there are several, the meaning of open symbols, and in a key the names
+    of all points.
     """
     from matplotlib.lines import Line2D
 
@@ -150,7 +150,7 @@ def _legend(shown: _Shown, key: bool) -> list[Any]:
 
 
 def _key(shown: _Shown) -> list[Any]:
-    """The points by their symbols, of several machines each name once."""
+    """The points with their symbols; for several machines, each name once."""
     found: dict[str, Any] = {}
     for point, (color, sign) in zip(shown.points, shown.styles(), strict=True):
         text = _key_text(point, shown.points)
@@ -216,7 +216,7 @@ def _figure(
 
 
 def _kernels(program: ProgramPrediction) -> list[Point]:
-    """The kernels of a program as points, each with its share of the time; collectives are under no roof."""
+    """The kernels of a program as points, each with its share of the time; no roof applies to collectives."""
     return [
         explained_point(row.total, f"{row.total.kernel}, {show_number(100 * row.share, 2)} %")
         for row in program.by_kernel
@@ -225,7 +225,7 @@ def _kernels(program: ProgramPrediction) -> list[Point]:
 
 
 def _profiled(asked: Asked, name: str, level: str) -> list[Point]:
-    """The points of a document that have a time, and operations and bytes at `level`; warns of the others."""
+    """The points of a document that have a time, and operations and bytes at `level`; warns about the others."""
     found, bare = [], []
     for p in points_named(name).points:
         intensity, rate = p.intensity(level), p.flops_per_s

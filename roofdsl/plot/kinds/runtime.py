@@ -1,4 +1,4 @@
-"""Run times as bars: programs in parts by kernel, the launches' overhead, measurements beside predictions."""
+"""Run times as bars: programs divided by kernel, launch overhead, and measurements next to predictions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ OTHERS = "others"
 WIDTH_IN = 8.0
 LONGEST_LINE = 34
 RIGHT = 0.955
-"""Where the axis ends, of the width: half of the last tick's label stands beyond it."""
+"""The end of the axis, as a fraction of the width: half of the last tick's label extends beyond it."""
 PALETTE = (*OKABE_ITO, "#004C77", "#8A3C00", "#00664A", "#7E4A68")
-"""Colours of kernels, the one that takes longest first: those of other figures, and darker ones of four of them."""
+"""Colours of kernels, beginning with the longest-running one: those of other figures, and darker versions of four of
+them.
+"""
 
 _GREY = "#8A8A8A"
 
@@ -30,7 +32,7 @@ class Bar:
     """One kernel or program at one size.
 
     parts: seconds by kernel. launch_s: launches times launch time, a mark on the bar. measured_s: (low, median, high)
-    where it was measured too; measured_parts: the same by kernel, of a program.
+    if it was also measured; measured_parts: the same by kernel, for a program.
     """
 
     label: str
@@ -46,9 +48,9 @@ class Bar:
 
 
 def gathered(bars: Sequence[Bar]) -> tuple[list[Bar], list[str]]:
-    """The bars, their parts in one order, and that order: the kernel that takes longest in all together first.
+    """The bars with their parts in the same order, and that order: the kernel with the longest total time comes first.
 
-    Where there are more kernels than colours, those that take least are `others`.
+    If there are more kernels than colours, the shortest ones are combined as `others`.
     """
     totals: dict[str, float] = {}
     for bar in bars:
@@ -63,7 +65,7 @@ def gathered(bars: Sequence[Bar]) -> tuple[list[Bar], list[str]]:
 
 
 def _in(kept: Sequence[str], parts: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-    """The parts in this order, those of other kernels together at the end."""
+    """The parts in this order, with those of other kernels combined at the end."""
     own = sorted((part for part in parts if part[0] in kept), key=lambda part: kept.index(part[0]))
     rest = sum(seconds for name, seconds in parts if name not in kept)
     return (*own, (OTHERS, rest)) if rest else tuple(own)
@@ -71,7 +73,7 @@ def _in(kept: Sequence[str], parts: Sequence[tuple[str, float]]) -> tuple[tuple[
 
 @styled
 def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
-    """The matplotlib Figure: one bar under the other, each with its time, kernels by colour where a bar has several.
+    """The matplotlib Figure: bars one below the other, each with its time, coloured by kernel if a bar has several.
 
     Raises CommandError without a time.
     """
@@ -101,7 +103,7 @@ def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
     longest = max(max(bar.total_s, *(bar.measured_s or (0.0,))) for bar in shown)
     texts = [_written(bar) for bar in shown]
     inches = (1 - 0.02 - last - left) * width
-    room = min(0.6, max(look.width_in(t) for t in texts) / inches + 0.03)  # for what is written at the bars
+    room = min(0.6, max(look.width_in(t) for t in texts) / inches + 0.03)  # for the text next to the bars
     low, most = look.limits((0, longest / (1 - room)), "x", logarithmic=False)
     axes.set_xlim(low, most)
     axes.set_ylim(len(shown) - 0.4, -0.6)
@@ -127,7 +129,7 @@ def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
 
 
 def _written(bar: Bar) -> str:
-    """What stands at a bar."""
+    """The text next to a bar."""
     text = show_time(bar.total_s, 3)
     return text if bar.measured_s is None else f"{text}, measured {show_time(bar.measured_s[1], 3)}"
 
@@ -139,7 +141,7 @@ def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
 
 
 def _bar(axes: Any, y: int, bar: Bar, colors: dict[str, str], look: Look) -> float:
-    """Draws one, and gives where it ends."""
+    """Draw one bar and return where it ends."""
     two = bool(bar.measured_parts)
     end = _stack(axes, bar.parts, colors, (y - 0.17, 0.32) if two else (y, 0.62), look=look)
     if two:
@@ -168,7 +170,7 @@ def _stack(
     look: Look,
     measured: bool = False,
 ) -> float:
-    """Draws the parts one after the other at (y, height), measured ones hatched, and gives where they end."""
+    """Draw the parts next to each other at (y, height), measured ones hatched, and return where they end."""
     start = 0.0
     for name, seconds in parts:
         hatch = "////" if measured else None
@@ -182,7 +184,7 @@ def _stack(
 
 
 def _handles(bars: Sequence[Bar], names: Sequence[str], colors: dict[str, str], look: Look) -> list[Any]:
-    """What the legend lists: the kernels where a bar has several, and what the marks are."""
+    """The entries of the legend: the kernels if a bar has several, and the meaning of the marks."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -218,7 +220,7 @@ def _figure(asked: Asked) -> Any:
 
 
 def _measured(bar: Bar, found: Comparison) -> Bar:
-    """With the measured time, of a program also by kernel, each at all its sizes together."""
+    """The bar with its measured time; for a program also by kernel, each kernel with all its sizes combined."""
     m, parts = found.measurement, dict[str, float]()
     for part in m.by_launch:
         parts[part.of.kernel] = parts.get(part.of.kernel, 0.0) + part.median_s

@@ -61,7 +61,7 @@ def draw_traffic(content: TrafficContent, *, look: Look = USUAL) -> Any:
 
 
 def _caches(frame: Frame, content: TrafficContent, look: Look) -> None:
-    """A line for each cache of the machine, named beside it; names of caches of nearly one size apart."""
+    """A line for each cache of the machine, with its name; names of caches of similar size are moved apart."""
     axes = frame.axes
     (left, right), high = axes.get_xlim(), axes.get_ylim()[1]
     line = look.small * 1.35 / 72 / frame.inches[0]  # of the axes' width
@@ -90,15 +90,15 @@ def _window(content: TrafficContent) -> tuple[float, float, float, float]:
 
 
 def _name_plateaus(frame: Frame, content: TrafficContent, look: Look) -> None:
-    """The formula above each plateau, in its middle, where it is wide enough; else from its left, or up to the right
-    end, unless it would lie on another.
+    """The formula above each plateau: in its middle if it is wide enough; otherwise from its left end on, or up to the
+    right end of the axes, unless it would cover another formula.
     """
     axes = frame.axes
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     width, height = log2(right / left), log2(high / low)
     inches = frame.inches
     tall = look.small * 1.7 / 72 / inches[1]
-    # label, where it begins, ends, and its height, in parts of the axes
+    # label, its beginning, end, and height, as fractions of the axes
     wide: list[tuple[str, float, float, float]] = []
     narrow: list[tuple[str, float, float, float]] = []
     for p in content.plateaus:
@@ -108,7 +108,7 @@ def _name_plateaus(frame: Frame, content: TrafficContent, look: Look) -> None:
         begin, stop = log2(start / left) / width, log2(end / left) / width
         needs = text_width(re.sub(r"\\[a-z]+|[{}^$ ]", "", p.label), look.small) * 1.15 / 72 / inches[0]
         fits = needs < stop - begin
-        beside = begin + 4 / 72 / inches[0]  # the step that leads down to it stays in view
+        beside = begin + 4 / 72 / inches[0]  # keep the step that leads down to it visible
         at = (begin + stop - needs) / 2 if fits else min(beside, 1 - needs)
         (wide if fits else narrow).append((p.label, at, at + needs, log2(p.traffic_bytes / low) / height))
     taken: list[tuple[float, float, float]] = []
@@ -137,7 +137,9 @@ def _dress(frame: Frame, content: TrafficContent, look: Look) -> None:
 
 
 def _corner(axes: Any, content: TrafficContent, size: tuple[float, float]) -> str:
-    """Where a legend of that size, in parts of the axes, lies on least of the curve, the plateaus and the caches."""
+    """Where a legend of that size, in fractions of the axes, covers the least of the curve, the plateaus and the
+    caches.
+    """
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     points: list[tuple[float, float]] = []
     if content.curve is not None:

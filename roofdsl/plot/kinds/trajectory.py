@@ -1,6 +1,6 @@
-"""Trajectories: a kernel over a parameter, or versions of a code one after another, as symbols joined by arrows.
+"""Trajectories: a kernel over a parameter, or successive versions of a code, as symbols joined by arrows.
 
-Under the roofs of a machine where intensities are known; else rate over work, with lines of equal time.
+They are drawn under the roofs of a machine if intensities are known, else as rate over work with lines of equal time.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from roofdsl.profiler.cited import points_named
 from roofdsl.profiler.points import Points
 
 MOST_LISTED = 8
-"""Trajectories that a legend inside the axes has room for."""
+"""The maximum number of trajectories in a legend inside the axes."""
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Points in order; `source` says whose they are, for points that a document states."""
+    """Points in order; `source` names the authors of points from a document."""
 
     name: str
     steps: tuple[Point, ...]
@@ -47,8 +47,9 @@ def measured_trajectory(document: Points, name: str) -> Trajectory:
 
 @dataclass(frozen=True)
 class _Track:
-    """A trajectory at one level, "" for work: its points in data, its colour and symbol; named: whether its points'
-    labels stand here, and not at another level."""
+    """A trajectory at one level ("" for work): its points in data coordinates, its colour and symbol; named: whether
+    its points' labels are drawn at this level and not at another one.
+    """
 
     path: Trajectory
     points: tuple[tuple[Point, float], ...]
@@ -68,10 +69,10 @@ def draw_trajectory(
     look: Look = USUAL,
     ceilings: Ceilings = "few",
 ) -> Any:
-    """The matplotlib Figure; a colour and symbol for each trajectory (and level), open where it is not predicted.
+    """The matplotlib Figure; a colour and symbol for each trajectory (and level), open if it is not predicted.
 
-    `levels` are those whose intensities are drawn, the memory's by default. Raises CommandError without a roof, with
-    fewer than two points in all, and where neither intensities nor work are known of all.
+    `levels` are those whose intensities are drawn, by default the memory's. Raises CommandError without a roof, with
+    fewer than two points in total, and if neither intensities nor work are known for all points.
     """
     require_roof(roofs.roofs)
     steps = [s for p in paths for s in p.steps]
@@ -107,7 +108,7 @@ def draw_trajectory(
 
 
 def _tracks(paths: Sequence[Trajectory], levels: Sequence[str], look: Look) -> list[_Track]:
-    """One for each trajectory and level, by work where there are no levels."""
+    """One track for each trajectory and level; over work if there are no levels."""
 
     def places(step: Point, level: str) -> list[tuple[Point, float]]:
         return [(step, x) for _, x in step.at([level]).places] if levels else [(step, step.work or 0.0)]
@@ -131,7 +132,7 @@ def _tracks(paths: Sequence[Trajectory], levels: Sequence[str], look: Look) -> l
 
 
 def _name_steps(board: Board, tracks: Sequence[_Track]) -> None:
-    """Names at the steps; of many, those of the first and the last step, and of the others as many as there is room."""
+    """Names at the steps; if there are many, of the first and last step, and of as many others as there is room for."""
     names = []
     for track in tracks:
         for k, (step, x) in enumerate(track.points if track.named else ()):
@@ -143,7 +144,7 @@ def _name_steps(board: Board, tracks: Sequence[_Track]) -> None:
 
 
 def _draw(board: Board, track: _Track) -> None:
-    """Symbols, and an arrow from each to the next where they are not one on the other."""
+    """Draw the symbols, and an arrow from each to the next unless they overlap."""
     for (one, x), (other, there) in pairwise(track.points):
         board.arrow((x, one.rate_per_s), (there, other.rate_per_s), track.color)
     outside(sum(not board.shows(x, step.rate_per_s) for step, x in track.points))
@@ -157,7 +158,7 @@ def _draw(board: Board, track: _Track) -> None:
 
 
 def _work_board(roofs: Roofs, steps: Sequence[Point], title: str, look: Look, key: Sequence[str] | None) -> Board:
-    """Rate over work: the roofs across, and lines of equal time."""
+    """Rate over work: the roofs as horizontal lines, and lines of equal time."""
     works, rates = [s.work for s in steps if s.work], [s.rate_per_s for s in steps]
     shown = [r for r in roofs.roofs if r.rate_per_s < 4 * max(rates)] or [roofs.roofs[-1]]
     x = (min(works) / 1.6, max(works) * 1.6)
@@ -187,7 +188,7 @@ def _equal_times(board: Board) -> None:
 
 
 def _legend(board: Board, tracks: Sequence[_Track]) -> list[Any]:
-    """Trajectories by colour and symbol, where there are several, and what open symbols are; with their sources."""
+    """Trajectories with colour and symbol if there are several, and the meaning of open symbols, with their sources."""
     handles = [
         symbol(t.sign, named(t.name), face=t.color, edge=t.color, size=6, linestyle="-", linewidth=1.5)
         for t in tracks
@@ -216,7 +217,7 @@ def _figure(asked: Asked, *, level: tuple[str, ...], points: tuple[str, ...]) ->
 
 
 def _trajectories(found: Sequence[Prediction]) -> list[Trajectory]:
-    """One trajectory for each kernel where one is there at several sizes, else one over all the versions given."""
+    """One trajectory for each kernel if one occurs at several sizes, else a single one over all the versions given."""
     found = [p for p in found if p.work]
     sizes: dict[str, set[object]] = {}
     steps: dict[str, list[Point]] = {}
