@@ -90,7 +90,7 @@ def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
     try:
         levels = _levels_at_most(kernel, case)
     except NoBound:
-        return Estimate(found)  # the prediction itself warns of what is left out
+        return Estimate(found)  # the prediction itself warns about omitted levels
     more = tuple(levels[name] for name in missing)
     turns = in_turn((*more, *found.levels), case.machine)
     return Estimate(

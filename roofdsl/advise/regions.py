@@ -226,7 +226,7 @@ class _Search:
 
 
 def _divisor(loop: For, steps: Mapping[str, int]) -> int:
-    """A number that divides every value of a loop's variable; 0 where all are 0."""
+    """A number that divides every value of a loop's variable; 0 if all are 0."""
     found = loop.step.evaluate({})
     for start in _options(loop.start, Max):
         form = affine(start)

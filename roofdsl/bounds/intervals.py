@@ -1,12 +1,12 @@
 """Interval products: results (i, j) made of results (i, k) and (k, j) of the same array, i < k < j.
 
-Both operands are final values of one array, so that one value may serve on the left for some executions and on the
-right for others, and the inequality of Loomis and Whitney, |E|^2 <= |left| |right| |running|, does not see that its
-first two sets may be the same. They may, but it does not pay:
+Both operands are final values of one array, so one value may be the left operand of some executions and the right
+operand of others. The inequality of Loomis and Whitney, |E|^2 <= |left| |right| |running|, ignores that its first two
+sets may coincide. They may, but nothing is gained by it:
 
-Theorem. Let E be a finite set of triples i < k < j, F the pairs (i, k) and (k, j), R the pairs (i, j) of its triples,
-x the pairs that are in R and on the left of a triple. Then |E| <= ((|F| + |R| + 5 x) / 3)^(3/2). Without such pairs
-|E| <= |F| sqrt(|R|) / 2, which is what three different sets would allow.
+Theorem. Let E be a finite set of triples i < k < j, F the pairs (i, k) and (k, j) of its triples, R their pairs (i, j),
+and x the number of pairs that are in R and also on the left of a triple. Then |E| <= ((|F| + |R| + 5 x) / 3)^(3/2).
+Without such pairs |E| <= |F| sqrt(|R|) / 2, as for three different sets.
 
 Proof, with p(t) = t log t and t_z the triples that have z in F (as an operand) or in R (as result). First
 
@@ -25,8 +25,8 @@ Let Y = |F| + |R| + 5 x. A pair of R with l = sqrt((Y - 1) / 12) triples or fewe
 more than what (Y / 3)^(3/2) loses). Else, were |E| > (Y / 3)^(3/2), half of the exponent would be at most
 9 x |F| / (sqrt(Y - 1) Y^(3/2)): a contradiction from Y = 4 on (docs/proofs.md). Below 4 there is one triple.
 
-Where every operand is the last version of its element, and all updates of an element are one chain (`_final`), a pair
-of the x is finished and used in the same stretch. Each is finished once in a run: it counts as FINISHED arrivals.
+If every operand is the last version of its element, and all updates of an element form one chain (`_final`), each of
+the x pairs is finished and used in the same stretch. It is finished once in a run, and counts as FINISHED arrivals.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from roofdsl.loops.affine import Affine, affine
 from roofdsl.loops.integers import Sym
 
 FINISHED = 6
-"""Arrivals that a value made on chip counts as: itself, and the 5 of the theorem."""
+"""A value made on chip counts as this many arrivals: itself, and the 5 of the theorem."""
 
 
 def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | None:

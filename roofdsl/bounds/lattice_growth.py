@@ -1,6 +1,6 @@
 """How much a finite set A of lattice points grows when a neighbourhood K is added: |A + K| >= |A| + c |A|^((m-1)/m).
 
-Five arguments, each for every finite A in Z^m; the largest c that one of them gives counts.
+There are five arguments, each for every finite A in Z^m; the largest c among them is used.
 
 - Lines: where K holds l_j + 1 points in a row in each of m independent directions, |A + K| - |A| >= l_j |A along j|
   (every line that meets A gains l_j points), and the m shadows multiply to at least |A|^(m-1) (Loomis, Whitney 1949):

@@ -1,19 +1,20 @@
-"""Tiles in tiles: a product's loops for several caches at once, each tile made of whole tiles of the level before.
+"""Nested tiles: a product's loops for several caches at once; each tile consists of whole tiles of the level before.
 
-Level l holds a block of b_i x b_j running values for d_l steps of the stream loop, then the next block of the same
-larger block. `order k, i, j`, `tile i, j by b_1`, `tile k by d_1`, `tile ii, jj by b_2`, ... gives, from the outside
-in: blocks of level 2, d_1 steps at a time, in them blocks of level 1, in them the steps. Level l loads
+Level l holds a block of b_i x b_j running values for d_l steps of the stream loop, then the next block within the same
+larger block. `order k, i, j`, `tile i, j by b_1`, `tile k by d_1`, `tile ii, jj by b_2`, ... results, from the outside
+in, in blocks of level 2 for d_1 steps at a time, inside them blocks of level 1, and inside those the steps. Level l
+loads
 
     |C| * steps / d_l + |A| * columns / b_j + |B| * rows / b_i,     d_L = all steps,
 
-if what is used again is still there. For level 1 that is the condition of one tile (tiles.py). For the others, between
-two uses of a block of level l - 1 lie at most the block of level l, d_(l-1) columns and once more as many for one block
-of the level before, and two times d_(l-1) rows (those of this turn and of the next):
+if data is still in the cache when it is used again. For level 1 this is the condition of a single tile (tiles.py). For
+the other levels, the following is touched between two uses of a block of level l - 1: at most the block of level l,
+d_(l-1) columns plus as many again for one block of the level before, and 2 d_(l-1) rows (of this turn and the next):
 
     b_i b_j + d_(l-1) (b_i + b_i' + 2 b_j) <= S_l.
 
-No sizes are the best for all levels: a large d saves loads of level 1 and takes room of level 2. Those are chosen whose
-largest ratio to 2 / sqrt(S) loads per execution is least.
+No sizes are best for all levels: a large d saves loads of level 1 but takes room in level 2. We choose the sizes whose
+largest ratio to 2 / sqrt(S) loads per execution is smallest.
 """
 
 from __future__ import annotations

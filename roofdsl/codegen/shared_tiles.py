@@ -95,7 +95,7 @@ class Tile:
         self.counts = [-(-a.size // a.threads(len(self.blocks))) for a in self.blocks]
         self._check_room()
 
-    # ---- what is tiled ----
+    # ---- the tiled loops ----
 
     def _axes(self, chain: list[For]) -> list[Axis]:
         tiles = {loop.var: loop for loop in chain}

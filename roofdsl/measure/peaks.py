@@ -82,7 +82,7 @@ def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -
     return best
 
 
-# ---- what is in doubt ----
+# ---- doubtful peaks ----
 
 
 def doubts(peaks: Sequence[Peak], cores: int) -> tuple[Doubt, ...]:

@@ -99,7 +99,7 @@ class Measurement:
 
     @property
     def rate_per_s(self) -> float:
-        """W over the median time, in operations per second; 0 where W = 0."""
+        """W over the median time, in operations per second; 0 if W = 0."""
         return self.work / self.median_s
 
     def is_stale(self, kernel: Kernel) -> bool:

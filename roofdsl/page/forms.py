@@ -128,7 +128,7 @@ def _scaled(form: Cases | Terms, ratio: Fraction) -> Cases | Terms:
     return Cases(cases, form.assumes)
 
 
-# ---- where forms come from ----
+# ---- sources of forms ----
 
 
 def held(form: Cases | Terms, at: Mapping[str, int] | None = None, loads: Cases | Terms | None = None) -> Held:

@@ -25,7 +25,7 @@ MOST_FOR_POINTS = 2_000_000_000
 """Up to this many accesses, points are simulated."""
 
 SIMULATED_AT_ONCE = 20_000_000
-"""Accesses up to which a simulation, which tells of the smallest caches too, is preferred to stack distances."""
+"""Up to this many accesses, simulation is preferred to stack distances, since it also covers the smallest caches."""
 
 POINTS_ON_CURVE, MOST_ON_CURVE = 12, 1_000_000_000
 """The maximum number of points simulated along a curve from a closed form, and of accesses of all of them together."""
@@ -176,7 +176,7 @@ def _by_form(
 def _by_distances(
     at: Sized, convention: Traffic, line_bytes: int | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """(cache sizes, Q there) by stack distances, from the least cache that they tell of; None where there are none."""
+    """(cache sizes, Q there) from stack distances, beginning with the smallest cache they cover; None without them."""
     from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_distances, stack_distances
     from roofdsl.plot.traffic_form import sampled
     from roofdsl.sets.library import TooHard

@@ -57,7 +57,7 @@ class MissCurve:
         return self.cold[0] + self._beyond(self.count, cache_bytes)
 
     def loads(self, cache_bytes: int | None, convention: Traffic) -> int | None:
-        """Bytes loaded, as in `lru.SimulatedTraffic`; None in `once`."""
+        """Bytes loaded, as in `lru_traffic.SimulatedTraffic`; None in `once`."""
         if convention == "once":
             return None
         first_written = convention == "write_allocate"
@@ -120,7 +120,8 @@ def miss_curve(
     The caches are fully associative, or have `sets` sets with any number of ways. They see arrays one after another,
     each from the start of a line, as in `hierarchy.simulate`. `progress` is called with the number of accesses made so
     far, and an exception such as KeyboardInterrupt then ends the run. Raises CommandError for the same reasons as
-    `lru.simulate_lru`, for sets with lines of different sizes, and if the tables (of all lines) exceed `memory_bytes`.
+    `lru_traffic.simulate_lru`, for sets with lines of different sizes, and if the tables (of all lines) exceed
+    `memory_bytes`.
     """
     import numpy as np
 

@@ -216,7 +216,7 @@ def full(value: Any, points: Points) -> Any:
 
 
 def combined(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
-    """The sum of arrays times integers. Raises TooLarge where an intermediate may reach 2**53."""
+    """The sum of arrays times integers. Raises TooLarge if an intermediate may reach 2**53."""
     kept = [(a, w) for a, w in parts if w]
     if not points.exact:
         reach = sum(max(float(a.max(initial=0)), -float(a.min(initial=0))) * abs(w) for a, w in kept)

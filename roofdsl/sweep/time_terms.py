@@ -194,7 +194,7 @@ class Plan:
         """What bounds the kernel, in words."""
         return words(code, self.names)
 
-    # ---- what it is made of ----
+    # ---- parts ----
 
     def _levels(self) -> tuple[Level, ...]:
         """As in `predict.levels.nearer_levels` and `predict.kernel`."""
