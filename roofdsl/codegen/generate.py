@@ -12,9 +12,9 @@ from roofdsl.loops.model import Kernel, Node
 from roofdsl.loops.transform import apply
 
 FREE = Mapping[LoopId, int]
-"""Loops without carried dependences, each with a depth. Consider two iterations of a loop at depth d, in executions
-that agree in all loops at depths below the given number: they never access the same element if one of them writes it.
-The number d stands for the iterations within one execution of the loop, 0 for all iterations ever.
+"""Loops without carried dependences, each with a depth. Take two different iterations of a loop at depth d, in
+executions that agree in all loops at depths below the given number: they never access the same element if one of them
+writes it. The number d means independence within one execution of the loop, 0 independence of all its iterations.
 """
 
 
