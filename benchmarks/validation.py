@@ -35,7 +35,7 @@ from roofdsl.measure.characterize_cpu import Buffers, characterize_cpu, run_swee
 from roofdsl.measure.device import describe_cpu
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
 from roofdsl.measure.multicore_timing import FULL
-from roofdsl.measure.others import Others
+from roofdsl.measure.other_load import Others
 from roofdsl.measure.results import Measurement, save
 from roofdsl.measure.timing import usable_cores
 from roofdsl.predict.kernel import Options

@@ -31,7 +31,7 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from roofdsl.bounds.counting import count, degree, far, top_terms
+from roofdsl.bounds.counting import at_large_sizes, count, degree, top_terms
 from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
 from roofdsl.bounds.opposing_chains import meetings
@@ -81,7 +81,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
         if max(degree(flow, c) for c in counts) <= max(degree(flow, often), 1):
             continue
         alive = sum((expression(c) for c in counts), sympy.Integer(0))
-        lead = top_terms(sum((polynomial(far(flow, c)) for c in counts), sympy.Integer(0)))
+        lead = top_terms(sum((polynomial(at_large_sizes(flow, c)) for c in counts), sympy.Integer(0)))
         part = Part(moments, alive, expression(often))
         found.append((_weight(lead), part, lead))
     if not found:
@@ -103,7 +103,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
     terms = [p.alive - p.moments * room for p, _ in chosen]
     loaded = expression(inputs)
     value = loaded + (terms[0] if len(terms) == 1 else sympy.Add(*(sympy.Max(0, t) for t in terms)))
-    leading = top_terms(sum((lead for _, lead in chosen), sympy.Integer(0)) + polynomial(far(flow, inputs)))
+    leading = top_terms(sum((lead for _, lead in chosen), sympy.Integer(0)) + polynomial(at_large_sizes(flow, inputs)))
     return Bottleneck(tuple(p for p, _ in chosen), loaded, value, leading)
 
 

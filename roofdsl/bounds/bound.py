@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import sympy
 
 from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep
-from roofdsl.bounds.counting import count, far, top_terms
+from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, NotExact, flow
 from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
@@ -152,7 +152,7 @@ def _compulsory(found: Flow) -> Compulsory:
     counts = [(name, count(found, values)) for name, values in sorted(found.inputs().items())]
     by_array = tuple((name, expression(c)) for name, c in counts)
     total = sum((e for _, e in by_array), sympy.Integer(0))
-    main = sum((polynomial(far(found, c)) for _, c in counts), sympy.Integer(0))
+    main = sum((polynomial(at_large_sizes(found, c)) for _, c in counts), sympy.Integer(0))
     return Compulsory(total, by_array, top_terms(main) if main else main)
 
 

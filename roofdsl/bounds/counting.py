@@ -25,7 +25,7 @@ def count(flow: Flow, union: Any) -> Cases:
     return Cases(()) if total is None else closed_form(total, flow.context, flow.meaning)
 
 
-def far(flow: Flow, cases: Cases) -> Quasi:
+def at_large_sizes(flow: Flow, cases: Cases) -> Quasi:
     """The value for large sizes when all parameters are of the same order."""
     env = {name: FAR for q in flow.meaning.values() for name in q.names()}
     found: Case | None = next((c for c in cases.cases if c.holds(env)), None)
@@ -34,7 +34,7 @@ def far(flow: Flow, cases: Cases) -> Quasi:
 
 def degree(flow: Flow, cases: Cases) -> int:
     """The total degree for large sizes; -1 for zero."""
-    value = far(flow, cases)
+    value = at_large_sizes(flow, cases)
     return value.degree(value.names()) if value else -1
 
 

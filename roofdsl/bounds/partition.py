@@ -20,7 +20,7 @@ from typing import Any
 
 import sympy
 
-from roofdsl.bounds.counting import far, top_terms
+from roofdsl.bounds.counting import at_large_sizes, top_terms
 from roofdsl.bounds.exponents import averages, exponents
 from roofdsl.bounds.flow import Flow
 from roofdsl.bounds.intervals import FINISHED, interval_product
@@ -117,7 +117,7 @@ def _apart(first: Piece, second: Piece) -> bool:
 
 def _weight(flow: Flow, a: Allowed) -> float:
     """The leading number of stretches at large sizes, as a key for comparison."""
-    value = far(flow, a.piece.size)
+    value = at_large_sizes(flow, a.piece.size)
     names = dict.fromkeys(value.names(), 1 << 30)
     size = 1 << 20
     return float(float(value.evaluate(names)) / float(a.constant.evalf()) / size ** float(a.power - 1))
@@ -138,6 +138,6 @@ def _bound(flow: Flow, chosen: Sequence[Allowed], size: Any) -> Partition:
     held = room + stretch + (FINISHED - 1 if finished else 0)  # a cut may separate the arrivals of a single value
     stretches = sum(expression(a.piece.size) / (a.constant * held**power) for a in chosen)
     made = sum(expression(m) for a in chosen for m in a.piece.made) + FINISHED * sum(map(expression, finished))
-    main = sum(polynomial(far(flow, a.piece.size)) / a.constant for a in chosen)
+    main = sum(polynomial(at_large_sizes(flow, a.piece.size)) / a.constant for a in chosen)
     top = top_terms(main) * (size / (power - 1)) / (size * power / (power - 1)) ** power
     return Partition(tuple(chosen), flow.registers, stretch, stretch * (stretches - 1) - made, sympy.powsimp(top))

@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from roofdsl.bounds.bound import Bound
-from roofdsl.bounds.counting import far, top_terms
+from roofdsl.bounds.counting import at_large_sizes, top_terms
 from roofdsl.bounds.nested import Block, lines, most_loads, nested, nested_kernel
 from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, sides_at, tiled, tiling, written
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
@@ -43,7 +43,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Inside:
+class NestedTiles:
     """Nested tiles for all caches: the block of each with its loads. why_not: empty if there are some.
 
     exact: whether the loads are simulated; otherwise they are upper bounds.
@@ -71,7 +71,7 @@ class BoundReport:
     why_no_tile: str
     params: Mapping[str, int]
     levels: tuple[Level, ...]
-    inside: Inside | None
+    inside: NestedTiles | None
 
 
 def report(
@@ -96,11 +96,11 @@ def report(
     return BoundReport(bound, width, _intensity(bound), plan, why, params, levels, inside)
 
 
-def _none(why: str) -> Inside:
-    return Inside((), (), (), False, why)
+def _none(why: str) -> NestedTiles:
+    return NestedTiles((), (), (), False, why)
 
 
-def _inside(bound: Bound, plan: Tiling | None, params: Mapping[str, int], caches: list[int], why: str) -> Inside:
+def _inside(bound: Bound, plan: Tiling | None, params: Mapping[str, int], caches: list[int], why: str) -> NestedTiles:
     _, width = _element(bound.kernel)
     if plan is None or width is None:
         return _none(why or "its arrays have elements of different sizes")
@@ -114,12 +114,12 @@ def _inside(bound: Bound, plan: Tiling | None, params: Mapping[str, int], caches
         return _none("the extents of its loops are not parameters")
     text = tuple(map(written, lines(bound, plan, blocks)))
     if rows * columns * steps > FEW_EXECUTIONS:
-        return Inside(blocks, text, tuple(most_loads(blocks, (rows, columns, steps))), False)
+        return NestedTiles(blocks, text, tuple(most_loads(blocks, (rows, columns, steps))), False)
     from roofdsl.simulate.distances import miss_curve
 
     curve = miss_curve(apply(kernel), params, None)
     moved = [curve.loads(c, "load_store") for c in caches]
-    return Inside(blocks, text, tuple((m or 0) // width for m in moved), True)
+    return NestedTiles(blocks, text, tuple((m or 0) // width for m in moved), True)
 
 
 def _level(bound: Bound, plan: Tiling | None, params: Mapping[str, int], named: tuple[str, int]) -> Level:
@@ -163,7 +163,7 @@ def _intensity(bound: Bound) -> Any:
         work = ClosedForms(bound.plain, {}).work  # the same executions, without tiles
     except NoClosedForm:
         return None
-    main = top_terms(polynomial(far(bound.flow, work)))
+    main = top_terms(polynomial(at_large_sizes(bound.flow, work)))
     lead = _main(bound)
     return sympy.simplify(main / lead) if main and lead else None
 

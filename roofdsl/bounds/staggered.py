@@ -27,7 +27,7 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from roofdsl.bounds.counting import count, far, top_terms
+from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.lattice_growth import Point
 from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
@@ -127,7 +127,7 @@ def _bound(flow: Flow, vertex: Statement, edges: tuple[Statement, Statement], li
     total = sum((expression(c) for c in counts), sympy.Integer(0))
     room = size + flow.registers
     value = 2 * room * (total / most_executions(3 * room) - 1) - free
-    main = sum((polynomial(far(flow, c)) for c in counts), sympy.Integer(0))
+    main = sum((polynomial(at_large_sizes(flow, c)) for c in counts), sympy.Integer(0))
     leading = top_terms(main) * 2 * size / ((3 * size) ** sympy.Rational(3, 2) / 3)
     return Staggered(vertex.name, (edges[0].name, edges[1].name), total, free, value, sympy.powsimp(leading))
 

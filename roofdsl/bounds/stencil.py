@@ -28,7 +28,7 @@ from typing import Any
 import islpy as isl
 import sympy
 
-from roofdsl.bounds.counting import count, far, top_terms
+from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.lattice_growth import Point, growth
 from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
@@ -174,7 +174,7 @@ def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shar
     room = size + flow.registers
     stretch = m * room
     value = stretch * (total / (constant * (room + stretch) ** power) - 1) - edge
-    main = sum(polynomial(far(flow, count(flow, s.domain))) for s in phases)
+    main = sum(polynomial(at_large_sizes(flow, count(flow, s.domain))) for s in phases)
     leading = top_terms(main) * m * size / (constant * ((m + 1) * size) ** power)
     names = tuple(s.name for s in phases)
     offsets, inside = tuple(sorted(before[0])), tuple(sorted(within[0])) if inner else ()

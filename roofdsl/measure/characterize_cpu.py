@@ -19,7 +19,7 @@ from roofdsl.measure.level_overlap import Place, measure
 from roofdsl.measure.levels_of_curve import Plateau, plateaus
 from roofdsl.measure.microkernels import nothing, stream
 from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
-from roofdsl.measure.others import BUSY, Others, taken_by_others
+from roofdsl.measure.other_load import BUSY, Others, taken_by_others
 from roofdsl.measure.peaks import (
     DTYPES,
     MOST_SPREAD,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands, shapes
 from roofdsl.measure.multicore_timing import QUICK, Effort, Rate, rate
-from roofdsl.measure.others import wait_until_calm
+from roofdsl.measure.other_load import wait_until_calm
 
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div", *SPECIAL_FUNCTIONS)

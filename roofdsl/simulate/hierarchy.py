@@ -210,40 +210,42 @@ def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: i
     """The levels in the form of `roofdsl.simulate.replacement`, all empty."""
     import numpy as np
 
-    from roofdsl.simulate import replacement as cache_sets
+    from roofdsl.simulate import replacement
 
-    table = np.zeros((len(levels), cache_sets.COLUMNS), dtype=np.int64)
+    table = np.zeros((len(levels), replacement.COLUMNS), dtype=np.int64)
     slots = links = buckets = 0
     rows = []
     for k, level in enumerate(levels):
         sets, ways = _shape(level, -(-blocks * block // level.line_bytes))
-        ring = ways > cache_sets.MOST_SCANNED
+        ring = ways > replacement.MOST_SCANNED
         own_buckets = 1 << (2 * sets * ways - 1).bit_length() if ring else 0
         row = {
-            cache_sets.SETS: sets,
-            cache_sets.MASK: sets - 1 if sets & (sets - 1) == 0 else -1,
-            cache_sets.WAYS: ways,
-            cache_sets.LINE: (level.line_bytes // block).bit_length() - 1,
-            cache_sets.SECTOR: (level.sector // block).bit_length() - 1,
-            cache_sets.SECTORS: level.line_bytes // level.sector,
-            cache_sets.SECTOR_BYTES: level.sector,
-            cache_sets.POLICY: {"lru": cache_sets.LRU, "fifo": cache_sets.FIFO, "plru": cache_sets.PLRU}[level.policy],
-            cache_sets.THROUGH: level.write == "through",
-            cache_sets.WRITE_MISS: {
-                "allocate": cache_sets.ALLOCATE,
-                "claim": cache_sets.CLAIM,
-                "around": cache_sets.AROUND,
+            replacement.SETS: sets,
+            replacement.MASK: sets - 1 if sets & (sets - 1) == 0 else -1,
+            replacement.WAYS: ways,
+            replacement.LINE: (level.line_bytes // block).bit_length() - 1,
+            replacement.SECTOR: (level.sector // block).bit_length() - 1,
+            replacement.SECTORS: level.line_bytes // level.sector,
+            replacement.SECTOR_BYTES: level.sector,
+            replacement.POLICY: {"lru": replacement.LRU, "fifo": replacement.FIFO, "plru": replacement.PLRU}[
+                level.policy
+            ],
+            replacement.THROUGH: level.write == "through",
+            replacement.WRITE_MISS: {
+                "allocate": replacement.ALLOCATE,
+                "claim": replacement.CLAIM,
+                "around": replacement.AROUND,
             }[level.write_miss],
-            cache_sets.INCLUSION: {
-                "free": cache_sets.FREE,
-                "inclusive": cache_sets.INCLUSIVE,
-                "exclusive": cache_sets.EXCLUSIVE,
+            replacement.INCLUSION: {
+                "free": replacement.FREE,
+                "inclusive": replacement.INCLUSIVE,
+                "exclusive": replacement.EXCLUSIVE,
             }[level.inclusion],
-            cache_sets.FIRST_SLOT: slots,
-            cache_sets.RING: ring,
-            cache_sets.FIRST_LINK: links,
-            cache_sets.FIRST_BUCKET: buckets,
-            cache_sets.BUCKET_MASK: own_buckets - 1,
+            replacement.FIRST_SLOT: slots,
+            replacement.RING: ring,
+            replacement.FIRST_LINK: links,
+            replacement.FIRST_BUCKET: buckets,
+            replacement.BUCKET_MASK: own_buckets - 1,
         }
         for column, value in row.items():
             table[k, column] = value
@@ -287,20 +289,20 @@ def _flush(
     """Count dirty data as stored across every boundary below it; `arrays` are the blocks of arrays that are kept."""
     import numpy as np
 
-    from roofdsl.simulate import replacement as cache_sets
+    from roofdsl.simulate import replacement
     from roofdsl.simulate.compiled_hierarchy import STORES
 
     table, words = sets[0], sets[1]
     kept = np.array(arrays, dtype=np.int64).reshape(-1, 2)
     waiting = np.zeros(0, dtype=np.int64)  # dirty blocks of the levels so far
-    ends = [int(x) for x in table[1:, cache_sets.FIRST_SLOT]] + [len(words)]
+    ends = [int(x) for x in table[1:, replacement.FIRST_SLOT]] + [len(words)]
     for k, level in enumerate(levels):
-        own = words[int(table[k, cache_sets.FIRST_SLOT]) : ends[k]]
+        own = words[int(table[k, replacement.FIRST_SLOT]) : ends[k]]
         own = own[own >= 0]
         per_sector = level.sector // block
         found = [waiting]
         for s in range(level.line_bytes // level.sector):
-            lines = own[own >> (cache_sets.DIRTY + s) & 1 == 1] >> cache_sets.TAG
+            lines = own[own >> (replacement.DIRTY + s) & 1 == 1] >> replacement.TAG
             starts = lines * (level.line_bytes // block) + s * per_sector
             found.append((starts[:, None] + np.arange(per_sector)).reshape(-1))
         waiting = np.unique(np.concatenate(found))

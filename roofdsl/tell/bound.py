@@ -9,7 +9,7 @@ import sympy
 
 from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import top_terms
-from roofdsl.bounds.report import BoundReport, Inside, Level
+from roofdsl.bounds.report import BoundReport, Level, NestedTiles
 from roofdsl.machine.quantities import group, show_size
 from roofdsl.tell.blocks import Block, Gap, line
 from roofdsl.tell.bound_argument import argument, short
@@ -119,7 +119,7 @@ def _tile(r: BoundReport) -> Iterator[str]:
     yield f"  for each step (Z = {3 * r.element_bytes}*b**2), reach {short(square)}: the tile is 2.6 times better."
 
 
-def _tiles_in_tiles(inside: Inside) -> Iterator[str]:
+def _tiles_in_tiles(inside: NestedTiles) -> Iterator[str]:
     if inside.why_not:
         yield f"No tiles in tiles: {inside.why_not}."
         return
@@ -198,7 +198,7 @@ def document(r: BoundReport) -> Json:
     }  # fmt: skip
 
 
-def _nested_json(inside: Inside) -> Json:
+def _nested_json(inside: NestedTiles) -> Json:
     blocks = [
         {"rows": b.rows, "columns": b.columns, "steps": b.steps, "loads": n, "exact": inside.exact}
         for b, n in zip(inside.blocks, inside.loads, strict=True)

@@ -17,8 +17,8 @@ from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.characterize_gpu import calmest, characterize_gpu
 from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.multicore_timing import Rate
+from roofdsl.measure.noise_filter import trusted, trusted_gpu
 from roofdsl.measure.peaks import AGAIN, Key, Peak, doubts, settled, truer
-from roofdsl.measure.trust import trusted, trusted_gpu
 from tests.measure.fake_gpu import FakeGpu
 from tests.measure.made_up import characterized
 

@@ -403,7 +403,7 @@ def test_the_command_tells_and_clears(cache: Path, file: str, monkeypatch: pytes
 
 
 def test_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roofdsl.lang.place.folder", lambda: None)
+    monkeypatch.setattr("roofdsl.cli.cache.folder", lambda: None)
     assert "ROOFDSL_CACHE_DIR" in output("cache", "info")
     assert CliRunner().invoke(cli, ["cache", "clear"]).exit_code != 0
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from roofdsl.measure import others
-from roofdsl.measure.others import BUSY, Others, seconds_of_others, taken_by_others, wait_until_calm
+from roofdsl.measure import other_load as others
+from roofdsl.measure.other_load import BUSY, Others, seconds_of_others, taken_by_others, wait_until_calm
 
 
 def one_after_another(values: Iterator[float | None]) -> Callable[[], float | None]:
