@@ -18,8 +18,11 @@ Run = Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]
 
 AGAINST = "numpy in higher precision, the kernel as written"
 
-BUDGET_S = 1.5
-"""Seconds that the reference may take."""
+BUDGET_S, SMALLEST_BUDGET_S = 1.5, 20.0
+"""Seconds that the reference may take, and at the smallest sizes, without which nothing is verified."""
+
+MOST_ACCESSES = 3600 * 10**12
+"""Array accesses of one execution that is measured, at most: an hour of more than any processor or GPU makes."""
 
 _FIRST = 2_000  # accesses at the smallest size that is worth a comparison
 
@@ -40,8 +43,18 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
 
     `what` names the code in the error. `compute`: a type such as tf32 to which single-precision operations may be
     rounded. If rounding alone may change a result by more than its size on all kinds of data, the outcome says that it
-    cannot be verified. Raises WrongResult if a number is further off than rounding allows.
+    cannot be verified. Raises WrongResult if a number is further off than rounding allows, and CommandError for sizes at
+    which one execution or its verification does not end.
     """
+    accesses = _accesses(kernel, values)
+    if accesses > MOST_ACCESSES:
+        at = ", ".join(f"{n} = {v}" for n, v in values.items())
+        years = accesses / MOST_ACCESSES / (24 * 365)
+        least = f"{years:.3g} years" if years > 1 else "an hour"
+        raise CommandError(
+            f"kernel {kernel.name} makes {float(accesses):.3g} array accesses at {at}, which take at least {least}",
+            "measure it at smaller sizes",
+        )
     first: Verified | None = None
     for inputs in _INPUTS:
         found = _verified(kernel, run, values, what, compute, kind=inputs)
@@ -69,7 +82,7 @@ def _verified(
         inputs = random_inputs(kernel, params, seed=1, **kind)
         start = time.perf_counter()
         try:
-            want = reference(kernel, params, inputs, compute, None if verified is None else BUDGET_S)
+            want = reference(kernel, params, inputs, compute, SMALLEST_BUDGET_S if verified is None else BUDGET_S)
         except TakesTooLong:
             break
         spent, cost_before = time.perf_counter() - start, cost
@@ -92,7 +105,8 @@ def _verified(
         if reasons:
             break  # larger sizes have more rounding
     if verified is None:
-        raise WrongResult(f"kernel {kernel.name} has no size at which it can be verified")
+        at = ", ".join(f"{n} = {v}" for n, v in sizes[0][0].items())
+        raise CommandError(f"verifying kernel {kernel.name} takes too long even at {at}", "measure it at smaller sizes")
     return verified
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from roofdsl.codegen.compare import compare
 from roofdsl.codegen.inputs import poisoned, random_inputs
 from roofdsl.codegen.reference import reference
-from roofdsl.lang.diagnostics import InputError
+from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.cpu import CpuOptions, build, measure_cpu
@@ -184,3 +186,17 @@ def test_the_compiled_code_is_what_is_verified() -> None:
     found = verify(kernel, runner.run, ragged(kernel), "loops")
     assert found.holds
     assert found.unverified == 0
+
+
+def test_sizes_at_which_nothing_ends_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops = "".join(f"{'    ' * (k + 1)}for i{k} in range(n):\n" for k in range(16))
+    deep = kernel_of("kernel deep(n):\n    inout x: f64[n]\n" + loops + "    " * 17 + "x[0] += 1.5\n")
+
+    def never(arrays: dict[str, NDArray[Any]], values: Mapping[str, int]) -> None:
+        raise AssertionError("it would not end")
+
+    with pytest.raises(CommandError, match=r"makes .*e\+29 array accesses at n = 64, which take at least .* years"):
+        verify(deep, never, {"n": 64}, "code")
+    monkeypatch.setattr("roofdsl.measure.verify.SMALLEST_BUDGET_S", 0.05)
+    with pytest.raises(CommandError, match="verifying kernel deep takes too long even at n = 3"):
+        verify(deep, never, {"n": 3}, "code")
