@@ -102,7 +102,7 @@ def _transfers_at(
         if line % sector:
             raise CommandError(f"a line of {line} B does not hold a whole number of sectors of {sector} B")
     executed = access_count(at)
-    lines = _by_distances(at, where.cache_bytes, sector) if line == sector or where.cache_bytes is None else None
+    lines = _by_distances(at, where)
     if lines is not None:
         return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "stack distances")
     if where.cache_bytes is not None and _held(at, line, where.cache_bytes):
@@ -137,12 +137,15 @@ def warm_transfers_at(
     return TrafficAt(loads, stores, two.bytes - one.bytes, one.accesses, two.method)
 
 
-def _by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> tuple[ArrayLines, ...] | None:
-    """`lines_by_distances`, or None where it has no answer."""
+def _by_distances(at: Sized, where: Transfers) -> tuple[ArrayLines, ...] | None:
+    """Lines or sectors by stack distances; None where these are not found."""
     from roofdsl.sets.library import TooHard
 
+    whole = where.cache_bytes is None or where.line_bytes == where.moved_bytes
     try:
-        return lines_by_distances(at, cache_bytes, line_bytes)
+        if whole:
+            return lines_by_distances(at, where.cache_bytes, where.moved_bytes)
+        return lines_by_distances(at, where.cache_bytes, where.line_bytes, where.sector_bytes)
     except (NoAnswer, TooHard):
         return None
 

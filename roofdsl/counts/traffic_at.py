@@ -239,9 +239,13 @@ class OutOfReach(CommandError):
         )
 
 
-def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> tuple[ArrayLines, ...]:
-    """Line counts by the histogram of stack distances, which is counted once. Raises NoAnswer, TooHard."""
-    found = stack_distances(at, line_bytes, first=cache_bytes is None)
+def lines_by_distances(
+    at: Sized, cache_bytes: int | None, line_bytes: int | None, sector_bytes: int | None = None
+) -> tuple[ArrayLines, ...]:
+    """Counts of lines, or of the sectors in which these are filled, by the histogram of stack distances, which is
+    counted once. Raises NoAnswer, TooHard.
+    """
+    found = stack_distances(at, line_bytes, sector_bytes, first=cache_bytes is None)
     if cache_bytes is not None and cache_bytes < found.least_bytes:
         raise NoAnswer(f"stack distances are told from {found.least_bytes} B on")
     lines = []
@@ -255,7 +259,9 @@ def lines_by_distances(at: Sized, cache_bytes: int | None, line_bytes: int | Non
     return tuple(lines)
 
 
-def stack_distances(at: Sized, line_bytes: int | None, *, first: bool = False) -> Histogram:
+def stack_distances(
+    at: Sized, line_bytes: int | None, sector_bytes: int | None = None, *, first: bool = False
+) -> Histogram:
     """The histogram of stack distances of one execution; `first`: only first visits of lines are counted in it.
 
     Raises NoAnswer for kernels that this way does not take, TooHard.
@@ -263,7 +269,7 @@ def stack_distances(at: Sized, line_bytes: int | None, *, first: bool = False) -
     from roofdsl.sets.library import limited
 
     with budget.part(2), limited(f"the stack distances of kernel {at.name}"):
-        found = _distances(at.kernel, tuple(at.values.items()), line_bytes, first)
+        found = _distances(at.kernel, tuple(at.values.items()), (line_bytes, sector_bytes), first)
     if isinstance(found, str):
         raise NoAnswer(found)
     return found
@@ -271,11 +277,13 @@ def stack_distances(at: Sized, line_bytes: int | None, *, first: bool = False) -
 
 @lru_cache(maxsize=64)
 def _distances(
-    kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int | None, first: bool
+    kernel: Kernel, values: tuple[tuple[str, int], ...], sizes: tuple[int | None, int | None], first: bool
 ) -> Histogram | str:
-    """The histogram of `kernel` (directives applied) at `values`, or why there is none; `first` as there."""
+    """The histogram of `kernel` (directives applied) at `values`, or why there is none; `first` as there. sizes: of a
+    line and of a sector.
+    """
     try:
-        return histogram(uniform(Sized(kernel, dict(values)), line_bytes), first=first)
+        return histogram(uniform(Sized(kernel, dict(values)), sizes[0]), first=first, sector_bytes=sizes[1])
     except NotUniform as error:
         return str(error)
 

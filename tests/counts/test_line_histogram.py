@@ -9,8 +9,11 @@ import pytest
 
 from roofdsl.counts.lines.histogram import Histogram, histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
+from roofdsl.counts.sectors import Transfers
+from roofdsl.counts.traffic_at import convention_totals, lines_by_distances
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
+from tests.counts.test_sectors import CONVENTIONS, brute, totals
 from tests.oracle.enumerate import run
 from tests.oracle.loading import kernel_of
 from tests.oracle.lru import address
@@ -96,6 +99,27 @@ def test_random_uniform_kernel(seed: int) -> None:
         for array in got.arrays:
             told = array.beyond(0, cache), array.beyond(1, cache), array.beyond(2, cache)
             assert told == want.at(array.name, cache), f"{case.text}line {case.line_bytes}, cache {cache}, {array.name}"
+
+
+@pytest.mark.spread(25)
+@pytest.mark.parametrize("number", range(250))
+def test_random_uniform_kernel_in_sectors(number: int) -> None:
+    case, rng = uniform_case(number), Random(number)
+    if case.line_bytes is None or case.line_bytes < 32:
+        return
+    kernel = kernel_of(case.text)
+    least = max(a.type.bytes for a in kernel.arrays)
+    sector = rng.choice([b for b in (8, 16, 32, 64) if least <= b < case.line_bytes])
+    try:
+        got = histogram(uniform(sized(kernel, {}), case.line_bytes), sector_bytes=sector)
+    except NotUniform:
+        return
+    for cache in (got.least_bytes + case.line_bytes * rng.randint(0, 60) for _ in range(3)):
+        lines = lines_by_distances(sized(kernel, {}), cache, case.line_bytes, sector)
+        for convention in CONVENTIONS:
+            want = brute(kernel, {}, Transfers(cache, case.line_bytes, sector), convention)
+            found = convention_totals(kernel, lines, convention)
+            assert found == totals(want), f"{case.text}line {case.line_bytes} in {sector}, cache {cache}, {convention}"
 
 
 def test_most_were_answered() -> None:

@@ -36,10 +36,10 @@ class Group:
         self.least, self.most = offsets[0], offsets[-1]
         self.full = merged([(self.first + c, self.last + c) for c in offsets])
 
-    def lead(self, start: int) -> Touch | None:
-        """The first touch of the line whose first element is `start` of the data row; None where there is none."""
+    def lead(self, start: int, elements: int) -> Touch | None:
+        """The first touch of so many elements of the data row from `start` on; None where there is none."""
         best: Touch | None = None
-        end = start + self.layout.per_line
+        end = start + elements
         for c, place, _ in self.references:
             i = max(self.first, start - c)
             if i <= self.last and i + c < end and (best is None or (i, place) < best):
@@ -47,7 +47,9 @@ class Group:
         return best
 
     def latest(self, start: int, before: Touch | None = None) -> Touch | None:
-        """The last touch of that line, before another touch in the same row of iterations where one is given."""
+        """The last touch of the line whose first element is `start` of the data row, before another touch in the same
+        row of iterations where one is given; None where there is none.
+        """
         best: Touch | None = None
         end = start + self.layout.per_line - 1
         for c, place, _ in self.references:
@@ -58,9 +60,9 @@ class Group:
                 best = i, place
         return best
 
-    def writes(self, start: int) -> bool:
-        """Whether a row of iterations writes that line."""
-        end = start + self.layout.per_line
+    def writes(self, start: int, elements: int) -> bool:
+        """Whether a row of iterations writes one of so many elements of the data row from `start` on."""
+        end = start + elements
         return any(w and (i := max(self.first, start - c)) <= self.last and i + c < end for c, _, w in self.references)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise, product
 from math import gcd, lcm, prod
 from typing import NamedTuple
@@ -70,12 +71,14 @@ def _above(first: int, steps: Steps, limit: int) -> int:
     return max(0, min(count, -((first - limit) // step)))
 
 
-def histogram(program: Uniform, *, first: bool = False) -> Histogram:
+def histogram(program: Uniform, *, first: bool = False, sector_bytes: int | None = None) -> Histogram:
     """The stack distances of a program; `first`: only the first visits of lines, which no cache is too small for.
 
+    sector_bytes: visits of sectors, the parts in which lines are filled, at the largest distance of their line since
+    the last visit of the sector; by default lines are filled as a whole.
     Raises NotUniform where its rows are too short, or it is too irregular.
     """
-    return _Counting(program, groups(program), first=first).histogram()
+    return _Counting(program, groups(program), first=first, sector_bytes=sector_bytes).histogram()
 
 
 class _Piece(NamedTuple):
@@ -87,9 +90,21 @@ class _Piece(NamedTuple):
     y: Touch
 
 
+class _Reached(NamedTuple):
+    """A visit on the way back from one: its rows are `moved` rows before; `pieces`: the windows in between."""
+
+    visit: Visit
+    lead: Touch
+    candidates: list[Candidate]
+    moved: tuple[int, ...]
+    pieces: tuple[_Piece, ...]
+
+
 class _Counting:
-    def __init__(self, program: Uniform, found: tuple[tuple[Group, ...], ...], *, first: bool) -> None:
-        self.program, self.groups, self.first = program, found, first
+    def __init__(
+        self, program: Uniform, found: tuple[tuple[Group, ...], ...], *, first: bool, sector_bytes: int | None
+    ) -> None:
+        self.program, self.groups, self.first, self.sector_bytes = program, found, first, sector_bytes
         self.rows = Rows(program, found)
         self.reuse = Reuse(program, found)
         self.windows = Windows(program, found)
@@ -116,7 +131,7 @@ class _Counting:
                         if times:
                             self._group(group, box, phases, (again, times))
         arrays = tuple(
-            Distances(a.name, a.line_bytes, a.temp, (c[0], c[1], c[2]), (r[0], r[1], r[2]))
+            Distances(a.name, self.sector_bytes or a.line_bytes, a.temp, (c[0], c[1], c[2]), (r[0], r[1], r[2]))
             for a, c, r in zip(self.program.arrays, self.cold, self.rest, strict=True)
         )
         return Histogram(arrays, 0 if self.first else self.rows.least_bytes, tuple(self.between))
@@ -179,54 +194,64 @@ class _Counting:
         strides = self.strides[group.array]
         phase = phases[group.array] + sum(o * s for o, s in zip(group.row, strides, strict=True))
         phase %= group.layout.per_line
+        per_line = group.layout.per_line
         for line, step, count in self.rows.lines(group, phase):
-            visit = Visit(group, line * group.layout.per_line - phase, phase)
-            lead = group.lead(visit.start)
+            visit = Visit(group, line * per_line - phase, phase)
+            lead = group.lead(visit.start, per_line)
+            if lead is not None:
+                along = (0, step * per_line, count)
+                for kinds, part, pieces in self._befores(visit, lead, box, again=run[0]):
+                    self._add(group.array, kinds, part, pieces, (phases, along, run[1]))
+
+    def _wanted(self, visit: Visit) -> Iterator[tuple[int, Callable[[Visit], bool]]]:
+        """(kind, whether a visit of the line before is the one that its distance is counted from) of a visit, for each
+        sector of the line where it has several.
+        """
+        group = visit.group
+        size = group.layout.per_line
+        if self.sector_bytes is not None:
+            size = size * self.sector_bytes // group.layout.line_bytes
+        for at in range(0, group.layout.per_line, size):
+            lead = group.lead(visit.start + at, size)
             if lead is None:
                 continue
-            along = (0, step * group.layout.per_line, count)
-            writes = group.writes(visit.start)
             begins = WRITTEN if self.program.nests[group.nest].references[lead[1]].writes else READ
-            for kinds, part, pieces in self._befores(visit, lead, box, begins, writes=writes, again=run[0]):
-                self._add(group.array, kinds, part, pieces, (phases, along, run[1]))
+            yield begins, partial(_touches, at, size)
+            if group.writes(visit.start + at, size):
+                yield STORED, partial(_writes, at, size)
 
     def _befores(
-        self, visit: Visit, lead: Touch, box: Box, begins: int, *, writes: bool, again: bool
-    ) -> Iterator[tuple[tuple[int, ...], Box, tuple[_Piece, ...]]]:
+        self, visit: Visit, lead: Touch, box: Box, *, again: bool
+    ) -> Iterable[tuple[list[int], Box, tuple[_Piece, ...]]]:
         """(kinds, rows, windows whose largest counts; none where there is no visit before) of a visit in `box`."""
-        moved = (0,) * self.depth
-        for part, candidate in resolved(box, self.reuse.candidates(visit, lead, again=again)):
-            if candidate is None:
-                yield ((begins, STORED) if writes else (begins,)), part, ()
-                continue
-            piece = self._piece(visit, lead, candidate, moved)
-            if not writes:
-                yield (begins,), part, (piece,)
-            elif candidate.visit.group.writes(candidate.visit.start):
-                yield (begins, STORED), part, (piece,)
-            else:
-                yield (begins,), part, (piece,)
-                yield from self._writes(candidate, part, moved, (piece,), again=again)
+        found: dict[object, tuple[list[int], Box, tuple[_Piece, ...]]] = {}
+        candidates = self.reuse.candidates(visit, lead, again=again)
+        start = _Reached(visit, lead, candidates, (0,) * self.depth, ())
+        for kind, until in self._wanted(visit):
+            for part, pieces in self._back(start, box, until, again=again):
+                key = part, tuple((p.window.key, *p[1:]) for p in pieces)
+                found.setdefault(key, ([], part, pieces))[0].append(kind)
+        return found.values()
 
-    def _writes(
-        self, reached: Candidate, box: Box, moved: tuple[int, ...], pieces: tuple[_Piece, ...], *, again: bool
-    ) -> Iterator[tuple[tuple[int, ...], Box, tuple[_Piece, ...]]]:
-        """The windows from the last write to a line, which is before the visit `reached`, on."""
-        visit = reached.visit
-        moved = tuple(m + s for m, s in zip(moved, reached.shift, strict=True))
-        lead = visit.group.lead(visit.start)
-        if lead is None:
-            raise ArithmeticError("a visit without a touch")
-        found = self.reuse.candidates(visit, lead, again=again)
-        for part, candidate in resolved(box, [_further(c, moved) for c in found]):
+    def _back(
+        self, at: _Reached, box: Box, until: Callable[[Visit], bool], *, again: bool
+    ) -> Iterator[tuple[Box, tuple[_Piece, ...]]]:
+        """(rows, windows) from the visit reached back to the one that is looked for."""
+        for part, candidate in resolved(box, at.candidates):
             if candidate is None:
-                yield (STORED,), part, ()
+                yield part, ()
                 continue
-            more = (*pieces, self._piece(visit, lead, candidate, moved))
-            if candidate.visit.group.writes(candidate.visit.start):
-                yield (STORED,), part, more
-            else:
-                yield from self._writes(candidate, part, moved, more, again=again)
+            pieces = (*at.pieces, self._piece(at.visit, at.lead, candidate, at.moved))
+            visit = candidate.visit
+            if until(visit):
+                yield part, pieces
+                continue
+            moved = tuple(m + s for m, s in zip(at.moved, candidate.shift, strict=True))
+            lead = visit.group.lead(visit.start, visit.group.layout.per_line)
+            if lead is None:
+                raise ArithmeticError("a visit without a touch")
+            found = [_further(c, moved) for c in self.reuse.candidates(visit, lead, again=again)]
+            yield from self._back(_Reached(visit, lead, found, moved, pieces), part, until, again=again)
 
     @staticmethod
     def _piece(visit: Visit, lead: Touch, before: Candidate, moved: tuple[int, ...]) -> _Piece:
@@ -239,7 +264,7 @@ class _Counting:
     def _add(
         self,
         array: int,
-        kinds: tuple[int, ...],
+        kinds: Sequence[int],
         box: Box,
         pieces: tuple[_Piece, ...],
         at: tuple[tuple[int, ...], Progression, int],
@@ -264,7 +289,7 @@ class _Counting:
     def _cell(
         self,
         array: int,
-        kinds: tuple[int, ...],
+        kinds: Sequence[int],
         cell: tuple[Progression, ...],
         pieces: tuple[_Piece, ...],
         at: tuple[tuple[int, ...], int, int],
@@ -319,7 +344,7 @@ class _Counting:
     def _between(
         self,
         array: int,
-        kinds: tuple[int, ...],
+        kinds: Sequence[int],
         found: tuple[list[int], list[list[int]]],
         cell: tuple[Progression, ...],
         weight: int,
@@ -333,9 +358,7 @@ class _Counting:
         weight *= prod(count for _, _, count in cell)
         self.between += [(array, kind, max(ends[0]), max(ends[1]), weight) for kind in kinds]
 
-    def _record(
-        self, array: int, kinds: tuple[int, ...], value: int, slopes: list[tuple[int, int]], weight: int
-    ) -> None:
+    def _record(self, array: int, kinds: Sequence[int], value: int, slopes: list[tuple[int, int]], weight: int) -> None:
         weight *= prod(count for slope, count in slopes if not slope)
         steps = tuple(each for each in slopes if each[0])
         if len(steps) > 1 and all(isinstance(count, int) for _, count in steps):
@@ -346,6 +369,15 @@ class _Counting:
         for kind in kinds:
             into = self.rest[array][kind]
             into[value, steps] = into.get((value, steps), 0) + weight
+
+
+def _touches(at: int, elements: int, visit: Visit) -> bool:
+    """Whether a visit touches so many elements of its line from the element `at` on."""
+    return visit.group.lead(visit.start + at, elements) is not None
+
+
+def _writes(at: int, elements: int, visit: Visit) -> bool:
+    return visit.group.writes(visit.start + at, elements)
 
 
 def _halves(progression: Progression) -> tuple[Progression, Progression]:
