@@ -13,6 +13,8 @@ from roofdsl.counts.sectors import Transfers
 from roofdsl.counts.traffic_at import convention_totals, lines_by_distances
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
+from roofdsl.simulate.lru import simulate_lru
+from tests.codegen.shipped import shipped
 from tests.counts.test_sectors import CONVENTIONS, brute, totals
 from tests.oracle.enumerate import run
 from tests.oracle.loading import kernel_of
@@ -99,6 +101,42 @@ def test_random_uniform_kernel(seed: int) -> None:
         for array in got.arrays:
             told = array.beyond(0, cache), array.beyond(1, cache), array.beyond(2, cache)
             assert told == want.at(array.name, cache), f"{case.text}line {case.line_bytes}, cache {cache}, {array.name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("jacobi2d", {"n": 300}),
+        ("jacobi2d", {"n": 301}),
+        ("jacobi3d", {"n": 48}),
+        ("jacobi3d", {"n": 51}),
+        ("stencil27", {"n": 45}),
+        ("jacobi2d_time", {"steps": 3, "n": 130}),
+        ("heat3d_time", {"steps": 2, "n": 32}),
+    ],
+)
+def test_shipped_stencils_are_as_simulated(name: str, sizes: dict[str, int]) -> None:
+    at = sized(shipped()[name], sizes)
+    for cache in (8 << 10, 32 << 10, 300_000):
+        lines = lines_by_distances(at, cache, 64)
+        run_through = simulate_lru(at.kernel, at.values, cache, 64)
+        for convention in CONVENTIONS:
+            want = run_through.loads(convention), run_through.stores(convention), run_through.bytes(convention)
+            assert convention_totals(at.kernel, lines, convention) == want, (cache, convention)
+
+
+def test_what_is_not_taken() -> None:
+    loops = "    for i in range(n), j in range(n):\n"
+    for body, why in (
+        (
+            "    in A: f64[n, n]\n    out B: f64[n, n]\n" + loops + "        B[i, j] = A[j, i]\n",
+            "is not i and a number",
+        ),
+        ("    in A: f64[n]\n    out B: f64[n, n]\n" + loops + "        B[i, j] = A[j]\n", "as many dimensions"),
+        ("    in A: f64[n]\n    out B: f64[n]\n    for i in range(0, n, 2):\n        B[i] = A[i]\n", "a step"),
+    ):
+        with pytest.raises(NotUniform, match=why):
+            uniform(sized(kernel_of(f"kernel k(n):\n{body}"), {"n": 20}), 64)
 
 
 @pytest.mark.spread(25)

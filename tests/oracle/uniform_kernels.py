@@ -19,14 +19,16 @@ class UniformCase:
 
 
 def uniform_case(seed: int, *, symbolic: bool = False) -> UniformCase:
-    """One to four loops, one to three arrays, subscripts -2 .. 2 beside the loop variables; some repeat in time.
+    """One to four loops, one to three arrays, subscripts -2 .. 2 (along rows also -7 .. 7) beside the loop variables;
+    some repeat in time.
 
     symbolic: with parameters for the extents, else without any.
     """
     rng = Random(seed)
     depth = rng.choice((1, 2, 2, 2, 3, 3, 3, 4))
-    reach = [rng.choice((0, 1, 1, 2)) for _ in range(depth - 1)] + [rng.choice((0, 1, 2))]
     extents = _extents(rng, depth)
+    reach = [rng.choice((0, 1, 1, 2)) for _ in range(depth - 1)]
+    reach.append(rng.choice((0, 1, 2, 7 if extents[-1] > 30 else 2)))
     same = rng.random() < 0.6
     names = ["A", "B", "C"][: rng.randint(1, 3)]
     kinds = {name: rng.choice(TYPES) for name in names}
