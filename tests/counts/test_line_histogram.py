@@ -126,13 +126,13 @@ def test_shipped_stencils_are_as_simulated(name: str, sizes: dict[str, int]) -> 
 
 
 def test_what_is_not_taken() -> None:
-    loops = "    for i in range(n), j in range(n):\n"
+    loops = "    for i in range(n), j in range(n):\n        B[i, j] = "
     for body, why in (
         (
-            "    in A: f64[n, n]\n    out B: f64[n, n]\n" + loops + "        B[i, j] = A[j, i]\n",
+            "    in A: f64[n, n]\n    out B: f64[n, n]\n" + loops + "A[j, i]\n",
             "is not i and a number",
         ),
-        ("    in A: f64[n]\n    out B: f64[n, n]\n" + loops + "        B[i, j] = A[j]\n", "as many dimensions"),
+        ("    in A: f64[n]\n    out B: f64[n, n]\n" + loops + "A[j]\n", "as many dimensions"),
         ("    in A: f64[n]\n    out B: f64[n]\n    for i in range(0, n, 2):\n        B[i] = A[i]\n", "a step"),
     ):
         with pytest.raises(NotUniform, match=why):
