@@ -13,7 +13,7 @@ from roofdsl.counts.sectors import Transfers
 from roofdsl.counts.traffic_at import convention_totals, lines_by_distances
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
-from roofdsl.simulate.lru import simulate_lru
+from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.codegen.shipped import shipped
 from tests.counts.test_sectors import CONVENTIONS, brute, totals
 from tests.oracle.enumerate import run
