@@ -43,8 +43,8 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
 
     `what` names the code in the error. `compute`: a type such as tf32 to which single-precision operations may be
     rounded. If rounding alone may change a result by more than its size on all kinds of data, the outcome says that it
-    cannot be verified. Raises WrongResult if a number is further off than rounding allows, and CommandError for sizes at
-    which one execution or its verification does not end.
+    cannot be verified. Raises WrongResult if a number is further off than rounding allows, and CommandError for sizes
+    at which one execution or its verification does not end.
     """
     accesses = _accesses(kernel, values)
     if accesses > MOST_ACCESSES:
