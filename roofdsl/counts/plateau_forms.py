@@ -25,12 +25,14 @@ from roofdsl.sets.facts import CACHE, Compared
 from roofdsl.sets.library import cardinality, pieces
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.plateaus import (
+    NO_LARGE_SIZES,
     PlateauCounter,
     PlateauLines,
     Range,
     Step,
     Weight,
     check_executed,
+    check_large,
     far_sizes,
     piece_range,
     point,
@@ -60,7 +62,9 @@ class Plateaus:
 
     def __init__(self, sets: KernelSets, convention: Traffic) -> None:
         self.sets, self.convention = sets, convention
-        self.stream, self.order, self.found = sets.large_stream, sets.order, sets.pieces
+        self.stream, self.order = sets.large_stream, sets.order
+        check_large(self.stream, self.order)
+        self.found = sets.pieces
         self.pieces: list[Piece] = [p for r in self.found for p in (*r.distances, *(r.end_distances or ()))]
         self.counters = [PlateauCounter(r) for r in self.found]
         self._own = [self._periods_of(p) for p in self.pieces]
@@ -161,7 +165,7 @@ class Plateaus:
             chosen = {} if every else {n: at.get(n, 0) for n in period}
             rows = {c: self._rows(c) for c in classes(period, chosen) if self._possible(c)}
             if not rows:
-                raise CannotCount("its assumptions do not allow large sizes")
+                raise CannotCount(NO_LARGE_SIZES)
             counted = [p for h in {r.hits for each in rows.values() for r in each} for p in self._total(h)]
             more = joined(periods_of_sets(d for d, _ in counted), _only(parameters, periods(v for _, v in counted)))
             if not self._reopened() and joined(period, more) == period:
