@@ -8,7 +8,7 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import islpy as isl
@@ -351,9 +351,18 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
 
 
 def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
+    """The pieces of a distance; accesses at one distance, or one expression of it, are one piece, wherever they are."""
     if piecewise is None:
         return ()
-    return tuple(part for domain, value in pieces(piecewise) for part in sliced(domain, value))
+    return _by_value(part for domain, value in _by_value(pieces(piecewise)) for part in sliced(domain, value))
+
+
+def _by_value(parts: Iterable[tuple[Any, Quasi]]) -> tuple[tuple[Any, Quasi], ...]:
+    together: dict[Quasi, list[Any]] = {}
+    for domain, value in parts:
+        together.setdefault(value, []).append(domain)
+    merged = ((reduce(isl.Set.union, domains).coalesce(), value) for value, domains in together.items())
+    return tuple(merged)
 
 
 def _end_distances(own: Any, touched: Touched) -> tuple[tuple[Any, Quasi], ...]:
