@@ -19,10 +19,11 @@ from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Cases, closed_form_of
 from roofdsl.sets.count import count_symbolic
 from roofdsl.sets.facts import CACHE, Compared
-from roofdsl.sets.library import cardinality, pieces
+from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.plateaus import (
     NO_LARGE_SIZES,

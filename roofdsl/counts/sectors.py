@@ -57,8 +57,9 @@ def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, i
     This is rule 10. Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or
     illegal sizes.
     """
+    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.library import cardinality, limited
+    from roofdsl.sets.library import limited
     from roofdsl.sets.stream import build
 
     at = sized(kernel, params)

@@ -80,8 +80,9 @@ class ArrayLines(Record):
 
 def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
     """Exact operation counts at `params`. Raises CommandError for missing or illegal sizes, TooHard."""
+    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.library import cardinality, limited
+    from roofdsl.sets.library import limited
     from roofdsl.sets.stream import build
 
     at = sized(kernel, params)
@@ -102,8 +103,9 @@ def access_count(at: Sized) -> int:
 
 @lru_cache(maxsize=64)
 def _access_count(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
+    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.library import cardinality, limited
+    from roofdsl.sets.library import limited
     from roofdsl.sets.stream import build
 
     total = 0

@@ -9,12 +9,11 @@ Nothing is approximated: each step maps the images of a point one to one, or par
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.library import cardinality
+from roofdsl.sets.cardinality import added, cardinality
 
 MOST_SLICES, MOST_SLICES_OF_ALL = 8, 32
 """Values of one dimension, and of all together, into which a set of images is cut, at most."""
@@ -58,7 +57,7 @@ class Images:
         name = domain.get_tuple_name()
         relative = relative.set_tuple_name(_IN, name).intersect_domain(here.set_tuple_name(name).coalesce())
         counts = [cardinality(part.coalesce()) for part in _slices(relative)]
-        return restored(reduce(isl.PwQPolynomial.add, counts).coalesce(), unused, domain)
+        return restored(added(counts).coalesce(), unused, domain)
 
 
 def restored(count: Any, missing: Iterable[int], domain: Any) -> Any:

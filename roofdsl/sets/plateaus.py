@@ -17,9 +17,9 @@ import islpy as isl
 
 from roofdsl.lang.record import replace
 from roofdsl.sets.bounds import by_residues, candidate_bounds
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.dimensions import where
 from roofdsl.sets.isl_text import sign_text
-from roofdsl.sets.library import cardinality
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Monomial, Quasi
 from roofdsl.sets.residues import Class, Substitution, joined, periods, periods_of_sets

@@ -14,8 +14,9 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
+from roofdsl.sets.cardinality import added, cardinality
 from roofdsl.sets.images import Images, restored
-from roofdsl.sets.library import cardinality, on_all_cores, pieces, unlimited
+from roofdsl.sets.library import on_all_cores, pieces, unlimited
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
 from roofdsl.sets.stream import Reference, Stream
@@ -260,13 +261,12 @@ class Touched:
         return self._directly(self.since(part))
 
     def _directly(self, lines: Mapping[str, Any]) -> Any:
-        total: Any = None
+        counts = []
         for name, own in lines.items():
             merged = own.coalesce()
             if not merged.is_empty():
-                count = cardinality(merged).scale_val(isl.Val(self.line_bytes[name]))
-                total = count if total is None else total.add(count)
-        return total
+                counts.append(cardinality(merged).coalesce().scale_val(isl.Val(self.line_bytes[name])))
+        return added(counts) if counts else None
 
     def _together(self, windows: Sequence[Mapping[str, Any]]) -> list[Any]:
         """The same for each of `windows`; those between other accesses of the same iterations are counted once where
