@@ -71,6 +71,7 @@ class Plateaus:
         self._own = [self._periods_of(p) for p in self.pieces]
         self._ranges: dict[tuple[int, Class], Range | None] = {}
         self._counts: dict[int, list[Piece]] = {}
+        self._weights: dict[tuple[int, Class], Weight] = {}
         self._totals: dict[Hits, list[Piece]] = {}
         self._rows_of: dict[Class, list[Row]] = {}
         self._steps: dict[Class, list[Step]] = {}
@@ -316,9 +317,12 @@ class Plateaus:
 
     def _weight(self, domain: Any, residues: Class) -> Weight:
         """How the number of points of a set grows."""
-        if id(domain) not in self._counts:
-            self._counts[id(domain)] = _in_parameters(cardinality(domain))
-        return self.order.leading_weight(self._leading(self._counts[id(domain)], residues))
+        key = id(domain), residues
+        if key not in self._weights:
+            if id(domain) not in self._counts:
+                self._counts[id(domain)] = _in_parameters(cardinality(domain))
+            self._weights[key] = self.order.leading_weight(self._leading(self._counts[id(domain)], residues))
+        return self._weights[key]
 
     def leading(self, counted: Any, residues: Class) -> Quasi:
         """The leading terms of a count (isl.PwQPolynomial) for large sizes of a class, in the kernel's parameters."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import islpy as isl
@@ -75,8 +75,14 @@ class Growth:
 
     def key(self, value: Quasi) -> tuple[Weight, Fraction]:
         """Orders leading terms: by growth, then by coefficient with all sizes of one class equal."""
-        lead = self.leading(value)
-        return self.leading_weight(lead), sum((c for _, c in lead), Fraction(0))
+        if value not in self._keys:
+            lead = self.leading(value)
+            self._keys[value] = self.leading_weight(lead), sum((c for _, c in lead), Fraction(0))
+        return self._keys[value]
+
+    @cached_property
+    def _keys(self) -> dict[Quasi, tuple[Weight, Fraction]]:
+        return {}
 
 
 def growth(sizes: Sizes, steps: Iterable[str]) -> Growth:
@@ -253,8 +259,8 @@ def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues:
     differ = joined(periods([*low, *high]), periods_of_sets(parts))  # which parts there are decides on the bounds
     open_ = {n: p * rest.get(n, 1) for n, p in differ.items()}
     meaning = on.meaning(sizes.meaning())
-    least = min((v.substitute(meaning) for v in low), key=order.key)
-    most = max((v.substitute(meaning) for v in high), key=order.key)
+    least = min((v.substitute(meaning) for v in dict.fromkeys(low)), key=order.key)
+    most = max((v.substitute(meaning) for v in dict.fromkeys(high)), key=order.key)
     return Range(order.leading(least), order.leading(most), id(piece[0]), piece[0], open_)
 
 
@@ -316,6 +322,7 @@ class PlateauCounter:
         self.reads_only = reuse.reading.is_equal(reuse.all)
         self._cards: dict[tuple[int, str], Any] = {}
         self._shared: dict[frozenset[int], Any] = {}
+        self._stored_of: dict[int, Any] = {}
 
     def lines(self, hits: frozenset[int]) -> PlateauLines:
         """The counts if the distance pieces in `hits` (ids of their domains) hit and all others miss."""
@@ -351,18 +358,18 @@ class PlateauCounter:
         return total
 
     def _shared_stores(self, missing: list[Any]) -> Any:
-        windows = self.reuse.shared_windows
-        if windows.is_empty():
-            return None
-        reach = windows.range()
-        inside = [d for d in (self.reuse.cold, *missing) if not d.is_disjoint(reach)]
+        inside = [d for d in (self.reuse.cold, *missing) if not self._stored_by(d).is_empty()]
         key = frozenset(id(d) for d in inside)
         if key not in self._shared:
-            flat = isl.Set.empty(self.reuse.all.get_space())
-            for d in inside:
-                flat = flat.union(d)
-            self._shared[key] = cardinality(windows.intersect_range(flat.coalesce()).domain()) if inside else None
+            stored = reduce(isl.Set.union, map(self._stored_by, inside)).coalesce() if inside else None
+            self._shared[key] = None if stored is None else cardinality(stored)
         return self._shared[key]
+
+    def _stored_by(self, missing: Any) -> Any:
+        """The writes that share their window and have an access of `missing` in it."""
+        if id(missing) not in self._stored_of:
+            self._stored_of[id(missing)] = self.reuse.shared_windows.intersect_range(missing).domain().coalesce()
+        return self._stored_of[id(missing)]
 
     @cached_property
     def _written_lines(self) -> Any:

@@ -7,6 +7,7 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -20,6 +21,9 @@ from roofdsl.sets.library import on_all_cores, pieces, unlimited
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
 from roofdsl.sets.stream import Reference, Stream
+
+
+_DIMENSION = re.compile(r"d\d+")
 
 
 class NotCertified(Exception):
@@ -351,18 +355,24 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
 
 
 def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
-    """The pieces of a distance; accesses at one distance, or one expression of it, are one piece, wherever they are."""
+    """The pieces of a distance; accesses at the same one, whatever their iteration, are one piece."""
     if piecewise is None:
         return ()
     return _by_value(part for domain, value in _by_value(pieces(piecewise)) for part in sliced(domain, value))
 
 
 def _by_value(parts: Iterable[tuple[Any, Quasi]]) -> tuple[tuple[Any, Quasi], ...]:
+    """`parts` with those put together that have one value in parameters alone. Others may lie far apart in the range of
+    one expression, and be few there and many here.
+    """
     together: dict[Quasi, list[Any]] = {}
+    found: list[tuple[Any, Quasi]] = []
     for domain, value in parts:
-        together.setdefault(value, []).append(domain)
-    merged = ((reduce(isl.Set.union, domains).coalesce(), value) for value, domains in together.items())
-    return tuple(merged)
+        if any(_DIMENSION.fullmatch(name) for name in value.names()):
+            found.append((domain, value))
+        else:
+            together.setdefault(value, []).append(domain)
+    return (*((reduce(isl.Set.union, domains).coalesce(), value) for value, domains in together.items()), *found)
 
 
 def _end_distances(own: Any, touched: Touched) -> tuple[tuple[Any, Quasi], ...]:
