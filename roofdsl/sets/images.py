@@ -29,7 +29,7 @@ class Images:
         self._touch = touch
         self._moved: dict[int, Any] = {}
 
-    def _relative(self, relation: Any) -> Any:
+    def relative(self, relation: Any) -> Any:
         """`relation` from accesses, with or without their place in the text, to how far what they touch is away."""
         if relation.get_tuple_name(_IN) != self._touch.get_tuple_name(_IN):
             return relation  # from lines of the array
@@ -49,7 +49,7 @@ class Images:
         domain = relation.domain().coalesce()
         # What holds of every access of the domain is not said again. A loop variable that nothing is said of any more
         # does not change how many locations there are: it is left out of the count and put back afterwards.
-        relative = self._relative(relation).gist_domain(domain)
+        relative = self.relative(relation).gist_domain(domain)
         unused = [i for i in range(relative.dim(_IN)) if not relative.involves_dims(_IN, i, 1)]
         here = domain
         for i in reversed(unused):

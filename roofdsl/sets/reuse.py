@@ -8,7 +8,7 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from typing import Any
 
@@ -18,10 +18,10 @@ from roofdsl.lang.record import Record, field
 from roofdsl.sets.cardinality import added, cardinality
 from roofdsl.sets.images import Images, restored
 from roofdsl.sets.library import on_all_cores, pieces, unlimited
+from roofdsl.sets.one_body import one_body
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
 from roofdsl.sets.stream import Reference, Stream
-
 
 _DIMENSION = re.compile(r"d\d+")
 
@@ -198,6 +198,7 @@ class Touched:
         self._images = {name: Images(location) for name, location in self.touch.items()}
         self._known: dict[tuple[str, str], Any] = {}
         self._boxes = self._whole_iterations()
+        self._body = one_body(groups, self._boxes or self.touch, self._images, line_bytes) if self._many else None
 
     def _whole_iterations(self) -> Mapping[str, Any] | None:
         """array -> isl.Map from an iteration, at place 0, to its lines; None where these are not boxes."""
@@ -220,15 +221,17 @@ class Touched:
         # One box for each reference, as many as before, is no gain.
         return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
 
-    def since(self, previous: Any) -> dict[str, Any]:
+    def since(self, previous: Any, known: Collection[str] = ()) -> dict[str, Any]:
         """array -> isl.Map from an access to what is touched from the previous access (included) to it (excluded).
 
-        previous: an isl.Map of one basic map.
+        previous: an isl.Map of one basic map. known: arrays that may be left out.
         """
+        if self.touch.keys() <= set(known):
+            return {}
         space = previous.get_space().range()
         windows = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
         if self._boxes is None:
-            return self.within(windows)
+            return {name: windows.apply_range(touch) for name, touch in self.touch.items() if name not in known}
         outer = space.dim(isl.dim_type.set) - 1
         same = isl.Map.from_basic_map(isl.BasicMap.equal(previous.get_space(), outer))
         # Of the iterations that hold the two ends of a window a part is touched, which is looked up access by access;
@@ -237,7 +240,9 @@ class Touched:
         pairs = previous.get_space()
         whole = previous.apply_range(isl.Map.lex_lt_first(pairs, outer)).intersect(isl.Map.lex_gt_first(pairs, outer))
         return {
-            name: ends.apply_range(self.touch[name]).union(whole.apply_range(box)) for name, box in self._boxes.items()
+            name: ends.apply_range(self.touch[name]).union(whole.apply_range(box))
+            for name, box in self._boxes.items()
+            if name not in known
         }
 
     def within(self, windows: Any) -> dict[str, Any]:
@@ -252,9 +257,15 @@ class Touched:
 
         None for an empty part. Many parts are counted on all cores. Raises TooHard.
         """
-        if self._many:
+        if not self._many:
+            return on_all_cores([partial(self._each, part) for part in parts])
+        if self._body is None:
             return self._together([self.since(part) for part in parts])
-        return on_all_cores([partial(self._each, part) for part in parts])
+        moving = [self._body.bytes_since(part) for part in parts]
+        others = self._together(
+            [self.since(p, () if m is None else self._body.offsets) for p, m in zip(parts, moving, strict=True)]
+        )
+        return [_both(p.domain(), m, o) for p, m, o in zip(parts, moving, others, strict=True)]
 
     def bytes_within(self, windows: Any) -> Any:
         """Bytes touched in `windows` (see `within`): isl.PwQPolynomial, None if they are empty. Raises TooHard."""
@@ -307,6 +318,14 @@ class Touched:
                 count = count.scale_val(isl.Val(self.line_bytes[key[0]]))
                 total = count if total is None else total.add(count).coalesce()
         return total
+
+
+def _both(domain: Any, of_iterations: Any, of_accesses: Any) -> Any:
+    """The sum of counts on iterations and on accesses, either of which may be None, on the accesses of `domain`."""
+    if of_iterations is None:
+        return of_accesses
+    moved = restored(of_iterations, [domain.dim(isl.dim_type.set) - 1], domain)
+    return moved if of_accesses is None else moved.add(of_accesses).coalesce()
 
 
 def _fixed_place(domain: Any) -> int | None:
