@@ -32,9 +32,12 @@ MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 def cardinality(counted: Any) -> Any:
     """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map. Raises TooHard."""
     parts = _basics(counted)
-    most = MAX_PARTS_OF_MAP if isinstance(counted, isl.Map) else MAX_PARTS
-    if len(parts) > most or max((p.dim(_DIV) for p in parts), default=0) > MAX_FLOORS:
+    is_map = isinstance(counted, isl.Map)
+    floors = max((p.dim(_DIV) for p in parts), default=0)
+    if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
         raise TooHard("a set of accesses", MAX_OPERATIONS)
+    if floors and not is_map:  # what is told in sizes has fewer cases where it is not cut
+        return counted_as_it_is(counted)
     simple, others = list[Any](), list[Any]()
     for basic in _basics(counted.make_disjoint()):
         apart = not basic.dim(_DIV) and all(len(group) <= MOST_TOGETHER for group in _groups(basic))
