@@ -179,8 +179,8 @@ def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ..
     from roofdsl.sets.count import count_number
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding
+    from roofdsl.sets.previous import NotCertified
     from roofdsl.sets.quasi import Quasi
-    from roofdsl.sets.reuse import NotCertified
     from roofdsl.sets.sectors import sector_residencies
     from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build

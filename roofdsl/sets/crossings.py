@@ -35,8 +35,11 @@ MOST_AT_ROOT = 3
 Longest = tuple[Quasi, ...]
 """Distances of which the longest counts; none: infinite."""
 
-MADE, _AT = "_made_", "_at"
-"""Begins names that are made here; stands for the variable of a root until it has a name."""
+MADE = "_made_"
+"""Begins names that are made here."""
+
+_AT = "_at"
+"""Stands for the variable of a root until it has a name."""
 
 
 class Region(Record):

@@ -7,7 +7,8 @@ import pytest
 
 from roofdsl.counts.closed import ClosedForms
 from roofdsl.loops.transform import apply
-from roofdsl.sets.reuse import ArrayReuse, Touched, by_array, previous_access, reuse
+from roofdsl.sets.previous import previous_access
+from roofdsl.sets.reuse import ArrayReuse, Touched, by_array, reuse
 from roofdsl.simulate.distances import miss_curve
 from tests.oracle.loading import kernel_of
 
