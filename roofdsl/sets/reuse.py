@@ -7,7 +7,6 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -16,6 +15,7 @@ import islpy as isl
 
 from roofdsl.lang.record import Record, field
 from roofdsl.sets.cardinality import added, cardinality
+from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
 from roofdsl.sets.library import on_all_cores, pieces, unlimited
 from roofdsl.sets.one_body import one_body
@@ -23,8 +23,6 @@ from roofdsl.sets.previous import previous_access
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
 from roofdsl.sets.stream import Reference, Stream
-
-_DIMENSION = re.compile(r"d\d+")
 
 
 class ArrayReuse(Record):
@@ -313,7 +311,7 @@ def _by_value(parts: Iterable[tuple[Any, Quasi]]) -> tuple[tuple[Any, Quasi], ..
     together: dict[Quasi, list[Any]] = {}
     found: list[tuple[Any, Quasi]] = []
     for domain, value in parts:
-        if any(_DIMENSION.fullmatch(name) for name in value.names()):
+        if value.names() & set(dimensions(domain)):
             found.append((domain, value))
         else:
             together.setdefault(value, []).append(domain)
