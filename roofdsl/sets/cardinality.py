@@ -36,7 +36,7 @@ def cardinality(counted: Any) -> Any:
     floors = max((p.dim(_DIV) for p in parts), default=0)
     if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
         raise TooHard("a set of accesses", MAX_OPERATIONS)
-    if floors and not is_map:  # what is told in sizes has fewer cases where it is not cut
+    if floors or not is_map:  # what is told in sizes has fewer cases where it is not cut
         return counted_as_it_is(counted)
     simple, others = list[Any](), list[Any]()
     for basic in _basics(counted.make_disjoint()):

@@ -305,17 +305,21 @@ def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
 
 
 def _by_value(parts: Iterable[tuple[Any, Quasi]]) -> tuple[tuple[Any, Quasi], ...]:
-    """`parts` with those put together that have one value in parameters alone. Others may lie far apart in the range of
-    one expression, and be few there and many here.
+    """`parts` with those put together that have one value in parameters alone.
+
+    Others may lie far apart in the range of one expression, few of them here and many there; and sets with floors do
+    not become simpler.
     """
-    together: dict[Quasi, list[Any]] = {}
-    found: list[tuple[Any, Quasi]] = []
-    for domain, value in parts:
-        if value.names() & set(dimensions(domain)):
-            found.append((domain, value))
-        else:
-            together.setdefault(value, []).append(domain)
-    return (*((reduce(isl.Set.union, domains).coalesce(), value) for value, domains in together.items()), *found)
+    together: dict[object, tuple[list[Any], Quasi]] = {}
+    for k, (domain, value) in enumerate(parts):
+        floors = any(b.dim(isl.dim_type.div) for b in domain.get_basic_sets())
+        key = k if floors or value.names() & set(dimensions(domain)) else value
+        together.setdefault(key, ([], value))[0].append(domain)
+    return tuple((_joined(domains), value) for domains, value in together.values())
+
+
+def _joined(domains: Sequence[Any]) -> Any:
+    return domains[0] if len(domains) == 1 else reduce(isl.Set.union, domains).coalesce()
 
 
 def _end_distances(own: Any, touched: Touched) -> tuple[tuple[Any, Quasi], ...]:
