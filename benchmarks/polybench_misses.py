@@ -91,8 +91,9 @@ def by_sets(
     from roofdsl.sets.count import count_number
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding, residencies
+    from roofdsl.sets.previous import NotCertified
     from roofdsl.sets.quasi import Quasi
-    from roofdsl.sets.reuse import NotCertified, reuse
+    from roofdsl.sets.reuse import reuse
     from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build
 

@@ -172,7 +172,7 @@ def _touched(kernel: Kernel) -> Compulsory:
     from roofdsl.sets.compulsory import compulsory
     from roofdsl.sets.count import count_symbolic
     from roofdsl.sets.misses import CannotCount
-    from roofdsl.sets.reuse import NotCertified
+    from roofdsl.sets.previous import NotCertified
 
     try:
         with limited("compulsory loads"):

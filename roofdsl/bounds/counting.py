@@ -8,8 +8,8 @@ import islpy as isl
 import sympy
 
 from roofdsl.bounds.flow import Flow, sets
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Case, Cases, closed_form
-from roofdsl.sets.library import cardinality
 from roofdsl.sets.quasi import Quasi
 
 FAR = 1 << 20

@@ -20,10 +20,10 @@ from roofdsl.counts.setting import check_cache
 from roofdsl.counts.traffic import Bytes, Regime, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Case, Cases, closed_form
 from roofdsl.sets.count import count_symbolic
 from roofdsl.sets.facts import CACHE, CacheMultiple, Fact, Row, at_least
-from roofdsl.sets.library import cardinality
 from roofdsl.sets.misses import Fresh, Residencies, exceeding, residencies
 from roofdsl.sets.plateaus import PlateauLines
 from roofdsl.sets.quasi import Quasi

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from roofdsl.sets.library import LibraryFailure, OverBudget, TooHard, limited
 from roofdsl.sets.misses import CannotCount
-from roofdsl.sets.reuse import NotCertified
+from roofdsl.sets.previous import NotCertified
 from roofdsl.sets.sizes import NotAffine
 
 T = TypeVar("T")

@@ -22,8 +22,8 @@ def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
 
     Raises CommandError for missing or illegal sizes, and for an amount that is not a polynomial of affine values.
     """
+    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.library import cardinality
     from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build
 

@@ -19,18 +19,21 @@ from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Cases, closed_form_of
 from roofdsl.sets.count import count_symbolic
 from roofdsl.sets.facts import CACHE, Compared
-from roofdsl.sets.library import cardinality, pieces
+from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.plateaus import (
+    NO_LARGE_SIZES,
     PlateauCounter,
     PlateauLines,
     Range,
     Step,
     Weight,
     check_executed,
+    check_large,
     far_sizes,
     piece_range,
     point,
@@ -60,12 +63,15 @@ class Plateaus:
 
     def __init__(self, sets: KernelSets, convention: Traffic) -> None:
         self.sets, self.convention = sets, convention
-        self.stream, self.order, self.found = sets.large_stream, sets.order, sets.pieces
+        self.stream, self.order = sets.large_stream, sets.order
+        check_large(self.stream, self.order)
+        self.found = sets.pieces
         self.pieces: list[Piece] = [p for r in self.found for p in (*r.distances, *(r.end_distances or ()))]
         self.counters = [PlateauCounter(r) for r in self.found]
         self._own = [self._periods_of(p) for p in self.pieces]
         self._ranges: dict[tuple[int, Class], Range | None] = {}
         self._counts: dict[int, list[Piece]] = {}
+        self._weights: dict[tuple[int, Class], Weight] = {}
         self._totals: dict[Hits, list[Piece]] = {}
         self._rows_of: dict[Class, list[Row]] = {}
         self._steps: dict[Class, list[Step]] = {}
@@ -161,7 +167,7 @@ class Plateaus:
             chosen = {} if every else {n: at.get(n, 0) for n in period}
             rows = {c: self._rows(c) for c in classes(period, chosen) if self._possible(c)}
             if not rows:
-                raise CannotCount("its assumptions do not allow large sizes")
+                raise CannotCount(NO_LARGE_SIZES)
             counted = [p for h in {r.hits for each in rows.values() for r in each} for p in self._total(h)]
             more = joined(periods_of_sets(d for d, _ in counted), _only(parameters, periods(v for _, v in counted)))
             if not self._reopened() and joined(period, more) == period:
@@ -311,9 +317,12 @@ class Plateaus:
 
     def _weight(self, domain: Any, residues: Class) -> Weight:
         """How the number of points of a set grows."""
-        if id(domain) not in self._counts:
-            self._counts[id(domain)] = _in_parameters(cardinality(domain))
-        return self.order.leading_weight(self._leading(self._counts[id(domain)], residues))
+        key = id(domain), residues
+        if key not in self._weights:
+            if id(domain) not in self._counts:
+                self._counts[id(domain)] = _in_parameters(cardinality(domain))
+            self._weights[key] = self.order.leading_weight(self._leading(self._counts[id(domain)], residues))
+        return self._weights[key]
 
     def leading(self, counted: Any, residues: Class) -> Quasi:
         """The leading terms of a count (isl.PwQPolynomial) for large sizes of a class, in the kernel's parameters."""

@@ -144,8 +144,8 @@ def _times(use: _Use, depth: int) -> int:
     """Iterations of the `depth` outer loops in which it is touched."""
     import islpy as isl
 
+    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.library import cardinality
 
     inner = len(use.placed.loops) - depth
     return number(cardinality(use.touched.domain().project_out(isl.dim_type.set, depth, inner)))

@@ -9,8 +9,8 @@ from roofdsl.counts.closed import ClosedForms
 from roofdsl.counts.derived import Plateau, PlateauStep, Quantity, ReuseStep, quantity
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Case, Cases, constant
-from roofdsl.sets.library import cardinality
 from roofdsl.sets.plateaus import Growth, PlateauCounter, PlateauLines, Step, piece_range
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.residues import Class

@@ -57,8 +57,9 @@ def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, i
     This is rule 10. Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or
     illegal sizes.
     """
+    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.library import cardinality, limited
+    from roofdsl.sets.library import limited
     from roofdsl.sets.stream import build
 
     at = sized(kernel, params)
@@ -181,8 +182,8 @@ def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ..
     from roofdsl.sets.count import count_number
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding
+    from roofdsl.sets.previous import NotCertified
     from roofdsl.sets.quasi import Quasi
-    from roofdsl.sets.reuse import NotCertified
     from roofdsl.sets.sectors import sector_residencies
     from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build

@@ -80,8 +80,9 @@ class ArrayLines(Record):
 
 def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
     """Exact operation counts at `params`. Raises CommandError for missing or illegal sizes, TooHard."""
+    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.library import cardinality, limited
+    from roofdsl.sets.library import limited
     from roofdsl.sets.stream import build
 
     at = sized(kernel, params)
@@ -102,8 +103,9 @@ def access_count(at: Sized) -> int:
 
 @lru_cache(maxsize=64)
 def _access_count(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
+    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.library import cardinality, limited
+    from roofdsl.sets.library import limited
     from roofdsl.sets.stream import build
 
     total = 0
@@ -296,8 +298,9 @@ def lines_by_sets(
     from roofdsl.sets.count import MAX_GRID, count_number
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding, residencies
+    from roofdsl.sets.previous import NotCertified
     from roofdsl.sets.quasi import Quasi
-    from roofdsl.sets.reuse import NotCertified, reuse
+    from roofdsl.sets.reuse import reuse
     from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build
 

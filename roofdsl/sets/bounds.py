@@ -162,10 +162,21 @@ def _each(fold: Any) -> list[Any]:
 
 
 def _polynomial(domain: Any, value: Quasi) -> Any:
-    """`value` on `domain` as isl.PwQPolynomial."""
-    point = f"{tuple_name(domain)}[{', '.join(dimensions(domain))}]"
-    text = f"[{', '.join(parameters(domain))}] -> {{ {point} -> ({polynomial_text(value)}) }}"
-    return isl.PwQPolynomial(text).intersect_domain(domain)
+    """`value` on `domain` as isl.PwQPolynomial, in the dimensions that it depends on.
+
+    Over the others it does not change, and a bound costs more with each. All are kept if leaving some out would leave
+    floors, which isl's bounds do not take.
+    """
+    names = dimensions(domain)
+    used = [name for name in names if name in value.names()]
+    shadow = domain
+    for k in reversed([k for k, name in enumerate(names) if name not in used]):
+        shadow = shadow.project_out(isl.dim_type.set, k, 1)
+    if any(b.dim(isl.dim_type.div) for b in shadow.get_basic_sets()):
+        used, shadow = names, domain
+    point = f"{tuple_name(shadow)}[{', '.join(used)}]"
+    text = f"[{', '.join(parameters(shadow))}] -> {{ {point} -> ({polynomial_text(value)}) }}"
+    return isl.PwQPolynomial(text).intersect_domain(shadow)
 
 
 def polynomial_text(value: Quasi) -> str:

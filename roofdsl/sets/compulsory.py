@@ -8,7 +8,8 @@ import islpy as isl
 
 from roofdsl.sets.library import first_images
 from roofdsl.sets.misses import Part, Residencies
-from roofdsl.sets.reuse import NotCertified, by_array, touches
+from roofdsl.sets.previous import NotCertified
+from roofdsl.sets.reuse import by_array, touches
 from roofdsl.sets.stream import Reference, Stream
 
 

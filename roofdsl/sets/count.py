@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.sets.library import cardinality, pieces
+from roofdsl.sets.cardinality import cardinality
+from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import CannotCount, Part
 
 MAX_GRID = 60_000_000

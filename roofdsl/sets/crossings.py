@@ -17,11 +17,12 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import Record
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import conditions, merge
 from roofdsl.sets.dimensions import dimensions, of_parameters, parameters, where
 from roofdsl.sets.extents import as_parameter, extents
 from roofdsl.sets.isl_text import affine_text, sign_text
-from roofdsl.sets.library import cardinality, pieces
+from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.roots import intervals_of

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import islpy as isl
 
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.isl_text import affine_text
-from roofdsl.sets.library import affine_value, cardinality, pieces
+from roofdsl.sets.library import affine_value, pieces
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Floor, Quasi
 

@@ -9,12 +9,11 @@ Nothing is approximated: each step maps the images of a point one to one, or par
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.library import cardinality
+from roofdsl.sets.cardinality import added, cardinality
 
 MOST_SLICES, MOST_SLICES_OF_ALL = 8, 32
 """Values of one dimension, and of all together, into which a set of images is cut, at most."""
@@ -30,7 +29,7 @@ class Images:
         self._touch = touch
         self._moved: dict[int, Any] = {}
 
-    def _relative(self, relation: Any) -> Any:
+    def relative(self, relation: Any) -> Any:
         """`relation` from accesses, with or without their place in the text, to how far what they touch is away."""
         if relation.get_tuple_name(_IN) != self._touch.get_tuple_name(_IN):
             return relation  # from lines of the array
@@ -50,7 +49,7 @@ class Images:
         domain = relation.domain().coalesce()
         # What holds of every access of the domain is not said again. A loop variable that nothing is said of any more
         # does not change how many locations there are: it is left out of the count and put back afterwards.
-        relative = self._relative(relation).gist_domain(domain)
+        relative = self.relative(relation).gist_domain(domain)
         unused = [i for i in range(relative.dim(_IN)) if not relative.involves_dims(_IN, i, 1)]
         here = domain
         for i in reversed(unused):
@@ -58,7 +57,7 @@ class Images:
         name = domain.get_tuple_name()
         relative = relative.set_tuple_name(_IN, name).intersect_domain(here.set_tuple_name(name).coalesce())
         counts = [cardinality(part.coalesce()) for part in _slices(relative)]
-        return restored(reduce(isl.PwQPolynomial.add, counts).coalesce(), unused, domain)
+        return restored(added(counts).coalesce(), unused, domain)
 
 
 def restored(count: Any, missing: Iterable[int], domain: Any) -> Any:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import islpy as isl
@@ -74,9 +74,6 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
             context.set_max_operations(0)
             context.reset_operations()
 
-
-MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
-"""Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
 
 SIMPLE = 3
 """Basic sets and floors together up to which a set is counted in this process; dimensions and floors up to which a
@@ -148,18 +145,15 @@ class _Limit:
 _limit = _Limit()
 
 
-def cardinality(counted: Any) -> Any:
-    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map.
+def counted_as_it_is(counted: Any) -> Any:
+    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map, as the library counts it.
 
-    The library's counting code crashes if it reaches the operation limit, and may run for hours without one. So sets
-    that would take too long are refused, simple ones are counted without the limit, and all others are counted in a
-    child process with a time limit instead. Raises TooHard.
+    Its counting code crashes where it meets the operation limit, and without a limit may run for hours. So simple sets
+    are counted without the limit, and all others in a child process, within a time that stands for the limit. Raises
+    TooHard.
     """
-    is_map = isinstance(counted, isl.Map)
-    parts = counted.get_basic_maps() if is_map else counted.get_basic_sets()
+    parts = counted.get_basic_maps() if isinstance(counted, isl.Map) else counted.get_basic_sets()
     floors = max((p.dim(isl.dim_type.div) for p in parts), default=0)
-    if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
-        raise TooHard("a set of accesses", MAX_OPERATIONS)
     with unlimited():
         if len(parts) + floors <= SIMPLE:
             return counted.card()
@@ -284,13 +278,14 @@ def _is_aborted() -> bool:
 
 def affine_value(aff: Any) -> Quasi:
     """An isl.Aff as a quasi-polynomial in the names of its parameters and dimensions."""
-    total = Quasi.constant(_fraction(aff.get_constant_val()))
+    terms: dict[Monomial, Fraction] = {(): _fraction(aff.get_constant_val())}
     space = aff.get_domain_local_space()
     for kind in (isl.dim_type.param, isl.dim_type.set):
         for i in range(space.dim(kind)):
             c = aff.get_coefficient_val(isl.dim_type.in_ if kind == isl.dim_type.set else kind, i)
             if not c.is_zero():
-                total += Quasi.symbol(space.get_dim_name(kind, i)) * _fraction(c)
+                terms[(space.get_dim_name(kind, i), 1),] = _fraction(c)
+    total = Quasi.of(terms)
     for i in range(aff.dim(isl.dim_type.div)):
         c = aff.get_coefficient_val(isl.dim_type.div, i)
         if not c.is_zero():
@@ -307,7 +302,7 @@ def quasi_value(polynomial: Any, names: list[str]) -> Quasi:
             space = polynomial.get_domain_space()
             params = [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
         monomial: list[tuple[Any, int]] = []
-        divisions = Quasi.constant(1)
+        floors: Quasi | None = None
         for i, name in enumerate(params):
             if e := term.get_exp(isl.dim_type.param, i):
                 monomial.append((name, e))
@@ -316,10 +311,12 @@ def quasi_value(polynomial: Any, names: list[str]) -> Quasi:
                 monomial.append((name, e))
         for i in range(term.dim(isl.dim_type.div)):
             if e := term.get_exp(isl.dim_type.div, i):
-                divisions = divisions * _renamed_floor(term.get_div(i), names) ** e
+                power = _renamed_floor(term.get_div(i), names) ** e
+                floors = power if floors is None else floors * power
         coefficient = _fraction(term.get_coefficient_val())
         key: Monomial = tuple(sorted(monomial, key=lambda t: str(t[0])))
-        for each, factor in (divisions * Quasi.of({key: coefficient})).terms:
+        added = ((key, coefficient),) if floors is None else (floors * Quasi.of({key: coefficient})).terms
+        for each, factor in added:
             terms[each] = terms.get(each, Fraction(0)) + factor
     return Quasi.of(terms)
 
@@ -339,4 +336,9 @@ def pieces(piecewise: Any) -> list[tuple[Any, Quasi]]:
 
 
 def _fraction(value: Any) -> Fraction:
-    return Fraction(str(value))
+    return _read(str(value))
+
+
+@lru_cache(maxsize=1 << 12)
+def _read(text: str) -> Fraction:
+    return Fraction(text)

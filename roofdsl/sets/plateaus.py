@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.lang.record import replace
 from roofdsl.sets.bounds import by_residues, candidate_bounds
+from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.dimensions import where
 from roofdsl.sets.isl_text import sign_text
-from roofdsl.sets.library import cardinality
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Monomial, Quasi
 from roofdsl.sets.residues import Class, Substitution, joined, periods, periods_of_sets
@@ -52,9 +52,16 @@ class Growth:
 
     def leading(self, value: Quasi) -> Quasi:
         """The terms of greatest order, floors opened."""
-        value = self.open(value)
-        top = self.leading_weight(value)
-        return Quasi.of({m: c for m, c in value if self.weight(m) == top})
+        top = self._top(value)
+        if any(not isinstance(a, str) for a in top.atoms()):
+            opened = self._top(self.open(top))  # of the others too only where these cancel
+            top = opened if self.leading_weight(opened) == self.leading_weight(top) else self._top(self.open(value))
+        return top
+
+    def _top(self, value: Quasi) -> Quasi:
+        weights = [self.weight(m) for m, _ in value]
+        top = max(weights, default=(0, 0))
+        return Quasi(tuple(term for term, weight in zip(value, weights, strict=True) if weight == top))
 
     def open(self, value: Quasi) -> Quasi:
         """`value` with floors replaced by what they round, which keeps leading terms."""
@@ -68,8 +75,14 @@ class Growth:
 
     def key(self, value: Quasi) -> tuple[Weight, Fraction]:
         """Orders leading terms: by growth, then by coefficient with all sizes of one class equal."""
-        lead = self.leading(value)
-        return self.leading_weight(lead), lead.evaluate(dict.fromkeys(lead.names(), 1))
+        if value not in self._keys:
+            lead = self.leading(value)
+            self._keys[value] = self.leading_weight(lead), sum((c for _, c in lead), Fraction(0))
+        return self._keys[value]
+
+    @cached_property
+    def _keys(self) -> dict[Quasi, tuple[Weight, Fraction]]:
+        return {}
 
 
 def growth(sizes: Sizes, steps: Iterable[str]) -> Growth:
@@ -88,7 +101,7 @@ def far_sizes(sizes: Sizes, order: Growth, residues: Class = (), *, falling: boo
     # is an extent. 720720 is the least common multiple of 1 to 16: sizes differ, and their remainders by small periods
     # do not.
     for k, name in enumerate(reversed(sizes.symbols) if falling else sizes.symbols):
-        found[sizes.symbol_text(name)] = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + 720720 * k
+        found[sizes.symbol_text(name)] = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + BETWEEN_SIZES * k
     found |= {quotient(n, b): (1 << 24) + 16 * k for k, (n, b) in enumerate(sorted(sizes.tiled))}
     return found | {r.name: r.nearest(found[r.name]) for r in residues}
 
@@ -104,6 +117,18 @@ def point(sizes: Mapping[str, int]) -> Any:
     return isl.Set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
 
 
+def check_large(stream: Stream, order: Growth) -> None:
+    """Raises CannotCount where `stream` has no large sizes, or not all of its statements for them, whatever their
+    remainders: what is told of one class of remainders below, asked of all at once before anything is counted.
+    """
+    large = (far_sizes(stream.sizes, order, falling=falling) for falling in (False, True))
+    near = [_near(sizes).intersect(stream.context) for sizes in large]
+    if near[0].is_empty():
+        raise CannotCount(NO_LARGE_SIZES)
+    if any(not at.is_empty() and _left_out(stream, at) for at in near):
+        raise CannotCount(WHICH_IS_LARGER)
+
+
 def check_executed(stream: Stream, order: Growth, residues: Class = ()) -> None:
     """Raises CannotCount if a statement is executed for large sizes in one order and not in another.
 
@@ -111,8 +136,26 @@ def check_executed(stream: Stream, order: Growth, residues: Class = ()) -> None:
     """
     for falling in (False, True):
         at = far_point(stream.sizes, order, residues, falling=falling).intersect(stream.context)
-        if not at.is_empty() and any(d.executions.intersect_params(at).is_empty() for d in stream.domains):
-            raise CannotCount("whether a statement is executed depends on which of its sizes is larger")
+        if not at.is_empty() and _left_out(stream, at):
+            raise CannotCount(WHICH_IS_LARGER)
+
+
+NO_LARGE_SIZES = "its assumptions do not allow large sizes"
+WHICH_IS_LARGER = "whether a statement is executed depends on which of its sizes is larger"
+
+BETWEEN_SIZES = 720720
+"""How far apart large sizes are taken: a multiple of most periods, and more than any."""
+
+
+def _near(sizes: Mapping[str, int]) -> Any:
+    """The sizes of every class that is looked for from `sizes` up, as an isl parameter set with others in it."""
+    text = " and ".join(f"{value} <= {name} < {value + BETWEEN_SIZES}" for name, value in sizes.items())
+    return isl.Set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
+
+
+def _left_out(stream: Stream, at: Any) -> bool:
+    """Whether a statement is not executed at any of the sizes `at`."""
+    return any(d.executions.intersect_params(at).is_empty() for d in stream.domains)
 
 
 def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
@@ -216,8 +259,8 @@ def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues:
     differ = joined(periods([*low, *high]), periods_of_sets(parts))  # which parts there are decides on the bounds
     open_ = {n: p * rest.get(n, 1) for n, p in differ.items()}
     meaning = on.meaning(sizes.meaning())
-    least = min((v.substitute(meaning) for v in low), key=order.key)
-    most = max((v.substitute(meaning) for v in high), key=order.key)
+    least = min((v.substitute(meaning) for v in dict.fromkeys(low)), key=order.key)
+    most = max((v.substitute(meaning) for v in dict.fromkeys(high)), key=order.key)
     return Range(order.leading(least), order.leading(most), id(piece[0]), piece[0], open_)
 
 
@@ -279,6 +322,7 @@ class PlateauCounter:
         self.reads_only = reuse.reading.is_equal(reuse.all)
         self._cards: dict[tuple[int, str], Any] = {}
         self._shared: dict[frozenset[int], Any] = {}
+        self._stored_of: dict[int, Any] = {}
 
     def lines(self, hits: frozenset[int]) -> PlateauLines:
         """The counts if the distance pieces in `hits` (ids of their domains) hit and all others miss."""
@@ -314,18 +358,18 @@ class PlateauCounter:
         return total
 
     def _shared_stores(self, missing: list[Any]) -> Any:
-        windows = self.reuse.shared_windows
-        if windows.is_empty():
-            return None
-        reach = windows.range()
-        inside = [d for d in (self.reuse.cold, *missing) if not d.is_disjoint(reach)]
+        inside = [d for d in (self.reuse.cold, *missing) if not self._stored_by(d).is_empty()]
         key = frozenset(id(d) for d in inside)
         if key not in self._shared:
-            flat = isl.Set.empty(self.reuse.all.get_space())
-            for d in inside:
-                flat = flat.union(d)
-            self._shared[key] = cardinality(windows.intersect_range(flat.coalesce()).domain()) if inside else None
+            stored = reduce(isl.Set.union, map(self._stored_by, inside)).coalesce() if inside else None
+            self._shared[key] = None if stored is None else cardinality(stored)
         return self._shared[key]
+
+    def _stored_by(self, missing: Any) -> Any:
+        """The writes that share their window and have an access of `missing` in it."""
+        if id(missing) not in self._stored_of:
+            self._stored_of[id(missing)] = self.reuse.shared_windows.intersect_range(missing).domain().coalesce()
+        return self._stored_of[id(missing)]
 
     @cached_property
     def _written_lines(self) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 Rational = int | Fraction
 
@@ -18,6 +18,16 @@ class Floor:
     """The integer part of a quasi-polynomial, used as an atom of others."""
 
     of: Quasi
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((Floor, self.of))
+
+    def __hash__(self) -> int:  # those of fractions take long, and monomials are looked up all the time
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Quasi]:
+        return {"of": self.of}  # a hash is another one in another process
 
     def __str__(self) -> str:
         return f"floor({self.of})"
@@ -51,9 +61,12 @@ class Quasi:
         return dict(self.terms)
 
     def __add__(self, other: Quasi | Rational) -> Quasi:
+        more = _quasi(other)
+        if not self.terms or not more.terms:
+            return more if not self.terms else self
         out = dict(self.terms)
-        for m, c in _quasi(other).terms:
-            out[m] = out.get(m, Fraction(0)) + c
+        for m, c in more.terms:
+            out[m] = out[m] + c if m in out else c
         return Quasi.of(out)
 
     __radd__ = __add__
@@ -70,11 +83,15 @@ class Quasi:
     def __mul__(self, other: Quasi | Rational) -> Quasi:
         if not isinstance(other, Quasi):
             return Quasi(tuple((m, c * other) for m, c in self.terms) if other else ())
+        for one, factor in ((self, other), (other, self)):
+            if len(factor.terms) == 1 and not factor.terms[0][0]:
+                number = factor.terms[0][1]
+                return one if number == 1 else one * number
         out: dict[Monomial, Fraction] = {}
         for m, c in self.terms:
             for n, d in other.terms:
                 k = _times(m, n)
-                out[k] = out.get(k, Fraction(0)) + c * d
+                out[k] = out[k] + c * d if k in out else c * d
         return Quasi.of(out)
 
     __rmul__ = __mul__
@@ -148,7 +165,7 @@ class Quasi:
                     powers[a, e] = base**e
                 part = part * powers[a, e]
             for n, d in part.terms:
-                out[n] = out.get(n, Fraction(0)) + d
+                out[n] = out[n] + d if n in out else d
         return Quasi.of(out)
 
     def split(self, names: frozenset[str]) -> tuple[Quasi, Quasi]:
@@ -215,5 +232,6 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
     return tuple(sorted(((x, e) for x, e in powers.items() if e), key=lambda t: str(t[0])))
 
 
+@lru_cache(maxsize=1 << 16)
 def _key(m: Monomial) -> tuple[int, str]:
     return (sum(e for _, e in m), str(m))

@@ -7,22 +7,22 @@ exactly when the distance exceeds Z (LRU; lines of several sizes keep this prope
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
+from roofdsl.sets.cardinality import added, cardinality
+from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
-from roofdsl.sets.library import cardinality, on_all_cores, pieces, unlimited
+from roofdsl.sets.library import on_all_cores, pieces, unlimited
+from roofdsl.sets.one_body import one_body
+from roofdsl.sets.previous import previous_access
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
 from roofdsl.sets.stream import Reference, Stream
-
-
-class NotCertified(Exception):
-    """A map that should give the previous access fails its certificate."""
 
 
 class ArrayReuse(Record):
@@ -79,77 +79,6 @@ class ArrayReuse(Record):
         return self.touch.reverse().intersect(last.apply_range(isl.Map.lex_lt(self.all.get_space())))
 
 
-def earlier_on_same_line(touch: Any) -> Any:
-    """isl.Map from each access to every earlier access of its location; `touch` maps T to locations."""
-    after = isl.Map.lex_gt(touch.get_space().domain())
-    return touch.apply_range(touch.reverse()).intersect(after)
-
-
-def certify_previous(previous: Any, candidates: Any) -> None:
-    """Check that `previous` is the lexicographic maximum of `candidates` (access -> earlier accesses).
-
-    Raises NotCertified if it has another domain, several values, a value that is not a candidate, or a candidate
-    strictly in between.
-    """
-    # The four tests together say what a maximum is, of nothing but the map and its candidates. They are asked because
-    # `lexmax` has been wrong, and a wrong predecessor would be a wrong number everywhere.
-    if not previous.is_subset(candidates):
-        raise NotCertified("it names an access that is no earlier one of the same line")
-    if not candidates.domain().is_subset(previous.domain()):
-        raise NotCertified("it misses accesses that have an earlier one")
-    if not previous.is_single_valued():
-        raise NotCertified("it names several accesses for one")
-    # access -> all that comes after what is claimed to be the one before it
-    later = previous.apply_range(isl.Map.lex_lt(previous.get_space().range()))
-    if not later.is_disjoint(candidates):
-        raise NotCertified("a later candidate lies between")
-
-
-def previous_access(touch: Any) -> Any:
-    """The certified map from each access to the previous one on its line.
-
-    Tries the direct method first, then methods that avoid known errors of the library. Raises NotCertified if all fail.
-    """
-    candidates = earlier_on_same_line(touch)
-    failure = NotCertified("no way tried")
-    for way in (_direct, _coalesced, _reparsed, _by_parts):
-        previous = way(candidates)
-        try:
-            certify_previous(previous, candidates)
-        except NotCertified as error:
-            failure = error
-            continue
-        return previous.coalesce()
-    raise failure
-
-
-def _direct(candidates: Any) -> Any:
-    return candidates.lexmax()
-
-
-def _coalesced(candidates: Any) -> Any:
-    return candidates.coalesce().lexmax()
-
-
-def _reparsed(candidates: Any) -> Any:
-    return isl.Map(str(candidates.coalesce())).lexmax()
-
-
-def _by_parts(candidates: Any) -> Any:
-    """Lexmax of each basic map, then of the union of the results."""
-    best: Any = isl.Map.empty(candidates.get_space())
-    for part in candidates.get_basic_maps():
-        one = isl.Map.from_basic_map(part).lexmax()
-        both = best.domain().intersect(one.domain())
-        best = (
-            best.union(one)
-            .subtract(best.intersect_domain(both))
-            .subtract(one.intersect_domain(both))
-            .union(best.intersect_domain(both).union(one.intersect_domain(both)).lexmax())
-        )
-    return best
-
-
 def touches(references: Sequence[Reference]) -> Any:
     """The union of the references' location maps as one isl.Map."""
     return union(references).coalesce()
@@ -193,6 +122,7 @@ class Touched:
         self._images = {name: Images(location) for name, location in self.touch.items()}
         self._known: dict[tuple[str, str], Any] = {}
         self._boxes = self._whole_iterations()
+        self._body = one_body(groups, self._boxes or self.touch, self._images, line_bytes) if self._many else None
 
     def _whole_iterations(self) -> Mapping[str, Any] | None:
         """array -> isl.Map from an iteration, at place 0, to its lines; None where these are not boxes."""
@@ -215,15 +145,17 @@ class Touched:
         # One box for each reference, as many as before, is no gain.
         return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
 
-    def since(self, previous: Any) -> dict[str, Any]:
+    def since(self, previous: Any, known: Collection[str] = ()) -> dict[str, Any]:
         """array -> isl.Map from an access to what is touched from the previous access (included) to it (excluded).
 
-        previous: an isl.Map of one basic map.
+        previous: an isl.Map of one basic map. known: arrays that may be left out.
         """
+        if self.touch.keys() <= set(known):
+            return {}
         space = previous.get_space().range()
         windows = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
         if self._boxes is None:
-            return self.within(windows)
+            return {name: windows.apply_range(touch) for name, touch in self.touch.items() if name not in known}
         outer = space.dim(isl.dim_type.set) - 1
         same = isl.Map.from_basic_map(isl.BasicMap.equal(previous.get_space(), outer))
         # Of the iterations that hold the two ends of a window a part is touched, which is looked up access by access;
@@ -232,7 +164,9 @@ class Touched:
         pairs = previous.get_space()
         whole = previous.apply_range(isl.Map.lex_lt_first(pairs, outer)).intersect(isl.Map.lex_gt_first(pairs, outer))
         return {
-            name: ends.apply_range(self.touch[name]).union(whole.apply_range(box)) for name, box in self._boxes.items()
+            name: ends.apply_range(self.touch[name]).union(whole.apply_range(box))
+            for name, box in self._boxes.items()
+            if name not in known
         }
 
     def within(self, windows: Any) -> dict[str, Any]:
@@ -247,9 +181,15 @@ class Touched:
 
         None for an empty part. Many parts are counted on all cores. Raises TooHard.
         """
-        if self._many:
+        if not self._many:
+            return on_all_cores([partial(self._each, part) for part in parts])
+        if self._body is None:
             return self._together([self.since(part) for part in parts])
-        return on_all_cores([partial(self._each, part) for part in parts])
+        moving = [self._body.bytes_since(part) for part in parts]
+        others = self._together(
+            [self.since(p, () if m is None else self._body.offsets) for p, m in zip(parts, moving, strict=True)]
+        )
+        return [_both(p.domain(), m, o) for p, m, o in zip(parts, moving, others, strict=True)]
 
     def bytes_within(self, windows: Any) -> Any:
         """Bytes touched in `windows` (see `within`): isl.PwQPolynomial, None if they are empty. Raises TooHard."""
@@ -260,13 +200,12 @@ class Touched:
         return self._directly(self.since(part))
 
     def _directly(self, lines: Mapping[str, Any]) -> Any:
-        total: Any = None
+        counts = []
         for name, own in lines.items():
             merged = own.coalesce()
             if not merged.is_empty():
-                count = cardinality(merged).scale_val(isl.Val(self.line_bytes[name]))
-                total = count if total is None else total.add(count)
-        return total
+                counts.append(cardinality(merged).coalesce().scale_val(isl.Val(self.line_bytes[name])))
+        return added(counts) if counts else None
 
     def _together(self, windows: Sequence[Mapping[str, Any]]) -> list[Any]:
         """The same for each of `windows`; those between other accesses of the same iterations are counted once where
@@ -303,6 +242,14 @@ class Touched:
                 count = count.scale_val(isl.Val(self.line_bytes[key[0]]))
                 total = count if total is None else total.add(count).coalesce()
         return total
+
+
+def _both(domain: Any, of_iterations: Any, of_accesses: Any) -> Any:
+    """The sum of counts on iterations and on accesses, either of which may be None, on the accesses of `domain`."""
+    if of_iterations is None:
+        return of_accesses
+    moved = restored(of_iterations, [domain.dim(isl.dim_type.set) - 1], domain)
+    return moved if of_accesses is None else moved.add(of_accesses).coalesce()
 
 
 def _fixed_place(domain: Any) -> int | None:
@@ -351,9 +298,28 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
 
 
 def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
+    """The pieces of a distance; accesses at the same one, whatever their iteration, are one piece."""
     if piecewise is None:
         return ()
-    return tuple(part for domain, value in pieces(piecewise) for part in sliced(domain, value))
+    return _by_value(part for domain, value in _by_value(pieces(piecewise)) for part in sliced(domain, value))
+
+
+def _by_value(parts: Iterable[tuple[Any, Quasi]]) -> tuple[tuple[Any, Quasi], ...]:
+    """`parts` with those put together that have one value in parameters alone.
+
+    Others may lie far apart in the range of one expression, few of them here and many there; and sets with floors do
+    not become simpler.
+    """
+    together: dict[object, tuple[list[Any], Quasi]] = {}
+    for k, (domain, value) in enumerate(parts):
+        floors = any(b.dim(isl.dim_type.div) for b in domain.get_basic_sets())
+        key = k if floors or value.names() & set(dimensions(domain)) else value
+        together.setdefault(key, ([], value))[0].append(domain)
+    return tuple((_joined(domains), value) for domains, value in together.values())
+
+
+def _joined(domains: Sequence[Any]) -> Any:
+    return domains[0] if len(domains) == 1 else reduce(isl.Set.union, domains).coalesce()
 
 
 def _end_distances(own: Any, touched: Touched) -> tuple[tuple[Any, Quasi], ...]:

@@ -13,7 +13,8 @@ import islpy as isl
 
 from roofdsl.sets.bounds import bounds
 from roofdsl.sets.misses import CannotCount, Curved, Part, Residencies, Rule, missing
-from roofdsl.sets.reuse import ArrayReuse, by_array, previous_access, reuse, touches
+from roofdsl.sets.previous import previous_access
+from roofdsl.sets.reuse import ArrayReuse, by_array, reuse, touches
 from roofdsl.sets.stream import Stream
 
 

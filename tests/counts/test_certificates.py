@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 import pytest
 
-from roofdsl.sets.reuse import NotCertified, certify_previous, earlier_on_same_line, previous_access
+from roofdsl.sets.previous import NotCertified, certify_previous, earlier_on_same_line, previous_access
 
 TOUCH = isl.Map("[n] -> { T[i, j] -> A[j] : 0 <= i, j < n }")
 

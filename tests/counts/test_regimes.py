@@ -238,3 +238,29 @@ def test_random_kernels_are_as_simulated(request: pytest.FixtureRequest) -> None
             raise AssertionError(f"seed {seed}: {error}\n{residue_kernel(seed).text}") from error
     assert count < 20 or 2 * declined <= count
     assert found.exact >= count
+
+
+FILTERED = """
+kernel f(n, m, r):
+    {}
+    in A: f64[n + r]
+    inout y: f64[n]
+    for i in range(n - r + 1):
+        for j in range(r):
+            y[i] += A[i + j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("assumption", "why"),
+    [
+        ("assume n >= r", "its assumptions do not allow large sizes"),
+        ("assume n >= 1", "whether a statement is executed depends on which of its sizes is larger"),
+    ],
+)
+def test_what_cannot_be_said_of_large_sizes_is_known_before_a_distance_is_counted(
+    assumption: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roofdsl.counts.kernel_sets.reuse", lambda stream: pytest.fail("distances were counted"))
+    with pytest.raises(NoClosedForm, match=why):
+        ClosedForms(kernel_of(FILTERED.format(assumption)), {}).regimes("load_store")

@@ -1,0 +1,126 @@
+"""How many points sets have, counted dimension by dimension where these do not depend on each other.
+
+The library's cost grows steeply with the dimensions and parameters of what it counts, and most of what is counted here
+are unions of boxes: each dimension lies between bounds of its own. So a set is cut into disjoint basic sets, the
+dimensions of each into groups that no constraint ties together, and its points are the product of the groups' counts,
+each a count in one dimension or two and in few parameters, which is the same again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+import islpy as isl
+
+from roofdsl.sets.library import MAX_OPERATIONS, TooHard, counted_as_it_is, unlimited
+
+MOST_TOGETHER = 2
+"""Dimensions of a group that are surely counted in no time."""
+
+MOST_KNOWN = 4096
+"""Counts of groups that are kept, at most."""
+
+_IN, _OUT, _DIV = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.div
+
+
+MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
+"""Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
+
+
+def cardinality(counted: Any) -> Any:
+    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map. Raises TooHard."""
+    parts = _basics(counted)
+    is_map = isinstance(counted, isl.Map)
+    floors = max((p.dim(_DIV) for p in parts), default=0)
+    if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
+        raise TooHard("a set of accesses", MAX_OPERATIONS)
+    if floors or not is_map:  # what is told in sizes has fewer cases where it is not cut
+        return counted_as_it_is(counted)
+    simple, others = list[Any](), list[Any]()
+    for basic in _basics(counted.make_disjoint()):
+        apart = not basic.dim(_DIV) and all(len(group) <= MOST_TOGETHER for group in _groups(basic))
+        (simple if apart else others).append(basic)
+    with unlimited():
+        counts = [_points(basic) for basic in simple]
+    if others or not simple:
+        counts.append(counted_as_it_is(reduce(type(counted).union, map(_general, others)) if others else counted))
+    return added(counts)
+
+
+def added(counts: Sequence[Any]) -> Any:
+    """The sum of isl.PwQPolynomials, two by two: sums of few pieces are merged before they meet others."""
+    while len(counts) > 1:
+        pairs = zip(counts[::2], counts[1::2], strict=False)
+        odd = counts[-1:] if len(counts) % 2 else []
+        counts = [*(a.add(b).coalesce() for a, b in pairs), *odd]
+    return counts[0]
+
+
+def _points(basic: Any) -> Any:
+    """The points of an isl.BasicSet, or the images of an isl.BasicMap, without floors."""
+    basic = basic.remove_redundancies()
+    dims = basic.dim(_OUT)
+    known = basic.drop_constraints_involving_dims(_OUT, 0, dims)
+    domain = _general(known).domain() if isinstance(basic, isl.BasicMap) else _general(known).params()
+    space = domain.get_space()
+    one = isl.QPolynomial.one_on_domain(space)
+    total = isl.PwQPolynomial.from_qpolynomial(one).intersect_domain(domain)
+    for group in _groups(basic):
+        if (factor := _factor(basic, group)) is not None:
+            total = total.mul(_known(factor).reset_domain_space(space))
+    return total
+
+
+def _groups(basic: Any) -> Iterable[list[int]]:
+    """The dimensions that are counted, in groups that constraints tie together."""
+    group = {k: [k] for k in range(basic.dim(_OUT))}
+    for constraint in basic.get_constraints():
+        used = [k for k in group if constraint.involves_dims(_OUT, k, 1)]
+        for k in used[1:]:
+            if group[k] is not group[used[0]]:
+                group[used[0]] += group[k]
+                group.update(dict.fromkeys(group[k], group[used[0]]))
+    return {id(g): sorted(g) for g in group.values()}.values()
+
+
+def _factor(basic: Any, group: list[int]) -> Any | None:
+    """`basic` in the dimensions of a group alone, without what is said of others; None for one value of one of them."""
+    for k in reversed(range(basic.dim(_OUT))):
+        if k not in group:
+            basic = basic.drop_constraints_involving_dims(_OUT, k, 1).project_out(_OUT, k, 1)
+    basic = basic.drop_constraints_not_involving_dims(_OUT, 0, len(group)).remove_redundancies()
+    constraints = basic.get_constraints()
+    if len(group) == len(constraints) == 1 and constraints[0].is_equality():
+        coefficient = constraints[0].get_coefficient_val(_OUT, 0)
+        return None if coefficient.is_one() or coefficient.is_negone() else basic
+    return basic
+
+
+_counts: dict[str, Any] = {}
+
+
+def _known(factor: Any) -> Any:
+    """The count of one group, with all inputs of `factor`."""
+    inputs = range(factor.dim(_IN)) if isinstance(factor, isl.BasicMap) else range(0)
+    unused = [i for i in inputs if not factor.involves_dims(_IN, i, 1)]
+    for i in reversed(unused):
+        factor = factor.project_out(_IN, i, 1)
+    key = str(factor)
+    if key not in _counts:
+        if len(_counts) >= MOST_KNOWN:
+            _counts.clear()
+        _counts[key] = _general(factor).card()
+    found = _counts[key]
+    for i in unused:
+        found = found.insert_dims(_IN, i, 1)
+    return found
+
+
+def _general(basic: Any) -> Any:
+    return isl.Map.from_basic_map(basic) if isinstance(basic, isl.BasicMap) else isl.Set.from_basic_set(basic)
+
+
+def _basics(of: Any) -> list[Any]:
+    return list(of.get_basic_maps() if isinstance(of, isl.Map) else of.get_basic_sets())

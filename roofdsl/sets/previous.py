@@ -1,0 +1,85 @@
+"""The previous access to the same location, and the certificate that it is.
+
+docs/rules.md, step 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import islpy as isl
+
+
+class NotCertified(Exception):
+    """A map that should give the previous access fails its certificate."""
+
+
+def earlier_on_same_line(touch: Any) -> Any:
+    """isl.Map from each access to every earlier access of its location; `touch` maps T to locations."""
+    after = isl.Map.lex_gt(touch.get_space().domain())
+    return touch.apply_range(touch.reverse()).intersect(after)
+
+
+def certify_previous(previous: Any, candidates: Any) -> None:
+    """Check that `previous` is the lexicographic maximum of `candidates` (access -> earlier accesses).
+
+    Raises NotCertified if it has another domain, several values, a value that is not a candidate, or a candidate
+    strictly in between.
+    """
+    # The four tests together say what a maximum is, of nothing but the map and its candidates. They are asked because
+    # `lexmax` has been wrong, and a wrong predecessor would be a wrong number everywhere.
+    if not previous.is_subset(candidates):
+        raise NotCertified("it names an access that is no earlier one of the same line")
+    if not candidates.domain().is_subset(previous.domain()):
+        raise NotCertified("it misses accesses that have an earlier one")
+    if not previous.is_single_valued():
+        raise NotCertified("it names several accesses for one")
+    # access -> all that comes after what is claimed to be the one before it
+    later = previous.apply_range(isl.Map.lex_lt(previous.get_space().range()))
+    if not later.is_disjoint(candidates):
+        raise NotCertified("a later candidate lies between")
+
+
+def previous_access(touch: Any) -> Any:
+    """The certified map from each access to the previous one on its line.
+
+    Tries the direct method first, then methods that avoid known errors of the library. Raises NotCertified if all fail.
+    """
+    candidates = earlier_on_same_line(touch)
+    failure = NotCertified("no way tried")
+    for way in (_direct, _coalesced, _reparsed, _by_parts):
+        previous = way(candidates)
+        try:
+            certify_previous(previous, candidates)
+        except NotCertified as error:
+            failure = error
+            continue
+        return previous.coalesce()
+    raise failure
+
+
+def _direct(candidates: Any) -> Any:
+    return candidates.lexmax()
+
+
+def _coalesced(candidates: Any) -> Any:
+    return candidates.coalesce().lexmax()
+
+
+def _reparsed(candidates: Any) -> Any:
+    return isl.Map(str(candidates.coalesce())).lexmax()
+
+
+def _by_parts(candidates: Any) -> Any:
+    """Lexmax of each basic map, then of the union of the results."""
+    best: Any = isl.Map.empty(candidates.get_space())
+    for part in candidates.get_basic_maps():
+        one = isl.Map.from_basic_map(part).lexmax()
+        both = best.domain().intersect(one.domain())
+        best = (
+            best.union(one)
+            .subtract(best.intersect_domain(both))
+            .subtract(one.intersect_domain(both))
+            .union(best.intersect_domain(both).union(one.intersect_domain(both)).lexmax())
+        )
+    return best
