@@ -53,8 +53,9 @@ class Watcher:
     def _watch(self, last_words: bytes) -> None:
         for number in (signal.SIGINT, signal.SIGPROF):
             signal.signal(number, signal.SIG_IGN)
-        for stream in (0, 1):  # who reads our output waits for its end
-            os.close(stream)
+        # Who reads our output, or from a pipe to another child, waits for the end of it in all processes.
+        os.closerange(0, 2)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         while os.getppid() == self._parent:
             (end_at,) = _TIME.unpack(self._shared[:])
             if _processor_s(self._parent) > end_at:

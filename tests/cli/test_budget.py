@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -392,7 +393,7 @@ def test_native_code_without_an_end_is_ended() -> None:
         "budget.WATCHED_FROM_S, budget.OVERTIME_S = 0.2, 0.3\n"
         "with budget.beginning(0.6, 1 << 40, whole=True) as own:\n"
         "    own.last_words = 'error: the end\\n'\n"
-        "    while own.spent() < 0.5:\n"
+        "    while own._watcher is None:\n"
         "        pass\n"
         "    print('on', flush=True)\n"
         "    sum(range(10**12))\n"
@@ -417,3 +418,17 @@ def test_nothing_watches_a_command_that_has_ended() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "alone\n", "")
+
+
+@pytest.mark.skipif(not Watcher.is_possible(), reason="the system does not tell the processor time of a process")
+def test_the_watcher_holds_no_pipe_open() -> None:
+    """The end of a pipe is seen although the process was copied while the pipe was open."""
+    reading, writing = os.pipe()
+    watcher = Watcher("")
+    try:
+        os.close(writing)
+        ended, _, _ = select.select([reading], [], [], 30)
+        assert ended and os.read(reading, 1) == b""
+    finally:
+        watcher.stop()
+        os.close(reading)
