@@ -32,7 +32,7 @@ def chosen(statements: Statements, condition: Condition, node: Any) -> None:
     for store in (*a, *b):
         if isinstance(store.target, tree.Index) and not same:
             written = f"write `{store.target.name.text}[...] = condition ? new : old` if every element may be stored"
-            raise Refused("c-condition", _STORE, node, written)
+            raise Refused("c-condition", _STORE, node.cond, written)
     if len(a) + len(b) > (2 if same else 1):
         condition = statements.values.conditions.kept(condition, node)
     if same:
@@ -55,7 +55,7 @@ def _way(statements: Statements, node: Any, whole: Any) -> list[tree.Item]:
     for item in items:
         if not isinstance(item, tree.Assign | tree.Let):
             message = "whether these statements run depends on data"
-            raise Refused("c-condition", message, whole, "take loops and branches out of the `if`")
+            raise Refused("c-condition", message, whole.cond, "take loops and branches out of the `if`")
     return items
 
 
