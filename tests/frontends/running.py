@@ -29,7 +29,7 @@ def kernel_of(path: Path, name: str | None = None) -> Kernel:
 
 
 def data(arrays: Sequence[Array], sizes: Mapping[str, int], seed: int = 1) -> Arrays:
-    """Random data for every array and scalar, written ones too: what a kernel leaves alone stays the same on both sides.
+    """Random data for every array and scalar, written ones too: what a kernel leaves alone stays as it is.
 
     Whole numbers of f32 and f64 lie between -2 and 2; those of integers, between -9 and 9.
     """
@@ -67,7 +67,7 @@ def differences(kernel: Kernel, ours: Arrays, theirs: Arrays) -> list[str]:
 
 
 def call(function: Any, signature: Sequence[tuple[str, str]], arrays: Arrays, sizes: Mapping[str, int]) -> Any:
-    """Calls a user's function. signature: (name, C type) of its parameters; an array's or pointer's type ends in `*`."""
+    """Calls a user's function. signature: (name, C type) of its parameters; that of arrays and pointers ends in `*`."""
     types = {"int": ctypes.c_int, "long": ctypes.c_long, "size_t": ctypes.c_size_t, "double": ctypes.c_double,
              "float": ctypes.c_float}  # fmt: skip
     given: list[Any] = []

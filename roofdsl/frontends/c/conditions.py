@@ -71,7 +71,7 @@ class Conditions:
             owns = [t for t in (a.own, b.own) if t is not None]
             own = owns and (owns[0] if len(owns) == 1 else common(*owns) if owns[0] != owns[1] else owns[0])
             exact = isinstance(a.expr, tree.Number) or isinstance(b.expr, tree.Number)
-            exact = exact and all(_is_exact(v) for v in (a, b) if isinstance(v.expr, tree.Number))
+            exact = exact and all(is_exact(float(v.expr.value)) for v in (a, b) if isinstance(v.expr, tree.Number))
             if own and own != type_ and not exact:
                 message = f"C compares this in another type than its operands have, which are {own}"
                 raise Refused("c-type", message, node, "write numbers as `0.5f`, and use one type for all operands")
@@ -162,13 +162,11 @@ def _whole(value: Value) -> Value:
     return Value(value.type, None, number, Poly.number(int(number.value)))
 
 
-def _is_exact(value: Value) -> bool:
+def is_exact(number: float) -> bool:
     """Whether a number is the same in float and in double."""
     import struct
 
-    assert isinstance(value.expr, tree.Number)
-    number = float(value.expr.value)
-    return struct.unpack("f", struct.pack("f", number))[0] == number if abs(number) < 1e38 else False
+    return abs(number) < 1e38 and struct.unpack("f", struct.pack("f", number))[0] == number
 
 
 def _holds(op: str, difference: int) -> bool:

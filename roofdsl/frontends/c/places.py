@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pycparser import c_ast
+
 from roofdsl.frontends.c.preprocess import Preprocessed
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source, Span
@@ -47,7 +49,6 @@ class Places:
         return [
             _Token(found[0], number, found.start() + 1)
             for number, line in enumerate(lines, 1)
-            if not line.lstrip().startswith("#")
             for found in _TOKEN.finditer(line)
         ]
 
@@ -71,6 +72,11 @@ class Places:
             return self.main, Span(1, 1, 1, 2)
         first, last = self._index(min(marks)), self._index(max(marks))
         first, last = self._balanced(first, last)
+        first = max(0, first - _prefixes(node))
+        if isinstance(node, c_ast.UnaryOp) and node.op[0] == "p":
+            last = min(last + 1, len(self._tokens) - 1)
+        if isinstance(node, c_ast.Pragma):
+            last = bisect_right(self._starts, (marks[0][0] + 1, 0)) - 1
         return self._spanned(first, last)
 
     def at(self, line: int, column: int) -> tuple[Source, Span]:
@@ -145,6 +151,25 @@ def _aligned(original: str, texts: list[str]) -> list[tuple[int, int]]:
                 m = own[min(i, len(own) - 1)]
                 found[t] = (m.start() + 1, m.end() + 1)
     return found
+
+
+def _prefixes(node: Any) -> int:
+    """How many operators stand before the first name or number of an expression."""
+    count = 0
+    while True:
+        if isinstance(node, c_ast.UnaryOp):
+            if node.op[0] == "p" or node.op == "sizeof":
+                return count
+            count += 1
+            node = node.expr
+        elif isinstance(node, c_ast.BinaryOp):
+            node = node.left
+        elif isinstance(node, c_ast.Assignment):
+            node = node.lvalue
+        elif isinstance(node, c_ast.TernaryOp):
+            node = node.cond
+        else:
+            return count
 
 
 def _coordinates(node: Any) -> Iterator[tuple[int, int] | None]:

@@ -124,9 +124,11 @@ def _faults(source: Source, messages: str) -> Exception:
     for file, line, column, message in _FAULT.findall(messages):
         own = file == source.name
         number = int(line) if own else 1
-        at = min(int(column or 1), len(source.line(number)) + 1) if own else 1
+        text = source.line(number)
+        at = min(int(column or 1), len(text) + 1) if own else 1
+        word = re.match(r'"[^"]*"|<[^>]*>|\w+', text[at - 1 :])
         said = message if own else f"{message} ({file}:{line})"
-        found.append(Diagnostic("c-syntax", said, Span(number, at, number, at + 1)))
+        found.append(Diagnostic("c-syntax", said, Span(number, at, number, at + (len(word[0]) if word else 1))))
     if not found:
         return CommandError(f"`{source.name}` cannot be preprocessed: {messages.strip()[:400]}")
     return InputError(source, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pycparser import c_ast, c_parser
+from pycparser import c_ast, c_lexer, c_parser
 
 from roofdsl.frontends.c.context import Program
 from roofdsl.frontends.c.kernel import kernel
@@ -53,6 +53,19 @@ def read(path: str, name: str | None = None) -> CheckedFile:
     return CheckedFile(source, file, kernels, {}, {}, tuple(kernels), tuple(warnings))
 
 
+class _Lexer(c_lexer.CLexer):  # type: ignore[misc]
+    """Remembers how far it has come: not every error of the parser has a place."""
+
+    reached = (1, 1)
+
+    def token(self) -> Any:
+        """The next token."""
+        token = super().token()
+        if token is not None:
+            self.reached = (token.lineno, token.column)
+        return token
+
+
 class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -61,12 +74,13 @@ class _Reader:
         self.program = self._program(_BUILT_IN + preprocessed.text)
 
     def _program(self, text: str) -> Program:
+        parser = c_parser.CParser(lexer=_Lexer)
         try:
-            parsed = c_parser.CParser().parse(text, "")
+            parsed = parser.parse(text, "")
         except RecursionError:
             raise InputError(self.source, [Diagnostic("limit-nesting", _TOO_DEEP, Span(1, 1, 1, 2))]) from None
         except c_parser.ParseError as error:
-            raise self._syntax(str(error)) from None
+            raise self._syntax(str(error), parser.clex.reached) from None
         functions: dict[str, Any] = {}
         typedefs: dict[str, Any] = {}
         variables: list[Any] = []
@@ -79,14 +93,13 @@ class _Reader:
                 variables.append(node)
         return Program(functions, typedefs, tuple(variables))
 
-    def _syntax(self, text: str) -> InputError:
-        """pycparser's message at the user's line."""
+    def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
+        """pycparser's message at the user's line; `reached` is the line and column that it has come to."""
         found = _PLACE.match(text)
-        if found is None:
-            return InputError(self.source, [Diagnostic("c-syntax", text, Span(1, 1, 1, 2))])
-        source, span = self.places.at(int(found[1]), int(found[2] or 1))
-        what = found[3].removeprefix("before: ").strip()
-        message = f"`{what}` is not expected here" if found[3].startswith("before: ") else found[3]
+        place = (int(found[1]), int(found[2])) if found and found[2] else reached
+        source, span = self.places.at(*place)
+        said = found[3] if found else text.lstrip(": ")
+        message = f"`{said[8:].strip()}` is not expected here" if said.startswith("before: ") else said.lower()
         help = "C99 is read, without extensions of compilers and without C++"
         return InputError(source, [Diagnostic("c-syntax", message, span, help)])
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.conditions import Condition, Conditions
+from roofdsl.frontends.c.conditions import Condition, Conditions, is_exact
 from roofdsl.frontends.c.context import Again, Context, Known, Value
 from roofdsl.frontends.c.pointers import Peel, Pointers
 from roofdsl.frontends.c.refuse import Refused
@@ -95,12 +95,22 @@ class Values:
         """A value converted to the type of what it is stored in, as C does silently; the store itself converts."""
         if value.type == type_ or value.poly is not None:
             return value
+        self.exact(value, type_, node)
         if is_integer(type_) and not is_integer(value.type):
             message = f"storing a {_word(value.type)} in an integer cuts its fraction off"
             raise Refused("c-type", message, node, "keep it in a floating-point variable")
         if value.type[0] == "c" and type_[0] != "c":
             raise Refused("c-type", "storing a complex value in a real variable drops a part", node, "write `creal(x)`")
         return value
+
+    def exact(self, value: Value, type_: str, node: Any) -> None:
+        """Refuses a number written as float where it is used as double: the language would not round it to float."""
+        number = value.expr
+        if value.own is not None or value.type != "f32" or type_ not in ("f64", "c128"):
+            return
+        if isinstance(number, tree.Number) and not is_exact(float(number.value)):
+            message = f"`{number.text}f` is rounded to float, and used as double"
+            raise Refused("c-type", message, node, "leave the `f` out")
 
     # ---- leaves ----
 
@@ -220,6 +230,8 @@ class Values:
             raise Refused("c-type", "`%` is of integers", node)
         if is_integer(type_) and type_[0] == "u":
             raise Refused("c-integer", "unsigned arithmetic of data wraps around", node, "use signed integers")
+        self.exact(a, type_, node)
+        self.exact(b, type_, node)
         owns = [t for t in (a.own, b.own) if t is not None]
         if owns:
             own = owns[0] if len(owns) == 1 else common(*owns) if owns[0] != owns[1] else owns[0]
