@@ -12,7 +12,7 @@ from roofdsl.lang.diagnostics import InputError
 TABLE = Path(__file__).with_name("refused.txt").read_text(encoding="utf-8")
 CASES = {}
 """By name: the C, the code of the diagnostic, and the text that is underlined."""
-for block in TABLE.split("== ")[1:]:
+for block in f"\n{TABLE}".split("\n== ")[1:]:
     head, text = block.split("\n", 1)
     name, code, marked = head.split(" | ", 2)
     CASES[name] = (text, code, marked)
