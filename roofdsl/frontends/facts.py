@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roofdsl.frontends.poly import Poly, Quotient
+from roofdsl.frontends.poly import Atom, Poly, Quotient, quotient
 from roofdsl.lang.record import Record
 
 _MOST_STEPS = 2000
@@ -19,7 +19,10 @@ class Range(Record):
 
 
 class Facts:
-    """The ranges of the loops around a place, outermost first. Every other name is a parameter, and so at least 1."""
+    """The ranges of the loops around a place, outermost first.
+
+    Every other name is a parameter, and so at least 1; nothing is known of names that begin with `@`.
+    """
 
     def __init__(self, ranges: Sequence[Range] = ()) -> None:
         self.ranges = tuple(ranges)
@@ -49,34 +52,41 @@ class Facts:
 
     def greatest(self, value: Poly) -> Poly | None:
         """A polynomial in the parameters that `value` never exceeds; None where none is found."""
+        known = self._without_quotients(value)
         for r in reversed(self.ranges):
-            if r.var not in value.names:
+            if known is None or r.var not in known.names:
                 continue
-            parts = value.split(r.var)
+            parts = known.split(r.var)
             if parts is None:
-                value = _monotone(value)
-                parts = value.split(r.var) if value is not None else None
-                if parts is None:
-                    return None
+                return None
             a, b = parts
             if self.not_negative(a) and r.uppers:
-                value = a * r.uppers[0] + b
+                known = a * r.uppers[0] + b
             elif self.not_negative(-a) and r.lowers:
-                value = a * r.lowers[0] + b
+                known = a * r.lowers[0] + b
             else:
                 return None
-        return value
+            known = self._without_quotients(known)
+        return known
 
-
-def _monotone(value: Poly) -> Poly:
-    """The value with remainders by their greatest, so that variables stand in sums only where that is possible."""
-    terms: dict[tuple[object, ...], int] = {}
-    for m, c in value.terms.items():
-        if len(m) == 1 and isinstance(m[0], Quotient) and m[0].op == "%" and c > 0:
-            terms[()] = terms.get((), 0) + c * (m[0].by - 1)
-        else:
-            terms[m] = terms.get(m, 0) + c
-    return Poly(terms)  # type: ignore[arg-type]
+    def _without_quotients(self, value: Poly) -> Poly | None:
+        """At least `value`, quotients and remainders of loop variables by their own greatest values."""
+        variables = {r.var for r in self.ranges}
+        total = Poly({})
+        for m, c in value.terms.items():
+            term = Poly({m: c})
+            atom = m[0] if len(m) == 1 else None
+            if not isinstance(atom, Quotient) or not atom.of.names & variables:
+                total += term
+            elif c > 0 and atom.op == "%":
+                total += c * (atom.by - 1)
+            elif c > 0:
+                top = self.greatest(atom.of)
+                if top is None:
+                    return None
+                total += quotient("//", top, atom.by) * c
+            # what is taken away is at least nothing: only what is not negative is divided
+        return total
 
 
 class _Proof:
@@ -105,29 +115,26 @@ class _Proof:
 
 
 def _positive(value: Poly) -> bool:
-    """Whether a polynomial in parameters is not negative for all of them at least 1: each is 1 + something."""
-    shifted = value.put({name: Poly.name(name) + 1 for name in value.names if name in _plain(value)})
-    for m, c in shifted.terms.items():
-        if c >= 0 and all(_is_positive_atom(atom) for atom in m):
-            continue
-        if len(m) == 1 and isinstance(m[0], Quotient) and m[0].op == "%" and c < 0:
-            constant = shifted.terms.get((), 0) + c * (m[0].by - 1)
-            rest = Poly({k: v for k, v in shifted.terms.items() if k != m} | {(): constant})
-            return _positive_shifted(rest)
-        return False
-    return True
+    """Whether a polynomial in parameters is not negative for all of them at least 1."""
+    for m, c in value.terms.items():
+        atom = m[0] if len(m) == 1 else None
+        if c < 0 and isinstance(atom, Quotient):
+            rest = Poly({k: d for k, d in value.terms.items() if k != m})
+            if atom.op == "%":  # at most by - 1
+                return _positive(rest + c * (atom.by - 1))
+            return _positive(rest * atom.by + atom.of * c)  # by * (of // by) is at most of
+    shifted = value.put({name: Poly.name(name) + 1 for name in _plain(value)})  # each is 1 + something
+    return all(c >= 0 and all(map(_is_positive_atom, m)) for m, c in shifted.terms.items())
 
 
-def _positive_shifted(value: Poly) -> bool:
-    return all(c >= 0 and all(_is_positive_atom(atom) for atom in m) for m, c in value.terms.items())
-
-
-def _is_positive_atom(atom: object) -> bool:
-    return isinstance(atom, str) or (isinstance(atom, Quotient) and (atom.op == "%" or _positive_shifted(atom.of)))
+def _is_positive_atom(atom: Atom) -> bool:
+    if isinstance(atom, str):
+        return not atom.startswith("@")
+    return atom.op == "%" or _positive(atom.of)
 
 
 def _plain(value: Poly) -> set[str]:
-    """Names that stand outside quotients only."""
-    outside = {a for m in value.terms for a in m if isinstance(a, str)}
+    """Parameters that stand outside quotients only."""
+    outside = {a for m in value.terms for a in m if isinstance(a, str) and not a.startswith("@")}
     inside = {n for m in value.terms for a in m if isinstance(a, Quotient) for n in a.of.names}
     return outside - inside

@@ -135,7 +135,7 @@ class Writer:
         if r.random() < 0.25:
             self.induction(depth, i)
             return
-        low = r.choice(["0", "1", "-3", "2", *[c for c in self.counters]])
+        low = r.choice(["0", "1", "-3", "2", *self.counters])
         high = r.choice(["n", "n - 1", "n + 4", "7", *[f"{c} + 1" for c in self.counters], "(n < 9 ? n : 9)"])
         step = r.choice([1, 1, 1, 2, 3])
         op = r.choice(["<", "<="])

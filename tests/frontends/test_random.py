@@ -48,7 +48,9 @@ def _batch(first: int, count: int, folder: Path) -> int:
     ours = CLibrary(list(generated.values()), folder, (*EXACT, "-Wno-error"))
     for seed, kernel in kernels.items():
         for sizes in SIZES:
-            _compare(kernel, getattr(user, f"f{seed}"), lambda a, s, g=generated[seed]: ours(g, a, s), sizes, texts[seed])
+            _compare(
+                kernel, getattr(user, f"f{seed}"), lambda a, s, g=generated[seed]: ours(g, a, s), sizes, texts[seed]
+            )
     return len(kernels)
 
 

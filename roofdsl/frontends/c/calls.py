@@ -48,6 +48,8 @@ class Calls:
             if value.own not in (None, type_.base) or (is_integer(type_.base) and value.poly is None):
                 message = f"`{function.decl.name}` converts its result to another type"
                 raise Refused("c-type", message, items[-1], "return a value of the function's own type")
+            if len(items) > 1 and value.poly is None and not isinstance(value.expr, tree.Number):
+                value = self.context.let(function.decl.name, value, node)  # another call may use its variables again
             return Value(type_.base, value.own, value.expr, value.poly)
 
     def _function(self, node: Any) -> Any:
@@ -119,6 +121,8 @@ class Calls:
     def _bind_value(self, variable: Variable, value: Value, node: Any) -> None:
         """A floating-point argument: what costs nothing to write twice stands for itself."""
         changed = variable.name in self.context.changing[-1]
+        of_file = {name for v, name in self.context.declared.items() if v.place == "global"}
+        changed = changed or (isinstance(value.expr, tree.Ref) and value.expr.name in of_file)
         if not changed and isinstance(value.expr, tree.Number | tree.Ref) and value.own in (None, variable.type.base):
             self.context.lets[variable] = Value(variable.type.base, value.own, value.expr)
             return

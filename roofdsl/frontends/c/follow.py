@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pycparser import c_ast
@@ -22,6 +22,7 @@ class Follower:
 
     def __init__(self, context: Context, values: Values) -> None:
         self.context, self.values = context, values
+        self.loops: Callable[[Any], None] | None = None  # follows a `for`
 
     def changed(self, nodes: Sequence[Any]) -> list[Variable]:
         """The integers and pointers from outside that statements may change, in order."""
@@ -78,10 +79,21 @@ class Follower:
                 self._assign(node)
             case c_ast.If():
                 self._if(node)
+            case c_ast.For() if self.loops is not None:
+                self._loop(node)
             case None | c_ast.Pragma() | c_ast.EmptyStatement() | c_ast.FuncCall() | c_ast.Return():
                 return
             case _:
                 self.forget([node], "a loop or a jump changes it")
+
+    def _loop(self, node: Any) -> None:
+        assert self.loops is not None
+        before = dict(self.context.env)
+        try:
+            self.loops(node)
+        except (Refused, NeedsData, Split, Peel):
+            self.context.env = before
+            self.forget([node], "a loop changes it")
 
     def forget(self, nodes: Sequence[Any], why: str) -> None:
         """The values of what statements may change are no longer known."""
@@ -131,6 +143,8 @@ class Follower:
     def _value(self, node: Any, variable: Variable | None) -> State:
         try:
             if variable is not None and not variable.type.is_plain:
+                if is_allocation(node) and variable.place in ("local", "outer"):
+                    return Pointer(variable, (Poly.number(0),))
                 found = self.values.pointers.pointer(node)
                 self.values.pointers.fits(found, variable.type, node)
                 return found
@@ -159,6 +173,14 @@ class Follower:
         first, context.env = context.env, before
         self.follow(node.iffalse)
         context.env = merged(first, context.env)
+
+
+def is_allocation(node: Any) -> bool:
+    """Whether an expression is memory of its own: `malloc(...)`, with a cast or without."""
+    while isinstance(node, c_ast.Cast):
+        node = node.expr
+    named = isinstance(node, c_ast.FuncCall) and isinstance(node.name, c_ast.ID)
+    return named and node.name.name in ("malloc", "calloc", "aligned_alloc", "alloca")
 
 
 def merged(a: dict[Variable, State | Value], b: dict[Variable, State | Value]) -> dict[Variable, State | Value]:

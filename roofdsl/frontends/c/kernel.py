@@ -16,7 +16,7 @@ from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.region import Region, outside
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.types import element
-from roofdsl.frontends.c.values import Values
+from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Variable, assigned_names
 from roofdsl.lang import tree
 from roofdsl.lang.source import Span
@@ -66,6 +66,8 @@ class _Run:
             self.statements.block(items)
             if given is not None and given.expr is not None:
                 self._result(given)
+        except NeedsData as need:
+            raise self.values.learn_data(need) from None
         except Peel as peel:
             message = f"`{peel.variable.name}` is of the iteration before"
             raise Refused("c-loop", message, peel.loop) from None

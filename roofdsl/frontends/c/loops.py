@@ -71,7 +71,7 @@ class Headers:
         down = (step.value or 0) < 0
         stops = self._stops(node.cond, name, down, variable)
         after = tuple(s for s in steps if s is not own)
-        self._steady(node, name, after)
+        self._steady(node, own, name, after)
         return Header(variable, starts, stops, step, declares, before, after)
 
     def _start(self, node: Any, name: str) -> tuple[tuple[Any, ...], tuple[Poly, ...], bool]:
@@ -162,9 +162,9 @@ class Headers:
             found = [stop + (1 if op == "<=" else -1) for stop in found]
         return tuple(found)
 
-    def _steady(self, node: Any, name: str, after: tuple[Any, ...]) -> None:
+    def _steady(self, node: Any, step: Any, name: str, after: tuple[Any, ...]) -> None:
         """Nothing in the body changes the counter, or what the bounds and the step are made of."""
-        parts = {p.name for n in (node.cond, node.next) for p in walk(n) if isinstance(p, c_ast.ID)}
+        parts = {p.name for n in (node.cond, step) for p in walk(n) if isinstance(p, c_ast.ID)}
         for body in (node.stmt, *after):
             for part in walk(body):
                 changed = assigned_names(part) & parts if not list(part.children()) or _changes(part) else set()

@@ -47,6 +47,22 @@ class Nests:
                 del context.out[mark[1] :], context.accesses[mark[2] :]
                 self._peeled(node, header, peel.variable)
 
+    def followed(self, node: Any) -> None:
+        """What a loop does to integers and pointers, without writing anything. Raises Refused."""
+        context = self.context
+        with context.scopes.block():
+            header = self.headers.read(node)
+            for part in header.before:
+                self.follower.follow(part)
+            counter = context.symbol()
+            name = next(iter(counter.names))
+            up = (header.step.value or 1) > 0
+            ends = tuple(s - 1 if up else s + 1 for s in header.stops)
+            inside = Range(name, header.starts if up else ends, ends if up else header.starts)
+            with context.within(context.facts.inside(inside)):
+                last, first = self._states(node, header, counter)
+            self._afterwards(header, last, first, name)
+
     def _peeled(self, node: Any, header: Header, variable: Variable) -> None:
         """The first iteration on its own, then the others."""
         context = self.context
@@ -158,12 +174,11 @@ class Nests:
             end, before = ends[v], context.state(v)
             is_last = isinstance(end, Poly) and not end.names & fresh and isinstance(before, Poly)
             starts[v] = Wrapped(node, v) if is_last and isinstance(begin, Unknown) else begin
-        found: dict[Variable, State | None] = {}
-        for v, end in ends.items():
-            begin = starts[v]
-            known = isinstance(end, Poly) and (isinstance(begin, Poly) or not end.names & fresh)
-            put = {next(iter(symbols[v].names)): begin} if isinstance(begin, Poly) else {}
-            found[v] = end.put(put) if known and isinstance(end, Poly) else end
+        put = {next(iter(symbols[v].names)): b for v, b in starts.items() if isinstance(b, Poly)}
+        found: dict[Variable, State | None] = {v: e.put(put) if isinstance(e, Poly) else e for v, e in ends.items()}
+        for v, end in found.items():
+            if isinstance(end, Poly) and end.names & fresh:
+                found[v] = Unknown("a loop changes it")
         return found, starts
 
     def _begins(
@@ -214,7 +229,7 @@ class Nests:
         """The value behind the loop: that at the end of its last iteration."""
         if isinstance(begin, Unknown) and not isinstance(begin, Wrapped):
             return begin
-        if not simple or not self._runs(header) or not isinstance(end, Poly) or any(n[0] == "@" for n in end.names):
+        if not simple or not self._runs(header) or not isinstance(end, Poly):
             return Unknown("a loop changes it")
         return end.put({name: header.stops[0] - 1})
 

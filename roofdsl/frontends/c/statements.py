@@ -10,7 +10,7 @@ from pycparser import c_ast
 from roofdsl.frontends.c.choices import chosen
 from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
-from roofdsl.frontends.c.follow import Follower, merged
+from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
 from roofdsl.frontends.c.pragmas import Directive, directive
 from roofdsl.frontends.c.refuse import Refused
@@ -39,6 +39,7 @@ class Statements:
         self.context, self.values = context, values
         self.follower = Follower(context, values)
         self.nests = Nests(context, values, self.follower, self)
+        self.follower.loops = self.nests.followed
 
     def block(self, items: Sequence[Any]) -> None:
         """Statements in a row; a pragma speaks of the loop behind it."""
@@ -157,6 +158,9 @@ class Statements:
         if node.init is None:
             return
         if not variable.type.is_plain:
+            self.shape(variable, node)
+            if is_allocation(node.init):
+                return
             found = self.values.pointers.pointer(node.init)
             self.values.pointers.fits(found, variable.type, node.init)
             self.context.env[variable] = found
@@ -307,7 +311,7 @@ class Statements:
             assert self.values.caller is not None
             self.values.caller.statement(node)  # type: ignore[attr-defined]
             return
-        if name in ("assert", "__builtin_unreachable", "__builtin_assume"):
+        if name in ("free", "assert", "__builtin_unreachable", "__builtin_assume"):
             return
         shown = f"`{name}`" if name else "a function"
         message = f"what {shown} does is not known"

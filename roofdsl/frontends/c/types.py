@@ -60,8 +60,6 @@ def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
     pointers, restrict = 0, False
     while True:
         if isinstance(node, c_ast.ArrayDecl):
-            if pointers:
-                return CType("other", "an array of pointers")
             dims.append(node.dim)
         elif isinstance(node, c_ast.PtrDecl):
             if dims:

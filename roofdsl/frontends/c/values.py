@@ -265,7 +265,8 @@ class Values:
         if by is None or by <= 0:
             if op == "/" and by is not None and by < 0 and a.value is not None:
                 return Poly.number(-(abs(a.value) // -by) if a.value > 0 else abs(a.value) // -by)
-            raise Refused("c-integer", f"`{op}` of integers divides by a positive number only", node)
+            help = "define the size as a number: `-D NAME=VALUE` for a macro"
+            raise Refused("c-integer", f"`{op}` of integers divides by a positive number only", node, help)
         if a.value is not None:
             whole = abs(a.value) // by * (1 if a.value >= 0 else -1)
             return Poly.number(whole if op == "/" else a.value - whole * by)
