@@ -61,7 +61,9 @@ def test_computes_the_same(name: str, both: tuple[ctypes.CDLL, CLibrary, dict[st
         mine = data(kernel.arrays, sizes, seed)
         theirs = {n: np.array(v) for n, v in mine.items()}
         function: Any = getattr(user, name)
-        function.restype = {"void": None, "int": ctypes.c_int, "double": ctypes.c_double, "float": ctypes.c_float}[result]
+        function.restype = {"void": None, "int": ctypes.c_int, "double": ctypes.c_double, "float": ctypes.c_float}[
+            result
+        ]
         value = call(function, signature(parameters), theirs, sizes)
         ours(generate(kernel, "c", "loops"), mine, sizes)
         if result != "void":

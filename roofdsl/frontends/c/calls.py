@@ -91,7 +91,7 @@ class Calls:
                 for variable, state in bound:
                     context.scopes.declare(variable)
                     if isinstance(state, Value) and state.poly is None:
-                        self._bind_value(variable, state, node)
+                        self._bind_value(variable, state, node, _used_once(function, variable.name))
                     else:
                         context.env[variable] = state.poly if isinstance(state, Value) and state.poly else state
                 for variable, _ in bound:
@@ -118,16 +118,24 @@ class Calls:
             return variable, self.values.cast(value, type_.base, arg)
         return variable, value
 
-    def _bind_value(self, variable: Variable, value: Value, node: Any) -> None:
-        """A floating-point argument: what costs nothing to write twice stands for itself."""
+    def _bind_value(self, variable: Variable, value: Value, node: Any, once: bool) -> None:
+        """A floating-point argument: what is used once or costs nothing to write twice stands for itself."""
         changed = variable.name in self.context.changing[-1]
         of_file = {name for v, name in self.context.declared.items() if v.place == "global"}
         changed = changed or (isinstance(value.expr, tree.Ref) and value.expr.name in of_file)
-        if not changed and isinstance(value.expr, tree.Number | tree.Ref) and value.own in (None, variable.type.base):
+        cheap = isinstance(value.expr, tree.Number | tree.Ref) or once
+        if not changed and cheap and value.own in (None, variable.type.base):
             self.context.lets[variable] = Value(variable.type.base, value.own, value.expr)
             return
         self.context.env.pop(variable, None)
         self.statements.bind(variable, value, node)
+
+
+def _used_once(function: Any, name: str) -> bool:
+    """Whether a function is a single `return` that has the name at most once."""
+    items = list(function.body.block_items or ())
+    uses = [p for p in walk(function.body) if isinstance(p, c_ast.ID) and p.name == name]
+    return len(items) == 1 and isinstance(items[0], c_ast.Return) and len(uses) <= 1
 
 
 def parameters(function: Any) -> list[Any]:

@@ -41,7 +41,7 @@ class Places:
     def __init__(self, main: Source, read: Preprocessed) -> None:
         self.main, self.read = main, read
         self._sources: dict[str, Source] = {main.name: main}
-        self._aligned: dict[int, list[tuple[int, int]]] = {}
+        self._aligned: dict[int, tuple[_Columns, _Columns]] = {}
 
     @cached_property
     def _tokens(self) -> list[_Token]:
@@ -114,43 +114,70 @@ class Places:
         begin, end = self._tokens[first], self._tokens[last]
         file, line = self.read.origins[begin.line - 1]
         source = self.source(file)
-        start = self._original(first)[0]
+        start, stop = self._columns(first, last, begin.line)
         end_file, end_line = self.read.origins[end.line - 1]
-        stop = self._original(last)[1]
+        if end.line != begin.line:
+            stop = self._columns(first, last, end.line)[1]
         if end_file != file or (end_line, stop) <= (line, start):
-            end_line, stop = line, max(self._original(first)[1], start + 1)
+            end_line, stop = line, max(self._columns(first, first, begin.line)[1], start + 1)
         return source, Span(line, start, end_line, stop)
 
-    def _original(self, index: int) -> tuple[int, int]:
-        """The columns (from 1, the end exclusive) in the user's line of a token."""
-        line = self._tokens[index].line
-        begin = bisect_right(self._starts, (line, 0))
+    def _columns(self, first: int, last: int, line: int) -> tuple[int, int]:
+        """The columns (from 1, the end exclusive) in the user's line of those tokens that are on a line."""
+        begin, end = bisect_right(self._starts, (line, 0)), bisect_right(self._starts, (line + 1, 0))
         if line not in self._aligned:
-            end = bisect_right(self._starts, (line + 1, 0))
             file, number = self.read.origins[line - 1]
             self._aligned[line] = _aligned(self.source(file).line(number), [t.text for t in self._tokens[begin:end]])
-        return self._aligned[line][index - begin]
+        columns, macros = self._aligned[line]
+        own = columns[max(first, begin) - begin : min(last + 1, end) - begin]
+        start, stop = min(c[0] for c in own), max(c[1] for c in own)
+        for a, b in macros:
+            if start < b and a < stop and (start < a or b < stop):  # in part, or all of it and more
+                start, stop = min(start, a), max(stop, b)
+        return start, stop
 
 
-def _aligned(original: str, texts: list[str]) -> list[tuple[int, int]]:
-    """For each token the columns of what it came from in the original line."""
+_Columns = list[tuple[int, int]]
+
+
+def _aligned(original: str, texts: list[str]) -> tuple[_Columns, _Columns]:
+    """For each token the columns of what it came from in the original line, and the columns of the uses of macros."""
     from difflib import SequenceMatcher
 
     own = [m for m in _TOKEN.finditer(original) if not m[0].startswith(("//", "/*"))]
+    words = [m[0] for m in own]
     whole = (len(original) - len(original.lstrip()) + 1, max(2, len(original.rstrip()) + 1))
     found = [whole] * len(texts)
-    matcher = SequenceMatcher(None, [m[0] for m in own], texts, autojunk=False)
-    for kind, i, k, j, end in matcher.get_opcodes():
+    macros: _Columns = []
+    for kind, i, k, j, end in SequenceMatcher(None, words, texts, autojunk=False).get_opcodes():
+        if kind in ("replace", "delete") and (words[i].isidentifier() and i >= _after(words, macros, own)):
+            macros.append((own[i].start() + 1, own[_closing(words, i)].end() + 1))
         for t in range(j, end):
             if kind == "equal":
                 m = own[i + t - j]
                 found[t] = (m.start() + 1, m.end() + 1)
+            elif macros:
+                found[t] = macros[-1]
             elif kind == "replace":
                 found[t] = (own[i].start() + 1, own[k - 1].end() + 1)
-            elif own:
-                m = own[min(i, len(own) - 1)]
-                found[t] = (m.start() + 1, m.end() + 1)
-    return found
+    return found, macros
+
+
+def _after(words: list[str], macros: _Columns, own: list[re.Match[str]]) -> int:
+    """The first token behind the last macro."""
+    return next((k for k in range(len(words)) if not macros or own[k].start() + 1 >= macros[-1][1]), len(words))
+
+
+def _closing(words: list[str], first: int) -> int:
+    """The last token of the use of a macro: its name, or the bracket that closes its arguments."""
+    if words[first + 1 : first + 2] != ["("]:
+        return first
+    depth = 0
+    for k in range(first + 1, len(words)):
+        depth += (words[k] == "(") - (words[k] == ")")
+        if depth == 0:
+            return k
+    return len(words) - 1
 
 
 def _prefixes(node: Any) -> int:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
 from roofdsl.lang.record import Record
@@ -147,6 +148,12 @@ def _by_pcpp(source: Source, folders: list[str], options: Options) -> str:
         def on_error(self, file: str, line: int, msg: str) -> None:
             at = line if file == source.name else 1
             self.faults.append(Diagnostic("c-syntax", msg, Span(at, 1, at, 2)))
+
+        def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
+            if directive.value != "error":
+                return super().on_directive_unknown(directive, toks, ifpassthru, precedingtoks)
+            self.on_error(directive.source, directive.lineno, "#error " + "".join(t.value for t in toks).strip())
+            return True
 
     preprocessor = Quiet()
     for define in (*_ATTRIBUTES, *options.defines):
