@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pycparser import c_ast
 
@@ -12,9 +12,6 @@ from roofdsl.frontends.c.types import common, is_unsigned
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
-
-if TYPE_CHECKING:
-    from roofdsl.frontends.c.values import Values
 
 _TURNED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _EXACT = 2**24  # integers below are exact in every floating-point type that C converts them to
@@ -39,10 +36,16 @@ class Joined(Record):
 Condition = Known | Data | Joined
 
 
+class Reader(Protocol):
+    """Reads values."""
+
+    def value(self, node: Any) -> Value: ...
+
+
 class Conditions:
     """Reads conditions."""
 
-    def __init__(self, context: Context, values: Values) -> None:
+    def __init__(self, context: Context, values: Reader) -> None:
         self.context, self.values = context, values
 
     def read(self, node: Any) -> Condition:

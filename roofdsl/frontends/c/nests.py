@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from pycparser import c_ast
 
@@ -19,14 +20,19 @@ from roofdsl.lang import tree
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span
 
-if TYPE_CHECKING:
-    from roofdsl.frontends.c.statements import Statements
+
+class Writer(Protocol):
+    """Reads statements and writes the kernel's."""
+
+    def block(self, items: Sequence[Any]) -> None: ...
+
+    def statement(self, node: Any, parallel: int = 0) -> None: ...
 
 
 class Nests:
     """Reads `for` loops."""
 
-    def __init__(self, context: Context, values: Values, follower: Follower, statements: Statements) -> None:
+    def __init__(self, context: Context, values: Values, follower: Follower, statements: Writer) -> None:
         self.context, self.values, self.follower, self.statements = context, values, follower, statements
         self.headers = Headers(context, values)
 

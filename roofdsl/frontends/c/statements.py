@@ -7,7 +7,7 @@ from typing import Any
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.choices import chosen
+from roofdsl.frontends.c.choices import Choices
 from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
@@ -39,6 +39,7 @@ class Statements:
         self.context, self.values = context, values
         self.follower = Follower(context, values)
         self.nests = Nests(context, values, self.follower, self)
+        self.choices = Choices(context, values.conditions, self.scoped)
         self.follower.loops = self.nests.followed
 
     def block(self, items: Sequence[Any]) -> None:
@@ -263,7 +264,7 @@ class Statements:
     def _if(self, node: Any) -> None:
         condition = self.values.conditions.read(node.cond)
         if not isinstance(condition, Known):
-            chosen(self, condition, node)
+            self.choices.write(condition, node)
             return
         if condition.value is not None:
             taken = node.iftrue if condition.value else node.iffalse
@@ -273,6 +274,7 @@ class Statements:
         self._branches(condition, node, lambda: self.scoped(node.iftrue), lambda: self.scoped(node.iffalse))
 
     def scoped(self, node: Any) -> None:
+        """A statement, or those of a block, in a scope of its own."""
         with self.context.scopes.block():
             self.block(_items(node))
 
