@@ -111,6 +111,13 @@ void functions(int n, double *a, double *b) {
 void single(int n, float *a, float *b) { for (int i = 0; i < n; i++) a[i] = 0.1f * a[i] + sqrtf(fabsf(b[i])) - (float) i; }
 void z(int n, double complex *x, double complex *y, double c) { for (int i = 0; i < n; i++) y[i] = y[i] + c * x[i]; }
 
+void ratios(int n, double *a) { for (int i = 0; i < n; i++) a[i] = (double) (i * 3 % 7) / n + (double) i / 3 - 1.0 / 3 * i; }
+void float_ratios(int n, float *a) { for (int i = 0; i < n; i++) { float h = (float) i / (n + 2); a[i] += (float) (i + 1) / 3; a[i] = a[i] * h + 0.1f; } }
+void collapsed(int n, double A[n][n], double *x) {
+    #pragma omp parallel for collapse(2)
+    for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) for (int k = 0; k < 3; k++) A[i][j] += x[k];
+}
+
 /* ---- choices ---- */
 
 void edges(int n, real u[n], real v[n]) {

@@ -113,6 +113,7 @@ class Calls:
             if value.poly is None:
                 message = f"the argument `{declared.name}` depends on data"
                 raise Refused("c-index", message, arg, "give it loop variables and sizes")
+            self.statements.integer(variable, value.poly, arg)
             return variable, value
         if value.poly is not None:  # an integer becomes a floating-point number
             return variable, self.values.cast(value, type_.base, arg)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from pycparser import c_ast
 
 from roofdsl.frontends.c.context import Context, Known, Value
+from roofdsl.frontends.c.exact import is_float
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.types import common, is_unsigned
 from roofdsl.frontends.poly import Poly
@@ -74,7 +75,7 @@ class Conditions:
             owns = [t for t in (a.own, b.own) if t is not None]
             own = owns and (owns[0] if len(owns) == 1 else common(*owns) if owns[0] != owns[1] else owns[0])
             exact = isinstance(a.expr, tree.Number) or isinstance(b.expr, tree.Number)
-            exact = exact and all(is_exact(float(v.expr.value)) for v in (a, b) if isinstance(v.expr, tree.Number))
+            exact = exact and all(is_float(float(v.expr.value)) for v in (a, b) if isinstance(v.expr, tree.Number))
             if own and own != type_ and not exact:
                 message = f"C compares this in another type than its operands have, which are {own}"
                 raise Refused("c-type", message, node, "write numbers as `0.5f`, and use one type for all operands")
@@ -163,13 +164,6 @@ def _whole(value: Value) -> Value:
     if not float(number.value).is_integer():
         return value
     return Value(value.type, None, number, Poly.number(int(number.value)))
-
-
-def is_exact(number: float) -> bool:
-    """Whether a number is the same in float and in double."""
-    import struct
-
-    return abs(number) < 1e38 and struct.unpack("f", struct.pack("f", number))[0] == number
 
 
 def _holds(op: str, difference: int) -> bool:

@@ -154,15 +154,19 @@ class Context:
     # ---- blocks ----
 
     @contextmanager
-    def block(self) -> Iterator[list[tree.Item]]:
-        """A block of the kernel: what is written inside goes into its list."""
-        before, self.out = self.out, []
+    def visible(self) -> Iterator[None]:
+        """Names of loops and `let`s given inside are forgotten at the end."""
         self.active.append(set())
         try:
-            yield self.out
+            yield
         finally:
-            self.out = before
             self.active.pop()
+
+    @contextmanager
+    def block(self) -> Iterator[list[tree.Item]]:
+        """A block of the kernel: what is written inside goes into its list."""
+        with self.visible(), self.collected() as items:
+            yield items
 
     @contextmanager
     def collected(self) -> Iterator[list[tree.Item]]:

@@ -8,7 +8,7 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.context import Context
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import is_unsigned
+from roofdsl.frontends.c.types import common, is_unsigned
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Variable, assigned_names, walk
 from roofdsl.frontends.poly import Poly
@@ -52,9 +52,11 @@ class Headers:
 
     def __init__(self, context: Context, values: Values) -> None:
         self.context, self.values = context, values
+        self.wraps = False  # the counter is compared as unsigned
 
     def read(self, node: Any) -> Header:
         """The header of a `for`, its scope already opened. Raises Refused."""
+        self.wraps = False
         name = counter_of(node)
         before, starts, declares = self._start(node, name)
         variable = self.context.scopes.find(name)
@@ -70,6 +72,9 @@ class Headers:
         step = self._step(own, name)
         down = (step.value or 0) < 0
         stops = self._stops(node.cond, name, down, variable)
+        if self.wraps and not all(map(self.context.facts.not_negative, starts)):
+            message = f"`{name}` is compared as unsigned, and nothing shows that it does not begin below 0"
+            raise Refused("c-integer", message, node.cond, "use signed integers")
         after = tuple(s for s in steps if s is not own)
         self._steady(node, own, name, after)
         return Header(variable, starts, stops, step, declares, before, after)
@@ -143,24 +148,34 @@ class Headers:
             message = "the loop goes on by something other than `<`, `<=`, `>` or `>=`"
             raise Refused("c-loop", message, node, _WHILE)
         op, tested, bound = node.op, node.left, node.right
-        if not _is_name(tested, name):
+        if not self._is_counter(tested, name):
             op, tested, bound = _TURNED[op], node.right, node.left
-        if not _is_name(tested, name) or name in {p.name for p in walk(bound) if isinstance(p, c_ast.ID)}:
+        if not self._is_counter(tested, name) or name in {p.name for p in walk(bound) if isinstance(p, c_ast.ID)}:
             raise Refused("c-loop", f"the condition does not compare `{name}` with a bound", node, _WHILE)
         if (op in (">", ">=")) != down:
             message = f"the loop counts {'down' if down else 'up'}, and stops by `{op}`"
             raise Refused("c-loop", message, node, "turn the comparison or the step around")
-        unsigned = is_unsigned(variable.type.base)
         found = self.bounds(bound, "max" if down else "min")
+        unsigned = is_unsigned(common(variable.type.base, self.values.value(_first(bound)).type))
+        self.wraps = self.wraps or unsigned
         for stop in found:
             facts = self.context.facts
             least = stop - 1 if down and op == ">=" else stop
             if unsigned and not facts.not_negative(least):
-                message = f"`{name}` is unsigned and wraps around at 0"
+                message = f"`{name}` is compared as unsigned, which wraps around at 0"
                 raise Refused("c-integer", message, node, "count with an `int`")
         if op in ("<=", ">="):
             found = [stop + (1 if op == "<=" else -1) for stop in found]
         return tuple(found)
+
+    def _is_counter(self, node: Any, name: str) -> bool:
+        """Whether an expression is the counter, in a type that holds it."""
+        while isinstance(node, c_ast.Cast):
+            to = self.context.type_of(node.to_type.type)
+            if not to.is_plain or to.base not in ("i32", "i64"):
+                return False
+            node = node.expr
+        return isinstance(node, c_ast.ID) and node.name == name
 
     def _steady(self, node: Any, step: Any, name: str, after: tuple[Any, ...]) -> None:
         """Nothing in the body changes the counter, or what the bounds and the step are made of."""
@@ -178,7 +193,8 @@ def _changes(part: Any) -> bool:
     return isinstance(part, c_ast.Assignment | c_ast.UnaryOp)
 
 
-def _is_name(node: Any, name: str) -> bool:
-    while isinstance(node, c_ast.Cast):
-        node = node.expr
-    return isinstance(node, c_ast.ID) and node.name == name
+def _first(bound: Any) -> Any:
+    """One of the bounds that `a < b ? a : b` stands for."""
+    while isinstance(bound, c_ast.TernaryOp):
+        bound = bound.iftrue
+    return bound

@@ -96,42 +96,34 @@ class Nests:
     def _written(self, node: Any, header: Header, parallel: int, given: dict[Variable, State] | None = None) -> None:
         """Writes the loop. given: values, in terms of the counter `@i`, of what is of the iteration before."""
         context = self.context
-        down = (header.step.value or 0) < 0
         span = context.spans(node)
-        context.active.append(set())
-        name = context.inner_name("r" if down else header.variable.name)
-        if down:
-            if len(header.starts) != 1:
-                raise Refused("c-loop", "a loop that counts down starts at one value", node, "turn the loop around")
-            start = header.starts[0]
-            counter = start - Poly.name(name)
-            lowers: tuple[Poly, ...] = (Poly.number(0),)
-            stops = tuple(start - stop for stop in header.stops)
-        else:
-            counter, lowers, stops = Poly.name(name), header.starts, header.stops
-        step = -header.step if down else header.step
-        inside = context.facts.inside(Range(name, lowers, tuple(s - 1 for s in stops)))
-        with context.within(inside):
-            ends, starts = self._states(node, header, counter)
-            if given:
-                starts.update({v: s.put({"@i": counter}) for v, s in given.items() if isinstance(s, Poly)})
-            before = dict(context.env)
-            context.env[header.variable] = counter
-            with context.block() as body:
-                self._body(node, header, starts)
-        context.active.pop()
+        with context.visible():
+            name = context.inner_name("r" if (header.step.value or 0) < 0 else header.variable.name)
+            counter, lowers, stops, step = self._upwards(header, name, node)
+            inside = context.facts.inside(Range(name, lowers, tuple(s - 1 for s in stops)))
+            with context.within(inside):
+                ends, starts = self._states(node, header, counter)
+                if given:
+                    starts.update({v: s.put({"@i": counter}) for v, s in given.items() if isinstance(s, Poly)})
+                before = dict(context.env)
+                context.env[header.variable] = counter
+                with context.block() as body:
+                    self._body(node, header, starts)
         context.env = before
         self._afterwards(header, ends, starts, name)
-        if not body:
-            return
-        clause = self._clause(name, lowers, stops, step, span)
-        is_parallel = bool(parallel) and not _keeps(body, node)
-        inner = body[0] if len(body) == 1 else None
-        if isinstance(inner, tree.For) and (inner.parallel == is_parallel or (is_parallel and parallel > 1)):
-            item = tree.For((clause, *inner.clauses), is_parallel, inner.body, span)
-        else:
-            item = tree.For((clause,), is_parallel, tuple(body), span)
-        context.emit(item, node)
+        if body:
+            clause = self._clause(name, lowers, stops, step, span)
+            context.emit(_nested(clause, body, 0 if _keeps(body, node) else parallel, span), node)
+
+    def _upwards(self, header: Header, name: str, node: Any) -> tuple[Poly, tuple[Poly, ...], tuple[Poly, ...], Poly]:
+        """The counter in terms of a loop `name` that counts up, and that loop's starts, stops and step."""
+        if (header.step.value or 0) >= 0:
+            return Poly.name(name), header.starts, header.stops, header.step
+        if len(header.starts) != 1:
+            raise Refused("c-loop", "a loop that counts down starts at one value", node, "turn the loop around")
+        start = header.starts[0]
+        stops = tuple(start - stop for stop in header.stops)
+        return start - Poly.name(name), (Poly.number(0),), stops, -header.step
 
     def _body(self, node: Any, header: Header, starts: dict[Variable, State]) -> None:
         self.context.env.update(starts)
@@ -238,6 +230,23 @@ class Nests:
         if not simple or not self._runs(header) or not isinstance(end, Poly):
             return Unknown("a loop changes it")
         return end.put({name: header.stops[0] - 1})
+
+
+def _nested(clause: tree.Clause, body: list[tree.Item], parallel: int, span: Span) -> tree.For:
+    """The loop around a body, on one line with the loop that is all of the body.
+
+    parallel: how many loops, from this one on, are parallel.
+    """
+    inner = body[0] if len(body) == 1 else None
+    if not isinstance(inner, tree.For):
+        return tree.For((clause,), bool(parallel), tuple(body), span)
+    if inner.parallel == bool(parallel):
+        return tree.For((clause, *inner.clauses), inner.parallel, inner.body, span)
+    if parallel < 2:
+        return tree.For((clause,), bool(parallel), tuple(body), span)
+    rest = inner.clauses[parallel - 1 :]  # `collapse` speaks of some of the loops
+    own = (tree.For(rest, False, inner.body, inner.span),) if rest else inner.body
+    return tree.For((clause, *inner.clauses[: parallel - 1]), True, own, span)
 
 
 def _extremum(name: str, terms: tuple[Poly, ...], span: Span) -> tree.Expr:

@@ -126,7 +126,7 @@ class Statements:
     def declare(self, node: Any) -> None:
         """A declaration inside the function."""
         context = self.context
-        if "static" in (node.storage or ()) and node.init is not None:
+        if "static" in (node.storage or ()):
             raise Refused("c-type", f"`{node.name}` keeps its value between calls", node, "make it an argument")
         type_ = context.type_of(node.type)
         if "extern" in (node.storage or ()) or type_.words == "a function":
@@ -170,9 +170,9 @@ class Statements:
         if value.poly is None:
             self.context.env[variable] = Unknown("it depends on data")
             return
-        self.context.env[variable] = self._integer(variable, value.poly, node)
+        self.context.env[variable] = self.integer(variable, value.poly, node)
 
-    def _integer(self, variable: Variable, value: Poly, node: Any) -> Poly:
+    def integer(self, variable: Variable, value: Poly, node: Any) -> Poly:
         """A value that an integer of this type can hold. Raises Refused where it may wrap around."""
         type_ = variable.type.base
         narrow = int(type_[1:]) < 32
@@ -246,7 +246,7 @@ class Statements:
     def _assign_integer(self, variable: Variable, node: Any) -> None:
         found = self.follower.assigned(variable, node)
         if isinstance(found, Poly):
-            found = self._integer(variable, found, node)
+            found = self.integer(variable, found, node)
         if isinstance(found, Unknown):
             self._no_effects(node)
         self.context.env[variable] = found

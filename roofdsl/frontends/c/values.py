@@ -6,20 +6,23 @@ from typing import Any, Protocol
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.conditions import Condition, Conditions, is_exact
+from roofdsl.frontends.c.conditions import Condition, Conditions
 from roofdsl.frontends.c.context import Again, Context, Known, Value
+from roofdsl.frontends.c.exact import is_exact
 from roofdsl.frontends.c.pointers import Peel, Pointers
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.types import common, is_integer, is_unsigned, promoted
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.lang import tree
+from roofdsl.lang.source import Span
 
 _FUNCTIONS = {
     "sqrt": "sqrt", "exp": "exp", "log": "log", "tanh": "tanh", "sin": "sin", "cos": "cos", "fabs": "abs",
     "fmax": "max", "fmin": "min", "conj": "conj", "creal": "real", "cimag": "imag", "cabs": "abs",
 }  # fmt: skip
 _OF_COMPLEX = ("conj", "creal", "cimag", "cabs")
+_NOWHERE = Span(1, 1, 1, 1)
 _LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": 4}
 LARGEST = 2**63 - 1
 
@@ -105,12 +108,9 @@ class Values:
 
     def exact(self, value: Value, type_: str, node: Any) -> None:
         """Refuses a number written as float where it is used as double: the language would not round it to float."""
-        number = value.expr
-        if value.own is not None or value.type != "f32" or type_ not in ("f64", "c128"):
-            return
-        if isinstance(number, tree.Number) and not is_exact(float(number.value)):
-            message = f"`{number.text}f` is rounded to float, and used as double"
-            raise Refused("c-type", message, node, "leave the `f` out")
+        if value.own is None and value.type == "f32" and type_ in ("f64", "c128") and not is_exact(value.expr):
+            message = "a number is rounded to float here, and used as double"
+            raise Refused("c-type", message, node, "write numbers without `f`, and `(double)` for `(float)`")
 
     # ---- leaves ----
 
@@ -237,6 +237,9 @@ class Values:
             own = owns[0] if len(owns) == 1 else common(*owns) if owns[0] != owns[1] else owns[0]
             if own != type_:
                 raise self._mixed(op, type_, own, node)
+        elif type_ in ("f16", "bf16", "f32") and not (is_exact(a.written(_NOWHERE)) and is_exact(b.written(_NOWHERE))):
+            message = f"C rounds each step of this to {_word(type_)}, and the language computes numbers in double"
+            raise Refused("c-type", message, node, "name a part of it by a variable of that type, in another statement")
         span = self.context.spans(node)
         level = _LEVELS[op]
         left = _grouped(a.written(span), level)
