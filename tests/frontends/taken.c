@@ -54,6 +54,15 @@ int argmax(int n, const double *a) {
     return best;
 }
 
+void counted_again(int n, double *a) {
+    int k = 0;
+    for (int i = 0; i < n; i++) if (a[i] > 0) k = i;
+    a[0] = k;
+    for (k = 0; k < n; k += 2) a[k] += 1;
+    k = 7;
+    a[1] = k;
+}
+
 /* ---- arrays and pointers ---- */
 
 void linear(int n, int m, const double *restrict A, const double *restrict x, double *restrict y) {

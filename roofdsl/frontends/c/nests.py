@@ -216,10 +216,9 @@ class Nests:
         context = self.context
         runs = self._runs(replace(header, stops=tuple(s + 1 for s in header.stops)))  # at least no time
         simple = len(header.starts) == len(header.stops) == 1 and header.step.value == 1
-        if not header.declares and self.follower.is_followed(header.variable):
-            known = simple and runs
-            why = "a loop has counted with it"
-            context.env[header.variable] = header.stops[0] if known else Unknown(why)
+        if not header.declares:
+            known = simple and runs and self.follower.is_followed(header.variable)
+            context.env[header.variable] = header.stops[0] if known else Unknown("a loop has counted with it")
         for v, end in ends.items():
             context.env[v] = self._final(end, starts[v], header, simple, name)
 

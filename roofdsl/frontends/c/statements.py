@@ -221,6 +221,10 @@ class Statements:
                 message = f"the argument `{target.name}` is changed inside the function"
                 raise Refused("c-name", message, node, "copy it to a local variable first")
             place = self.context.scalar(variable, target)
+            if not is_update and node.op == "=":
+                self.context.env.pop(variable, None)
+            elif isinstance(self.context.env.get(variable), Unknown):
+                raise Refused("c-integer", f"the value of `{target.name}` is not known here", node, "assign it first")
         elif isinstance(target, c_ast.ArrayRef) or (isinstance(target, c_ast.UnaryOp) and target.op == "*"):
             place = self.values.pointers.element(target)[1]
         else:
@@ -244,6 +248,9 @@ class Statements:
         self.context.emit(tree.Assign(place.expr, op, value.written(span), span), node)
 
     def _assign_integer(self, variable: Variable, node: Any) -> None:
+        if variable.place == "global" and variable.type.is_plain:
+            message = f"`{variable.name}` is a variable of the file, whose new value may be used elsewhere"
+            raise Refused("c-name", message, node, "count with a local variable")
         found = self.follower.assigned(variable, node)
         if isinstance(found, Poly):
             found = self.integer(variable, found, node)
