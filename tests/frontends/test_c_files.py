@@ -136,3 +136,17 @@ def test_the_example_of_the_page(
     assert run(["convert", "gemv.c"]) == 0
     assert capsys.readouterr().out == found[2]
     assert run(found[3].split()) == 0
+
+
+def test_tiles_are_written_into_roof_files_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    loops = " ".join(f"for (int {v} = 0; {v} < n; {v}++)" for v in "ijk")
+    body = f"{loops} C[i][j] += A[i][k] * B[k][j];"
+    Path("mm.c").write_text(f"void mm(int n, double A[n][n], double B[n][n], double C[n][n]) {{ {body} }}\n")
+    assert run(["bound", "mm.c", "--cache", "32KiB", "--apply"]) == 2
+    assert "roofdsl convert mm.c:mm -o mm.roof" in capsys.readouterr().err
+    assert run(["convert", "mm.c:mm", "-o", "mm.roof"]) == 0
+    assert run(["bound", "mm.roof", "--cache", "32KiB", "--apply"]) == 0
+    assert "tile i, j by" in capsys.readouterr().out
