@@ -127,6 +127,12 @@ void collapsed(int n, double A[n][n], double *x) {
     for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) for (int k = 0; k < 3; k++) A[i][j] += x[k];
 }
 
+void float_number(int n, double *y, const double *x, float *z) {
+    float h = 1.0f / (n + 1);
+    const float half = 0.5f;
+    for (int i = 0; i < n; i++) { y[i] = h * x[i] + half; z[i] = h * z[i] * half; }
+}
+
 /* ---- choices ---- */
 
 void edges(int n, real u[n], real v[n]) {
@@ -160,6 +166,11 @@ static void scaled(int n, double *x, double by) { by = by * 0.5; for (int i = 0;
 void calls(int n, double *a, double *b) {
     for (int i = 0; i < n; i++) a[i] = sum3(b + i) * sum3(&b[i + 1]) + square(a[i] + 1);
     scaled(n, a, 3);
+}
+static double twice_squared(double x) { double y = x * x; return y + x; }
+void several_calls(int n, double *a) {
+    for (int i = 0; i < n; i++)
+        a[i] = twice_squared(0.5) + twice_squared(a[i]) + twice_squared((double) i / 3) + twice_squared(-a[i]);
 }
 void of_the_file(int n, double *a) { for (int i = 0; i < n; i++) a[i] = a[i] * 0.5 + table[1][2] * 0.0 + level * 0.0; }
 double dot(size_t n, const double *x, const double *y) { double s = 0; for (size_t i = 0; i < n; i++) s += x[i] * y[i]; return s; }

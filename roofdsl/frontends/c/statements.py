@@ -188,13 +188,17 @@ class Statements:
         return name not in self.context.changing[-1] and variable.key not in learnt.stored
 
     def bind(self, variable: Variable, value: Value, node: Any) -> None:
-        """Gives a new local scalar its first value: a `let` where it is the only one."""
+        """Gives a new local scalar its first value: a `let` where it is the only one; a number stands for itself."""
         type_ = element(variable.type, node, variable.name)
         value = self.values.to(value, type_, node)
-        if self._is_let(variable) and value.own in (None, type_) and not is_integer(type_):
-            named = self.context.let(variable.name, value, node)
-            self.context.lets[variable] = Value(type_, value.own, named.expr)
-            return
+        self.context.lets.pop(variable, None)  # of a function that was put in before
+        if self._is_let(variable) and not is_integer(type_):
+            if value.poly is not None or isinstance(value.expr, tree.Number):
+                self.context.lets[variable] = Value(type_, None, value.written(self.context.spans(node)))
+                return
+            if value.own == type_:  # a `let` of plain numbers would take the type of its first use
+                self.context.lets[variable] = self.context.let(variable.name, value, node)
+                return
         self._store(variable, "=", value, node)
 
     def _store(self, variable: Variable, op: str, value: Value, node: Any) -> None:
