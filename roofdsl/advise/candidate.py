@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from roofdsl.advise.evaluate import Case, Estimate
-from roofdsl.advise.kernel_text import lowered, written
+from roofdsl.advise.kernel_text import lowered
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.record import Record
+from roofdsl.lang.write import written
 from roofdsl.loops.model import Kernel
 from roofdsl.predict.kernel import Options
 

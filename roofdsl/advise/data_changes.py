@@ -5,9 +5,9 @@ from __future__ import annotations
 from roofdsl.advise import edits
 from roofdsl.advise.candidate import Candidate, Found, Refused, Subject
 from roofdsl.advise.divisions import kinds_of, with_reciprocals
-from roofdsl.advise.kernel_text import written
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
+from roofdsl.lang.write import written
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.model import Assign, Let
 from roofdsl.predict.contraction import is_contraction

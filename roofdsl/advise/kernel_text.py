@@ -1,51 +1,14 @@
-"""Changed kernels as text: a syntax tree is written out in canonical layout and read again.
-
-A candidate is a text, so that exactly what `--apply` prints is predicted. Comments are not kept.
-"""
+"""Changed kernels, read again from their text: what is predicted is what `--apply` prints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
-from roofdsl.lang.format import INDENT, format_source
-from roofdsl.lang.format_text import expression, for_header, parameters, simple
 from roofdsl.lang.source import Source
+from roofdsl.lang.write import NAME
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
-
-NAME = "<changed>"
-"""The name of a changed kernel's text in messages."""
-
-
-def written(given: CheckedKernel, changed: tree.Kernel | None = None) -> str:
-    """The kernel (or `changed` in its place) as a complete file, with the file-level lines that apply to it."""
-    body = (changed or given.tree).body
-    own = changed or given.tree
-    lines = [f"cost {cls} {value:g}" for cls, value in given.costs]
-    lines.append(f"kernel {own.name.text}({parameters(own.parameters)}):")
-    if given.traffic is not None and not any(isinstance(item, tree.Traffic) for item in body):
-        lines.append(f"{INDENT}traffic {given.traffic}")
-    lines += _block(body, 1)
-    return format_source(Source(NAME, "\n".join(lines) + "\n"))
-
-
-def _block(items: Sequence[tree.Item], depth: int) -> list[str]:
-    lines: list[str] = []
-    for item in items:
-        match item:
-            case tree.For(body=body):
-                lines += [INDENT * depth + for_header(item), *_block(body, depth + 1)]
-            case tree.If(branches, orelse):
-                for i, branch in enumerate(branches):
-                    lines.append(f"{INDENT * depth}{'elif' if i else 'if'} {expression(branch.condition)}:")
-                    lines += _block(branch.body, depth + 1)
-                if orelse:
-                    lines += [f"{INDENT * depth}else:", *_block(orelse, depth + 1)]
-            case _:
-                lines.append(INDENT * depth + simple(item))
-    return lines
 
 
 def checked(text: str, name: str) -> CheckedKernel:

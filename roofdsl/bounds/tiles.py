@@ -14,6 +14,7 @@ from this step, those above from the next) and two rows of b_j. It needs |V| (1/
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isqrt
@@ -31,6 +32,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.integers import Const
+from roofdsl.loops.load import READERS
 from roofdsl.loops.model import For, Kernel, Node, Order, Tile
 from roofdsl.loops.transform import apply
 
@@ -184,6 +186,9 @@ def source_of(bound: Bound, directives: tuple[Order | Tile, ...]) -> str:
         raise CommandError(message, "remove the tiles, and `--apply` writes new ones")
     tiled_by(bound, directives)
     source = bound.kernel.source
+    if os.path.splitext(source.name)[1] in READERS:
+        help = f"write it as .roof first: roofdsl convert {source.name}:{bound.kernel.name} -o {bound.kernel.name}.roof"
+        raise CommandError(f"`--apply` changes the text of a .roof file, and `{source.name}` is none", help)
     text = source.text.splitlines()
     (found,) = [
         item for item in parse(source).items if isinstance(item, tree.Kernel) and item.name.text == bound.kernel.name

@@ -41,6 +41,14 @@ def check_intents(kernel: Kernel) -> list[Diagnostic]:
     return found
 
 
+def is_written_first(kernel: Kernel, name: str) -> bool:
+    """Whether every read of an array or scalar is proven to come after a write of the same place, for all sizes."""
+    array = next(a for a in kernel.arrays if a.name == name)
+    touches = [_Touch(p, use) for p in statements(kernel.body) for use in uses(p.statement) if use.array.name == name]
+    reads = [t for t in touches if not t.use.is_write]
+    return not _read_first(kernel, array, reads, [t for t in touches if t.use.is_write])
+
+
 def _check(kernel: Kernel, array: Array, touches: list[_Touch]) -> list[Diagnostic]:
     writes = [t for t in touches if t.use.is_write]
     reads = [t for t in touches if not t.use.is_write]

@@ -50,7 +50,7 @@ def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json:
 def _check(target: Target, deep: bool, settings: dict[str, int]) -> tuple[list[tuple[Source, Diagnostic]], str]:
     """The findings of a whole file, and a line that summarizes it. Raises CommandError for an unknown NAME."""
     try:
-        checked = checked_file(target.path)
+        checked = checked_file(target.path, target.name)
     except InputError as error:
         return [(error.source, d) for d in error.diagnostics], ""
     names = (*checked.kernels, *checked.machines, *checked.programs)

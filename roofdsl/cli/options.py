@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+import roofdsl.frontends  # noqa: F401 registers what reads files of other languages
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
@@ -182,7 +183,7 @@ def choose(text: str, *, whole: bool = False) -> Chosen:
     standard error.
     """
     target = find_model(text)
-    checked = checked_file(target.path)
+    checked = checked_file(target.path, target.name)
     for warning in checked.warnings:
         click.echo(render(checked.source, warning), err=True)
     if target.name is None:

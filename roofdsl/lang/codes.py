@@ -105,6 +105,22 @@ DEEP_CODES: dict[str, str] = {
 }
 """Of `check --deep`, beside those above."""
 
+C_CODES: dict[str, str] = {
+    "c-syntax": "C that the preprocessor or the parser does not accept.",
+    "c-statement": "A statement of C that is not read, such as `while` or `goto`.",
+    "c-loop": "A `for` loop whose bounds, step or counter are not affine.",
+    "c-condition": "A condition that the language cannot say, such as one on data around a loop.",
+    "c-index": "A subscript, bound or offset that does not follow from loop variables and sizes.",
+    "c-pointer": "A pointer whose array is not known, or that reads an array as something else.",
+    "c-type": "A type or a mixture of types in which the language does not compute.",
+    "c-integer": "Integer arithmetic that may wrap around or round otherwise than in the language.",
+    "c-effect": "A side effect inside an expression.",
+    "c-call": "A call of a function that is not known, or not simple enough to be put in.",
+    "c-name": "A name that is not declared, hides another one, or is changed where it may not be.",
+    "c-pragma": "A pragma that changes what the program does, or stands in the wrong place.",
+}
+"""Of files in C (docs/c.md)."""
+
 RESULT_CODES: dict[str, str] = {
     "result-damaged": "A file of measured results that is not JSON, or not in the format that `measure` writes.",
     "profile-damaged": "A profiler's table, or a file of points, that is truncated or in another format.",

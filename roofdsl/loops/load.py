@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from roofdsl.lang.check import check
@@ -16,6 +16,9 @@ from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.lower import lower
 from roofdsl.loops.model import Kernel
+
+READERS: dict[str, Callable[[str, str | None], CheckedFile]] = {}
+"""Front ends for files of other languages, by suffix: from a path and the name of a definition, or None, to a file."""
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
-from roofdsl.loops.load import load_file, standard_input
+from roofdsl.loops.load import READERS, load_file, standard_input
 from roofdsl.machine.lower import lower
 from roofdsl.machine.model import Machine
 
@@ -166,11 +167,15 @@ def shipped_machines() -> dict[str, Machine]:
     return dict(sorted(found.items()))
 
 
-def checked_file(path: str) -> CheckedFile:
-    """A `.roof` file, read and checked with what it uses; `-` is standard input.
+def checked_file(path: str, name: str | None = None) -> CheckedFile:
+    """A file, read and checked with what it uses; `-` is a `.roof` file on standard input.
 
-    Raises CommandError where it cannot be read, InputError with all errors of its text.
+    `name`: the only definition that is wanted, of a file in another language. Raises CommandError where the file cannot
+    be read, InputError with all errors of its text.
     """
+    reader = READERS.get(os.path.splitext(path)[1])
+    if reader is not None:
+        return reader(path, name)
     if path != "-":
         return load_file(path)
     return load_file(standard_input())

@@ -59,7 +59,7 @@ def checked_source(source: str | Path) -> tuple[CheckedFile, str | None]:
     if "\n" in text:
         return load_file(Source("<text>", text)), None
     target = find_model(text)
-    return checked_file(target.path), target.name
+    return checked_file(target.path, target.name), target.name
 
 
 def is_program(source: str | Path) -> bool:

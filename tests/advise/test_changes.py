@@ -10,10 +10,10 @@ import pytest
 from roofdsl.advise.advise import FINDERS
 from roofdsl.advise.candidate import Candidate, Refused, Subject
 from roofdsl.advise.evaluate import Case, Estimate, Illegal, require_legal_change
-from roofdsl.advise.kernel_text import NAME, written
 from roofdsl.checks.deep import require_legal
 from roofdsl.lang.format import format_source
 from roofdsl.lang.source import Source
+from roofdsl.lang.write import NAME, written
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped, shipped_model

@@ -1,0 +1,149 @@
+"""Calls of functions of the program: their statements are put in the place of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pycparser import c_ast
+
+from roofdsl.frontends.c.context import Context, Value
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.statements import Statements
+from roofdsl.frontends.c.types import is_integer
+from roofdsl.frontends.c.values import Values
+from roofdsl.frontends.c.variables import Variable, assigned_names, base_name, walk
+from roofdsl.lang import tree
+
+MAX_DEPTH = 16
+
+
+class Calls:
+    """Puts functions in."""
+
+    def __init__(self, context: Context, values: Values, statements: Statements) -> None:
+        self.context, self.values, self.statements = context, values, statements
+
+    def statement(self, node: Any) -> None:
+        """A call as a statement."""
+        function = self._function(node)
+        with self._inside(node, function) as items:
+            returns = bool(items) and isinstance(items[-1], c_ast.Return)
+            self.statements.block(items[:-1] if returns else items)
+
+    def value(self, node: Any) -> Value:
+        """A call inside an expression. Raises Refused where the function changes what the expression may read."""
+        function = self._function(node)
+        self._pure(function, node)
+        type_ = self.context.type_of(function.decl.type.type)
+        if not type_.is_plain or type_.base in ("void", "other"):
+            raise Refused("c-call", f"`{function.decl.name}` gives no number", node)
+        with self._inside(node, function) as items:
+            if not items or not isinstance(items[-1], c_ast.Return) or items[-1].expr is None:
+                message = f"`{function.decl.name}` does not end in `return` with a value"
+                raise Refused("c-call", message, node, "write one `return` at its end, and `c ? a : b` for a choice")
+            self.statements.block(items[:-1])
+            value = self.values.value(items[-1].expr)
+            if value.own not in (None, type_.base) or (is_integer(type_.base) and value.poly is None):
+                message = f"`{function.decl.name}` converts its result to another type"
+                raise Refused("c-type", message, items[-1], "return a value of the function's own type")
+            if len(items) > 1 and value.poly is None and not isinstance(value.expr, tree.Number):
+                value = self.context.let(function.decl.name, value, node)  # another call may use its variables again
+            return Value(type_.base, value.own, value.expr, value.poly)
+
+    def _function(self, node: Any) -> Any:
+        name = node.name.name
+        function = self.context.program.functions[name]
+        if any(call.name.name == name for call in self.context.calls):
+            raise Refused("c-call", f"`{name}` calls itself", node, "write the recursion as a loop")
+        if len(self.context.calls) >= MAX_DEPTH:
+            raise Refused("c-call", f"calls are nested deeper than {MAX_DEPTH}", node)
+        return function
+
+    def _pure(self, function: Any, node: Any) -> None:
+        own = {p.name for p in walk(function.body) if isinstance(p, c_ast.Decl)}
+        own |= {p.name for p in parameters(function) if self.context.type_of(p.type).is_plain}
+        for part in walk(function.body):
+            target = part.lvalue if isinstance(part, c_ast.Assignment) else None
+            if isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--"):
+                target = part.expr
+            if target is not None and base_name(target) not in own:
+                message = f"`{function.decl.name}` changes `{base_name(target)}`, and stands inside an expression"
+                raise Refused("c-effect", message, node, "call it as a statement of its own")
+
+    @contextmanager
+    def _inside(self, node: Any, function: Any) -> Iterator[list[Any]]:
+        """The scope of a function with its parameters bound; gives its statements."""
+        context = self.context
+        args = list(node.args.exprs) if node.args is not None else []
+        declared = parameters(function)
+        if len(args) != len(declared):
+            raise Refused("c-call", f"`{function.decl.name}` takes {len(declared)} arguments, not {len(args)}", node)
+        if any(name in assigned_names(function.body) for name in _plain_globals(context)):
+            message = f"`{function.decl.name}` changes a variable of the file"
+            raise Refused("c-call", message, node, "give results back by `return`, or in arrays")
+        context.changing.append(assigned_names(function.body))
+        bound = [self._bound(p, arg) for p, arg in zip(declared, args, strict=True)]
+        context.calls.append(node)
+        with context.scopes.function():
+            try:
+                for variable, state in bound:
+                    context.scopes.declare(variable)
+                    if isinstance(state, Value) and state.poly is None:
+                        self._bind_value(variable, state, node, _used_once(function, variable.name))
+                    else:
+                        context.env[variable] = state.poly if isinstance(state, Value) and state.poly else state
+                for variable, _ in bound:
+                    if not variable.type.is_plain:
+                        self.statements.shape(variable, node)
+                        self.values.pointers.fits(context.env[variable], variable.type, node)  # type: ignore[arg-type]
+                yield list(function.body.block_items or ())
+            finally:
+                context.calls.pop()
+                context.changing.pop()
+
+    def _bound(self, declared: Any, arg: Any) -> tuple[Variable, Any]:
+        type_ = self.context.type_of(declared.type)
+        variable = self.context.variable(declared.name, type_, declared, "local")
+        if not type_.is_plain:
+            return variable, self.values.pointers.pointer(arg)
+        value = self.values.value(arg)
+        if type_.is_integer:
+            if value.poly is None:
+                message = f"the argument `{declared.name}` depends on data"
+                raise Refused("c-index", message, arg, "give it loop variables and sizes")
+            self.statements.integer(variable, value.poly, arg)
+            return variable, value
+        if value.poly is not None:  # an integer becomes a floating-point number
+            return variable, self.values.cast(value, type_.base, arg)
+        return variable, value
+
+    def _bind_value(self, variable: Variable, value: Value, node: Any, once: bool) -> None:
+        """A floating-point argument: what is used once or costs nothing to write twice stands for itself."""
+        changed = variable.name in self.context.changing[-1]
+        of_file = {name for v, name in self.context.declared.items() if v.place == "global"}
+        changed = changed or (isinstance(value.expr, tree.Ref) and value.expr.name in of_file)
+        cheap = isinstance(value.expr, tree.Number | tree.Ref) or once
+        if not changed and cheap and value.own in (None, variable.type.base):
+            self.context.lets[variable] = Value(variable.type.base, value.own, value.expr)
+            return
+        self.context.env.pop(variable, None)
+        self.statements.bind(variable, value, node)
+
+
+def _used_once(function: Any, name: str) -> bool:
+    """Whether a function is a single `return` that has the name at most once."""
+    items = list(function.body.block_items or ())
+    uses = [p for p in walk(function.body) if isinstance(p, c_ast.ID) and p.name == name]
+    return len(items) == 1 and isinstance(items[0], c_ast.Return) and len(uses) <= 1
+
+
+def parameters(function: Any) -> list[Any]:
+    """The declarations of a function's parameters."""
+    listed = function.decl.type.args
+    return [p for p in listed.params if isinstance(p, c_ast.Decl)] if listed is not None else []
+
+
+def _plain_globals(context: Context) -> list[str]:
+    return [name for name, v in context.scopes.levels[0].items() if v.type.is_plain and v.type.is_integer]

@@ -1,0 +1,93 @@
+"""`if` on data: both ways are computed, and each scalar or element takes its value by a `select`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from roofdsl.frontends.c.conditions import Condition, Conditions
+from roofdsl.frontends.c.context import Context, Value
+from roofdsl.frontends.c.follow import merged
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.lang import tree
+
+_LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2}
+_STORE = "an element is stored only where a condition on data holds, which the language cannot say"
+
+
+class Choices:
+    """Writes `if`s on data. `scoped` writes a statement, or those of a block, in a scope of its own."""
+
+    def __init__(self, context: Context, conditions: Conditions, scoped: Callable[[Any], None]) -> None:
+        self.context, self.conditions, self.scoped = context, conditions, scoped
+
+    def write(self, condition: Condition, node: Any) -> None:
+        """Raises Refused for loops in the `if`, and for elements that only one way stores."""
+        context = self.context
+        before = dict(context.env)
+        first = self._way(node.iftrue, node)
+        after, context.env = context.env, before
+        second = self._way(node.iffalse, node)
+        context.env = merged(after, context.env)
+        a, b = _assigned(first), _assigned(second)
+        same = [x.target for x in a] == [x.target for x in b]
+        for store in (*a, *b):
+            if isinstance(store.target, tree.Index) and not same:
+                help = f"write `{store.target.name.text}[...] = condition ? new : old` if every element may be stored"
+                raise Refused("c-condition", _STORE, node.cond, help)
+        if len(a) + len(b) > (2 if same else 1):
+            condition = self.conditions.kept(condition, node)
+        if same:
+            self._paired(condition, first, second, node)
+            return
+        for items, taken in ((first, True), (second, False)):
+            for item in items:
+                if isinstance(item, tree.Assign):
+                    value, old = _value(item), Value("f64", None, item.target)
+                    a_b = (value, old) if taken else (old, value)
+                    self._emit(item, self.conditions.select(condition, *a_b, node), node)
+                else:
+                    context.emit(item, node)
+
+    def _way(self, node: Any, whole: Any) -> list[tree.Item]:
+        """What one way writes: assignments and `let`s."""
+        with self.context.collected() as items:
+            if node is not None:
+                self.scoped(node)
+        for item in items:
+            if not isinstance(item, tree.Assign | tree.Let):
+                message = "whether these statements run depends on data"
+                raise Refused("c-condition", message, whole.cond, "take loops and branches out of the `if`")
+        return items
+
+    def _paired(self, condition: Condition, first: list[tree.Item], second: list[tree.Item], node: Any) -> None:
+        """The k-th assignments of both ways have the same target."""
+        ways = [list(first), list(second)]
+        for _ in _assigned(first):
+            pair: list[tree.Assign] = []
+            for items in ways:
+                while isinstance(items[0], tree.Let):
+                    self.context.emit(items.pop(0), node)
+                store = items.pop(0)
+                assert isinstance(store, tree.Assign)
+                pair.append(store)
+            a, b = map(_value, pair)
+            self._emit(pair[0], self.conditions.select(condition, a, b, node), node)
+
+    def _emit(self, item: tree.Assign, value: tree.Expr, node: Any) -> None:
+        self.context.emit(tree.Assign(item.target, "=", value, item.span), node)
+
+
+def _assigned(items: list[tree.Item]) -> list[tree.Assign]:
+    return [item for item in items if isinstance(item, tree.Assign)]
+
+
+def _value(item: tree.Assign) -> Value:
+    """What an assignment stores: `x + v` of `x += v`."""
+    if item.op == "=":
+        return Value("f64", None, item.value)
+    op, value = item.op[0], item.value
+    level = _LEVEL.get(value.op, 9) if isinstance(value, tree.Binary) else 9
+    if level <= _LEVEL[op]:
+        value = tree.Group(value, value.span)
+    return Value("f64", None, tree.Binary(op, item.target, value, item.span))

@@ -1,0 +1,197 @@
+"""Conditions: of loop variables and sizes (an `if` of the language), or of data (a `select`)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pycparser import c_ast
+
+from roofdsl.frontends.c.context import Context, Known, Value
+from roofdsl.frontends.c.exact import is_float
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.types import common, is_unsigned
+from roofdsl.frontends.poly import Poly
+from roofdsl.lang import tree
+from roofdsl.lang.record import Record
+
+_TURNED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+_EXACT = 2**24  # integers below are exact in every floating-point type that C converts them to
+
+
+class Data(Record):
+    """A comparison of data."""
+
+    op: str
+    left: Value
+    right: Value
+
+
+class Joined(Record):
+    """`and`, `or`; or `not`, which has the left part only."""
+
+    op: str
+    left: Condition
+    right: Condition | None
+
+
+Condition = Known | Data | Joined
+
+
+class Reader(Protocol):
+    """Reads values."""
+
+    def value(self, node: Any) -> Value: ...
+
+
+class Conditions:
+    """Reads conditions."""
+
+    def __init__(self, context: Context, values: Reader) -> None:
+        self.context, self.values = context, values
+
+    def read(self, node: Any) -> Condition:
+        """The condition of an expression."""
+        if isinstance(node, c_ast.BinaryOp) and node.op in ("&&", "||"):
+            return self._logic(node)
+        if isinstance(node, c_ast.UnaryOp) and node.op == "!":
+            inner = self.read(node.expr)
+            if isinstance(inner, Known):
+                answer = None if inner.value is None else not inner.value
+                span = self.context.spans(node)
+                return Known(turned(inner.written, span), answer, inner.fails, inner.holds)
+            return Joined("not", inner, None)
+        if isinstance(node, c_ast.BinaryOp) and node.op in _TURNED:
+            return self._compare(node.op, self.values.value(node.left), self.values.value(node.right), node)
+        if isinstance(node, c_ast.Cast) and not isinstance(node.expr, c_ast.Constant):
+            return self.read(node.expr)
+        value = self.values.value(node)
+        return self._compare("!=", value, Value("i32", None, None, Poly.number(0)), node)
+
+    def _compare(self, op: str, a: Value, b: Value, node: Any) -> Condition:
+        a, b = _whole(a), _whole(b)
+        span = self.context.spans(node)
+        if a.poly is None or b.poly is None:
+            type_ = common(a.type, b.type)
+            owns = [t for t in (a.own, b.own) if t is not None]
+            own = owns and (owns[0] if len(owns) == 1 else common(*owns) if owns[0] != owns[1] else owns[0])
+            exact = isinstance(a.expr, tree.Number) or isinstance(b.expr, tree.Number)
+            exact = exact and all(is_float(float(v.expr.value)) for v in (a, b) if isinstance(v.expr, tree.Number))
+            if own and own != type_ and not exact:
+                message = f"C compares this in another type than its operands have, which are {own}"
+                raise Refused("c-type", message, node, "write numbers as `0.5f`, and use one type for all operands")
+            return Data(op, a, b)
+        unsigned = is_unsigned(common(a.type, b.type))
+        for side in (a, b):
+            assert side.poly is not None
+            if unsigned and not self.context.facts.not_negative(side.poly):
+                message = "this compares as unsigned, where a negative value wraps around"
+                raise Refused("c-integer", message, node, "use signed integers")
+        difference = a.poly - b.poly
+        holds, fails = _differences(op, difference)
+        if difference.value is not None:
+            return Known(tree.Number("0", 0, span), _holds(op, difference.value), holds, fails)
+        if not difference.is_affine_in({n for r in self.context.facts.ranges for n in (r.var,)}):
+            raise Refused("c-condition", "a condition on loop variables is affine, and this is not", node,
+                          "compare sums of loop variables and sizes")  # fmt: skip
+        return Known(tree.Compare(a.poly.tree(span), ((op, b.poly.tree(span)),), span), None, holds, fails)
+
+    def _logic(self, node: Any) -> Condition:
+        a = self.read(node.left)
+        both = node.op == "&&"
+        if isinstance(a, Known) and a.value is not None:
+            return self.read(node.right) if a.value == both else a
+        b = self.read(node.right)
+        if isinstance(b, Known) and b.value is not None:
+            return a if b.value == both else b
+        op = "and" if both else "or"
+        for part, known, other in ((node.left, a, b), (node.right, b, a)):
+            if isinstance(known, Known) and not isinstance(other, Known):
+                answer = self.context.chosen(part, known)
+                return other if answer == both else Known(known.written, answer)
+        if isinstance(a, Known) and isinstance(b, Known):
+            span = self.context.spans(node)
+            written = tree.Logic(op, _inside(a.written, op), _inside(b.written, op, right=True), span)
+            return Known(written, None, (*a.holds, *b.holds) if both else (), () if both else (*a.fails, *b.fails))
+        return Joined(op, a, b)
+
+    def select(self, condition: Condition, a: Value, b: Value, node: Any) -> tree.Expr:
+        """`select(c, a, b)`; of a condition of several parts, one in another."""
+        span = self.context.spans(node)
+        match condition:
+            case Data(op, left, right):
+                compared = tree.Compare(left.written(span), ((op, right.written(span)),), span)
+                return tree.Call(tree.Name("select", span), (compared, a.written(span), b.written(span)), span)
+            case Joined("not", inner):
+                return self.select(inner, b, a, node)
+            case Joined(op, first, second) if second is not None:
+                twice = b if op == "and" else a
+                twice = self.simple(twice, node)
+                if op == "and":
+                    nested = self.select(second, a, twice, node)
+                    return self.select(first, Value(a.type, a.own, nested), twice, node)
+                nested = self.select(second, twice, b, node)
+                return self.select(first, twice, Value(b.type, b.own, nested), node)
+            case _:
+                raise TypeError("a known condition is no choice of data")
+
+    def simple(self, value: Value, node: Any) -> Value:
+        """The value, named by a `let` unless writing it twice costs nothing."""
+        if value.poly is not None or isinstance(value.expr, tree.Number | tree.Ref):
+            return value
+        return self.context.let("t", value, node)
+
+    def kept(self, condition: Condition, node: Any) -> Condition:
+        """The condition with its operands named, so that it stays what it is whatever is assigned."""
+        match condition:
+            case Data(op, left, right):
+                return Data(op, self._named(left, node), self._named(right, node))
+            case Joined(op, first, second):
+                return Joined(op, self.kept(first, node), None if second is None else self.kept(second, node))
+            case _:
+                return condition
+
+    def _named(self, value: Value, node: Any) -> Value:
+        if value.poly is not None or isinstance(value.expr, tree.Number):
+            return value
+        return self.context.let("t", value, node)
+
+
+def _whole(value: Value) -> Value:
+    """A whole floating-point number as an integer: comparing with it is the same in every type."""
+    number = value.expr
+    if value.own is not None or not isinstance(number, tree.Number) or abs(number.value) >= _EXACT:
+        return value
+    if not float(number.value).is_integer():
+        return value
+    return Value(value.type, None, number, Poly.number(int(number.value)))
+
+
+def _holds(op: str, difference: int) -> bool:
+    return {
+        "<": difference < 0, "<=": difference <= 0, ">": difference > 0, ">=": difference >= 0,
+        "==": difference == 0, "!=": difference != 0,
+    }[op]  # fmt: skip
+
+
+def _differences(op: str, d: Poly) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
+    """What is >= 0 where the comparison with zero holds, and where it fails."""
+    table = {
+        "<": ((-d - 1,), (d,)), "<=": ((-d,), (d - 1,)), ">": ((d - 1,), (-d,)), ">=": ((d,), (-d - 1,)),
+        "==": ((d, -d), ()), "!=": ((), (d, -d)),
+    }  # fmt: skip
+    return table[op]
+
+
+def turned(condition: tree.Expr, span: Any) -> tree.Expr:
+    """The opposite condition."""
+    match condition:
+        case tree.Compare(first, ((op, second),)):
+            return tree.Compare(first, ((_TURNED[op], second),), span)
+        case _:
+            return tree.Unary("not", tree.Group(condition, span), span)
+
+
+def _inside(condition: tree.Expr, op: str, right: bool = False) -> tree.Expr:
+    """A part of `and` or `or`, in parentheses where the grammar needs them."""
+    needs = isinstance(condition, tree.Logic) and (right or condition.op != op)
+    return tree.Group(condition, condition.span) if needs else condition

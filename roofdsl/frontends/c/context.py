@@ -1,0 +1,238 @@
+"""What is known while a function is read: variables and their values, loops around, statements written so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.types import CType, ctype, element
+from roofdsl.frontends.c.variables import Pointer, Scopes, State, Unknown, Variable
+from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.poly import Poly
+from roofdsl.lang import tree
+from roofdsl.lang.functions import FUNCTIONS
+from roofdsl.lang.grammar import reserved
+from roofdsl.lang.record import Record
+from roofdsl.lang.source import Span
+
+
+class Value(Record):
+    """A value: `poly` of an integer that is known, else `expr`. `type` is C's type of it, `own` the language's.
+
+    `own` is None for numbers, parameters and loop variables, which take the type of what they meet.
+    """
+
+    type: str
+    own: str | None
+    expr: tree.Expr | None
+    poly: Poly | None = None
+
+    def written(self, span: Span) -> tree.Expr:
+        """As an expression of the language."""
+        if self.poly is not None:
+            return self.poly.tree(span)
+        assert self.expr is not None
+        return self.expr
+
+
+class Access(Record):
+    """A use of an element; `facts` hold of the loops around it."""
+
+    array: Variable
+    subscripts: tuple[Poly, ...]
+    facts: Facts
+    node: Any
+
+
+class Known(Record):
+    """A condition of loop variables and sizes. `value`: where numbers decide it; `holds`: differences that are >= 0.
+
+    `fails`: differences that are >= 0 where the condition does not hold.
+    """
+
+    written: tree.Expr
+    value: bool | None
+    holds: tuple[Poly, ...] = ()
+    fails: tuple[Poly, ...] = ()
+
+
+class Split(Exception):
+    """The statement depends on a known condition: it is to be written once for each answer."""
+
+    def __init__(self, place: object, condition: Known) -> None:
+        self.place, self.condition = place, condition
+
+
+class Again(Exception):
+    """The function is to be read once more: something learnt is in `Learnt` now."""
+
+
+class Learnt:
+    """What earlier runs over the function have found, by the keys of variables."""
+
+    def __init__(self) -> None:
+        self.data: set[object] = set()  # integers whose values depend on data
+        self.stored: set[object] = set()  # scalars that are no `let`
+        self.shapes: dict[object, tuple[Poly, ...]] = {}  # inner dimensions of arrays with linear subscripts
+        self.single: set[object] = set()  # pointers that are used for one value only
+
+
+class Program(Record):
+    """A parsed file: functions with bodies, types and the variables of the file."""
+
+    functions: dict[str, Any]
+    typedefs: dict[str, Any]
+    globals: tuple[Any, ...]
+
+
+class Context:
+    """The state of one run over one function."""
+
+    def __init__(self, program: Program, learnt: Learnt, spans: Callable[[Any], Span]) -> None:
+        self.program, self.learnt, self.spans = program, learnt, spans
+        self.scopes = Scopes()
+        self.env: dict[Variable, State | Value] = {}
+        self.sizes: dict[Variable, Poly] = {}  # integers that nothing has changed: parameters of the kernel
+        self.facts = Facts()
+        self.out: list[tree.Item] = []
+        self.accesses: list[Access] = []
+        self.variables: dict[object, Variable] = {}
+        self.parameters: dict[str, Span] = {}  # names of integers, in the order of their use
+        self.dims: dict[Variable, tuple[Poly | None, ...]] = {}  # None where a declaration leaves one open
+        self.apart: dict[Variable, set[Variable]] = {}  # `restrict` pointers, and arrays that they may point into
+        self.declared: dict[Variable, str] = {}  # arrays and scalars that are used
+        self.changing: list[set[str]] = []  # names that are assigned somewhere, by function
+        self.lets: dict[Variable, Value] = {}
+        self.inner: set[str] = set()  # names of `let`s and loops ever used
+        self.active: list[set[str]] = [set()]  # those visible here, by block
+        self.choices: dict[object, bool] = {}  # known conditions inside expressions that are decided here
+        self.calls: list[Any] = []  # the calls whose functions are being put in
+        self.dry = False  # only integers are followed; nothing is written
+        self.fresh = 0
+
+    # ---- names ----
+
+    def variable(self, name: str, type_: CType, node: Any, place: str) -> Variable:
+        """The variable of a declaration, the same one whenever the declaration is met."""
+        if node not in self.variables:
+            self.variables[node] = Variable(name, type_, node, place, node)
+        return self.variables[node]
+
+    def type_of(self, node: Any) -> CType:
+        """The type of a declaration's type node."""
+        return ctype(node, self.program.typedefs)
+
+    def top_name(self, variable: Variable) -> str:
+        """The name of an array, scalar or parameter in the kernel."""
+        if variable not in self.declared:
+            taken = {*self.declared.values(), *self.parameters, *self.inner}
+            self.declared[variable] = free_name(variable.name, taken)
+        return self.declared[variable]
+
+    def parameter(self, variable: Variable) -> Poly:
+        """A new parameter of the kernel for an integer."""
+        taken = {*self.declared.values(), *self.parameters, *self.inner}
+        name = free_name(variable.name, taken)
+        self.parameters[name] = self.spans(variable.node)
+        return Poly.name(name)
+
+    def inner_name(self, wish: str) -> str:
+        """A name for a `let` or a loop, visible in the block that is being written."""
+        taken = {*self.declared.values(), *self.parameters}.union(*self.active)
+        name = free_name(wish, taken)
+        self.active[-1].add(name)
+        self.inner.add(name)
+        return name
+
+    def symbol(self) -> Poly:
+        """A name for a value that is not known yet."""
+        self.fresh += 1
+        return Poly.name(f"@{self.fresh}")
+
+    # ---- blocks ----
+
+    @contextmanager
+    def visible(self) -> Iterator[None]:
+        """Names of loops and `let`s given inside are forgotten at the end."""
+        self.active.append(set())
+        try:
+            yield
+        finally:
+            self.active.pop()
+
+    @contextmanager
+    def block(self) -> Iterator[list[tree.Item]]:
+        """A block of the kernel: what is written inside goes into its list."""
+        with self.visible(), self.collected() as items:
+            yield items
+
+    @contextmanager
+    def collected(self) -> Iterator[list[tree.Item]]:
+        """What is written inside goes into a list of its own, in the same block."""
+        before, self.out = self.out, []
+        try:
+            yield self.out
+        finally:
+            self.out = before
+
+    @contextmanager
+    def within(self, facts: Facts) -> Iterator[None]:
+        """More is known inside."""
+        before, self.facts = self.facts, facts
+        try:
+            yield
+        finally:
+            self.facts = before
+
+    def emit(self, item: tree.Item, node: Any) -> None:
+        """Writes a statement."""
+        if self.dry:
+            raise Refused("c-statement", "this is more than integer arithmetic", node)
+        self.out.append(item)
+
+    def chosen(self, node: Any, condition: Known) -> bool:
+        """Which answer to a known condition is being written. Raises Split where that is still open."""
+        place = (*map(id, self.calls), id(node))
+        if place not in self.choices:
+            raise Split(place, condition)
+        return self.choices[place]
+
+    def let(self, wish: str, value: Value, node: Any) -> Value:
+        """Names a value where it stands."""
+        span = self.spans(node)
+        name = self.inner_name(wish)
+        self.emit(tree.Let(tree.Name(name, span), value.written(span), span), node)
+        return Value(value.type, value.own, tree.Ref(name, span))
+
+    # ---- scalars ----
+
+    def scalar(self, variable: Variable, node: Any) -> Value:
+        """The value of a scalar that is kept in the kernel."""
+        type_ = element(variable.type, node, variable.name)
+        return Value(type_, type_, tree.Ref(self.top_name(variable), self.spans(node)))
+
+    def state(self, variable: Variable) -> State | Value | None:
+        """What is known of a variable; of a pointer or array that nothing has changed, that it points at itself."""
+        found = self.env.get(variable)
+        if found is not None:
+            return found
+        if not variable.type.is_plain:
+            return Pointer(variable, (Poly.number(0),))
+        if variable.type.is_integer and variable.key not in self.learnt.data:
+            if variable.place == "local":
+                return Unknown("nothing has been assigned to it")
+            if variable not in self.sizes:
+                self.sizes[variable] = self.parameter(variable)
+            return self.sizes[variable]
+        return None
+
+
+def free_name(wish: str, taken: set[str]) -> str:
+    """The name, or one like it that neither the language nor the kernel uses."""
+    name, k = wish, 0
+    while name in taken or name in reserved() or name in FUNCTIONS or name == "range":
+        k += 1
+        name = f"{wish}_" if k == 1 else f"{wish}_{k}"
+    return name

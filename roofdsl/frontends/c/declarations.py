@@ -1,0 +1,215 @@
+"""The declarations of a kernel: dimensions and intents, from how arrays and scalars are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roofdsl.frontends.c.context import Access, Again, Context
+from roofdsl.frontends.c.pointers import rank
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.types import element
+from roofdsl.frontends.c.variables import Variable
+from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.linear import inner_dimensions, subscripts_of
+from roofdsl.frontends.poly import Poly
+from roofdsl.lang import tree
+
+INTENTS = ("in", "inout", "out", "temp")
+
+
+class Use:
+    """How a kernel uses a name: read, assigned, updated."""
+
+    def __init__(self) -> None:
+        self.read = self.assigned = self.updated = False
+
+
+def declarations(context: Context, intents: Mapping[Variable, str]) -> list[tree.Declaration]:
+    """One line for each intent, names of the same type and dimensions together."""
+    found: list[tree.Declaration] = []
+    _apart(context)
+    used = uses(context.out)
+    shapes = {v: shape(context, v) for v, name in context.declared.items() if name in used}
+    for intent in INTENTS:
+        groups: dict[object, tree.Declared] = {}
+        for variable in sorted(shapes, key=lambda v: _place(v.node)):
+            if intents[variable] != intent:
+                continue
+            dims, span = shapes[variable], context.spans(variable.node)
+            name = tree.Name(context.declared[variable], span)
+            type_ = tree.Name(element(variable.type, variable.node, variable.name), span)
+            names = groups[type_, dims].names if (type_, dims) in groups else ()
+            groups[type_, dims] = tree.Declared((*names, name), type_, dims, False, span)
+        if groups:
+            found.append(tree.Declaration(intent, tuple(groups.values()), next(iter(groups.values())).span))
+    return found
+
+
+def _apart(context: Context) -> None:
+    """Refuses pointers that may lie in arrays that are used too."""
+    used = {a.array for a in context.accesses}
+    for pointer, arrays in context.apart.items():
+        for access in context.accesses:
+            if access.array in arrays and pointer in used:
+                message = f"`{pointer.name}` was set to point into `{access.array.name}`, which is used here, too"
+                raise Refused("c-pointer", message, access.node, f"use `{access.array.name}` alone")
+
+
+def _place(node: Any) -> tuple[int, int]:
+    return (node.coord.line, node.coord.column or 0)
+
+
+def first_intents(context: Context, needed: set[Variable]) -> tuple[dict[Variable, str], dict[Variable, str]]:
+    """Intents as they are if nothing is read before it is written, and what they are otherwise."""
+    used = uses(context.out)
+    first: dict[Variable, str] = {}
+    otherwise: dict[Variable, str] = {}
+    for variable, name in context.declared.items():
+        use = used.get(name)
+        if use is None:
+            continue
+        kept = _is_kept(variable, needed)
+        if not use.assigned and not use.updated:
+            first[variable] = "in" if kept or variable.place != "local" else "temp"
+        elif not use.assigned:
+            first[variable] = "inout"
+        else:
+            first[variable] = "out" if kept else "temp"
+            if use.read or use.updated:
+                otherwise[variable] = "inout" if kept or variable.place == "outer" else "temp"
+    return first, otherwise
+
+
+def _is_kept(variable: Variable, needed: set[Variable]) -> bool:
+    """Whether what is stored in it can be seen from outside."""
+    if variable.type.is_plain:
+        return variable.place == "global" or variable in needed
+    return variable.place != "local"
+
+
+def uses(items: Sequence[tree.Item]) -> dict[str, Use]:
+    """How the statements use names."""
+    found: dict[str, Use] = {}
+
+    def use(name: str) -> Use:
+        return found.setdefault(name, Use())
+
+    def read(e: Any) -> None:
+        match e:
+            case tree.Ref(name):
+                use(name).read = True
+            case tree.Index(name):
+                use(name.text).read = True
+            case tree.Group(inner) | tree.Unary(_, inner):
+                read(inner)
+            case tree.Binary(_, left, right):
+                read(left)
+                read(right)
+            case tree.Call(_, args):
+                for arg in args:
+                    read(arg)
+            case tree.Compare(first, rest):
+                read(first)
+                for _, operand in rest:
+                    read(operand)
+
+    def walk(body: Sequence[tree.Item]) -> None:
+        for item in body:
+            match item:
+                case tree.Assign(target, op, value):
+                    read(value)
+                    name = target.name if isinstance(target, tree.Ref) else target.name.text
+                    if op == "=":
+                        use(name).assigned = True
+                    else:
+                        use(name).updated = True
+                case tree.Let(_, value):
+                    read(value)
+                case tree.For(body=inner):
+                    walk(inner)
+                case tree.If(branches, orelse):
+                    for branch in branches:
+                        walk(branch.body)
+                    walk(orelse)
+
+    walk(items)
+    return found
+
+
+# ---- dimensions ----
+
+
+def shape(context: Context, variable: Variable) -> tuple[tree.Expr, ...]:
+    """The dimensions of an array; () for a scalar. Raises Again where its subscripts are to be read anew."""
+    if variable.type.is_plain or variable.key in context.learnt.single:
+        return ()
+    span = context.spans(variable.node)
+    accesses = [a for a in context.accesses if a.array is variable]
+    declared = context.dims.get(variable, (None,) * rank(variable))
+    if rank(variable) == 1:
+        inner = _linear(context, variable, accesses, declared[0])
+        if inner:
+            whole = [_outer(context, variable, accesses, inner), *(d.tree(span) for d in inner)]
+            return tuple(whole)
+    dims: list[tree.Expr] = []
+    for k, dim in enumerate(declared):
+        if dim is None:
+            subscripts = [(a.subscripts[k], a) for a in accesses]
+            dims.append(_extent(context, variable, subscripts))
+        else:
+            dims.append(dim.tree(span))
+    return tuple(dims)
+
+
+def _linear(context: Context, variable: Variable, accesses: list[Access], dim: Poly | None) -> tuple[Poly, ...]:
+    """The inner dimensions of an array with linear subscripts, noted for the next run; () where there are none."""
+    learnt = context.learnt
+    if variable.key in learnt.shapes:
+        return learnt.shapes[variable.key]
+    if dim is None and variable.place != "local" and all(a.subscripts[0].value == 0 for a in accesses):
+        learnt.single.add(variable.key)
+        raise Again
+    if all(a.subscripts[0].is_affine_in(r.var for r in a.facts.ranges) for a in accesses):
+        return ()
+    inner = inner_dimensions([(a.subscripts[0], a.facts) for a in accesses])
+    if not inner:
+        first = next(a for a in accesses if not a.subscripts[0].is_affine_in(r.var for r in a.facts.ranges))
+        message = f"this subscript of `{variable.name}` is not a row times its length and a column"
+        raise Refused("c-index", message, first.node, "declare the array with its dimensions, `double A[n][m]`")
+    learnt.shapes[variable.key] = inner
+    raise Again
+
+
+def _outer(context: Context, variable: Variable, accesses: list[Access], inner: tuple[Poly, ...]) -> tree.Expr:
+    """The first dimension of an array with linear subscripts."""
+    rows = []
+    for a in accesses:
+        split = subscripts_of(a.subscripts[0], inner, a.facts)
+        assert split is not None  # the run that wrote the subscripts has refused it otherwise
+        rows.append((split[0], a))
+    return _extent(context, variable, rows)
+
+
+def _extent(context: Context, variable: Variable, subscripts: list[tuple[Poly, Access]]) -> tree.Expr:
+    """One more than the largest of these subscripts."""
+    span = context.spans(variable.node)
+    found: list[Poly] = []
+    for subscript, access in subscripts:
+        if access.facts.not_negative(-subscript - 1):
+            message = f"this lies before the beginning of `{variable.name}`"
+            raise Refused("c-index", message, access.node, "begin the array at its first element")
+        top = access.facts.greatest(subscript)
+        if top is None:
+            message = f"how large `{variable.name}` is cannot be told from this subscript"
+            raise Refused("c-index", message, access.node, "declare the array with its dimensions, `double A[n][m]`")
+        if top + 1 not in found:
+            found.append(top + 1)
+    facts = Facts()
+    largest: list[Poly] = []
+    for k, p in enumerate(found):
+        others = [q for j, q in enumerate(found) if j != k and facts.not_negative(q - p)]
+        if not any(q != p and (not facts.not_negative(p - q) or found.index(q) < k) for q in others):
+            largest.append(p)
+    written = tuple(p.tree(span) for p in largest)
+    return written[0] if len(written) == 1 else tree.Call(tree.Name("max", span), written, span)

@@ -1,0 +1,133 @@
+"""One function, or the region marked in it, as the tree of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pycparser import c_ast
+
+from roofdsl.frontends.c.calls import Calls, parameters
+from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Value, free_name
+from roofdsl.frontends.c.declarations import declarations, first_intents
+from roofdsl.frontends.c.intents import read_first
+from roofdsl.frontends.c.pointers import Peel
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.region import Region, outside
+from roofdsl.frontends.c.statements import Statements
+from roofdsl.frontends.c.types import element
+from roofdsl.frontends.c.values import NeedsData, Values
+from roofdsl.frontends.c.variables import Variable, assigned_names
+from roofdsl.lang import tree
+from roofdsl.lang.source import Span
+
+_MOST_RUNS = 200
+
+
+def kernel(program: Program, region: Region, spans: Callable[[Any], Span]) -> tree.Kernel:
+    """The kernel of a function. Raises Refused for what is not read."""
+    learnt = Learnt()
+    for _ in range(_MOST_RUNS):
+        try:
+            return _Run(program, region, learnt, spans).kernel()
+        except Again:
+            continue
+    raise Refused("c-statement", "the function is too long to be followed", region.function)
+
+
+class _Run:
+    def __init__(self, program: Program, region: Region, learnt: Learnt, spans: Callable[[Any], Span]) -> None:
+        self.region = region
+        self.context = context = Context(program, learnt, spans)
+        self.values = Values(context)
+        self.statements = Statements(context, self.values)
+        self.values.caller = Calls(context, self.values, self.statements)
+        self.results: set[Variable] = set()
+
+    def kernel(self) -> tree.Kernel:
+        context, region = self.context, self.region
+        function = region.function
+        context.changing.append(assigned_names(function.body))
+        for node in context.program.globals:
+            variable = context.variable(node.name, context.type_of(node.type), node, "global")
+            context.scopes.levels[0][node.name] = variable
+            self._global(variable, node)
+        context.scopes.levels.append({})
+        for node in parameters(function):
+            variable = context.variable(node.name, context.type_of(node.type), node, "parameter")
+            context.scopes.declare(variable)
+        for variable in list(context.scopes.levels[-1].values()):
+            if not variable.type.is_plain:
+                self.statements.shape(variable, variable.node)
+        outside(region, context, self.statements)
+        items = list(region.items)
+        given = items.pop() if not region.marked and items and isinstance(items[-1], c_ast.Return) else None
+        try:
+            self.statements.block(items)
+            if given is not None and given.expr is not None:
+                self._result(given)
+        except NeedsData as need:
+            raise self.values.learn_data(need) from None
+        except Peel as peel:
+            message = f"`{peel.variable.name}` is of the iteration before"
+            raise Refused("c-loop", message, peel.loop) from None
+        if not context.out:
+            raise Refused("c-statement", "nothing is computed or stored here", function.decl)
+        first, otherwise = first_intents(context, self._needed())
+        name = free_name(function.decl.name, set())
+        head = context.spans(function.decl)
+        whole = Span(head.line, head.column, max(head.end_line, *(i.span.end_line for i in context.out)), 1)
+        order = _signature(function)
+        wanted = sorted(context.parameters, key=lambda n: order.get(n, len(order)))
+        used = [tree.Parameter(tree.Name(n, context.parameters[n]), None, False, context.parameters[n]) for n in wanted]
+
+        def made(intents: dict[Variable, str]) -> tree.Kernel:
+            body = (*declarations(context, intents), *context.out)
+            return tree.Kernel(tree.Name(name, head), tuple(used), body, whole)
+
+        kept = read_first(made(first), {context.declared[v]: v for v in otherwise})
+        return made(first | {v: otherwise[v] for v in kept})
+
+    def _global(self, variable: Variable, node: Any) -> None:
+        """A variable of the file: a constant where it is one, else known by its name."""
+        if variable.type.is_plain and variable.type.is_integer and variable.type.const and node.init is not None:
+            value = self.values.value(node.init)
+            if value.poly is not None:
+                self.context.env[variable] = value.poly
+        elif not variable.type.is_plain:
+            self.statements.shape(variable, node)
+
+    def _needed(self) -> set[Variable]:
+        """The scalars whose values somebody asks for after the region."""
+        found = set(self.results)
+        for name in self.region.after:
+            variable = self.context.scopes.find(name)
+            if variable is not None:
+                found.add(variable)
+        return found
+
+    def _result(self, given: Any) -> None:
+        """`return value;` at the end: an `out` scalar of the kernel."""
+        context = self.context
+        expr = given.expr
+        if isinstance(expr, c_ast.ID):
+            variable = context.scopes.find(expr.name)
+            if variable is not None and variable.type.is_plain and variable in context.declared:
+                self.results.add(variable)
+                return
+        value = self.values.value(expr)
+        if value.poly is not None:
+            return
+        type_ = context.type_of(self.region.function.decl.type.type)
+        result = context.variable("result", type_, given, "local")
+        self.values.to(value, element(type_, given, "result"), given)
+        span = context.spans(given)
+        target = tree.Ref(context.top_name(result), span)
+        assert isinstance(value, Value)
+        context.emit(tree.Assign(target, "=", value.written(span), span), given)
+        self.results.add(result)
+
+
+def _signature(function: Any) -> dict[str, int]:
+    names: Sequence[str] = [p.name for p in parameters(function)]
+    return {name: k for k, name in enumerate(names)}

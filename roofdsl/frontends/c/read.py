@@ -1,0 +1,162 @@
+"""From a C file to a checked file: its functions as kernels, with the spans of the user's own lines."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pycparser import c_ast, c_lexer, c_parser
+
+from roofdsl.frontends.c.context import Program
+from roofdsl.frontends.c.kernel import kernel
+from roofdsl.frontends.c.places import Places
+from roofdsl.frontends.c.preprocess import preprocess
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.region import Region, region_of
+from roofdsl.frontends.c.variables import walk
+from roofdsl.lang import tree
+from roofdsl.lang.check_kernel import check_kernel
+from roofdsl.lang.checked import CheckedFile, CheckedKernel
+from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.report import Report, did_you_mean
+from roofdsl.lang.source import Source, Span
+from roofdsl.loops.load import read_source, standard_input
+from roofdsl.reading_options import current
+
+_PLACE = re.compile(r"^(?:.*?):(\d+)(?::(\d+))?: (.*)$", re.DOTALL)
+_BUILT_IN = "typedef int _Float16; typedef int __bf16; typedef int __fp16; typedef int _Float32; typedef int _Float64;"
+_TOO_DEEP = "an expression or a block is nested too deep"
+
+
+def read(path: str, name: str | None = None) -> CheckedFile:
+    """The functions of a C file that hold loops, or the one called `name`, as checked kernels.
+
+    Raises CommandError where the file or the function is not there, InputError with what is not read and why.
+    """
+    source = standard_input() if path == "-" else read_source(path)
+    reader = _Reader(source)
+    regions = reader.regions(name)
+    kernels: dict[str, CheckedKernel] = {}
+    warnings: list[Diagnostic] = []
+    errors: dict[Source, list[Diagnostic]] = {}
+    for region in regions:
+        try:
+            own, found = reader.kernel(region)
+        except InputError as error:
+            errors.setdefault(error.source, []).extend(error.diagnostics)
+            continue
+        kernels[own.tree.name.text] = own
+        warnings += found
+    for where, diagnostics in errors.items():
+        raise InputError(where, diagnostics)
+    file = tree.File(tuple(k.tree for k in kernels.values()), source=source)
+    return CheckedFile(source, file, kernels, {}, {}, tuple(kernels), tuple(warnings))
+
+
+class _Lexer(c_lexer.CLexer):  # type: ignore[misc]
+    """Remembers how far it has come: not every error of the parser has a place."""
+
+    reached = (1, 1)
+
+    def token(self) -> Any:
+        """The next token."""
+        token = super().token()
+        if token is not None:
+            self.reached = (token.lineno, token.column)
+        return token
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        preprocessed = preprocess(source, current())
+        self.places = Places(source, preprocessed)
+        self.program = self._program(_BUILT_IN + preprocessed.text)
+
+    def _program(self, text: str) -> Program:
+        parser = c_parser.CParser(lexer=_Lexer)
+        try:
+            parsed = parser.parse(text, "")
+        except RecursionError:
+            raise InputError(self.source, [Diagnostic("limit-nesting", _TOO_DEEP, Span(1, 1, 1, 2))]) from None
+        except c_parser.ParseError as error:
+            raise self._syntax(str(error), parser.clex.reached) from None
+        functions: dict[str, Any] = {}
+        typedefs: dict[str, Any] = {}
+        variables: list[Any] = []
+        for node in parsed.ext:
+            if isinstance(node, c_ast.FuncDef):
+                functions[node.decl.name] = node
+            elif isinstance(node, c_ast.Typedef):
+                typedefs[node.name] = node.type
+            elif isinstance(node, c_ast.Decl) and node.name and not isinstance(node.type, c_ast.FuncDecl):
+                variables.append(node)
+        return Program(functions, typedefs, tuple(variables))
+
+    def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
+        """pycparser's message at the user's line; `reached` is the line and column that it has come to."""
+        found = _PLACE.match(text)
+        place = (int(found[1]), int(found[2])) if found and found[2] else reached
+        source, span = self.places.at(*place)
+        said = found[3] if found else text.lstrip(": ")
+        message = f"`{said[8:].strip()}` is not expected here" if said.startswith("before: ") else said.lower()
+        help = "C99 is read, without extensions of compilers and without C++"
+        return InputError(source, [Diagnostic("c-syntax", message, span, help)])
+
+    # ---- which functions ----
+
+    def regions(self, name: str | None) -> list[Region]:
+        """The function of that name; without a name those with a marked region, or those with loops."""
+        functions = self.program.functions
+        if name is not None:
+            if name not in functions:
+                known = list(functions)
+                help = did_you_mean(name, known, f"it has {', '.join(known[:8])}" if known else "")
+                raise CommandError(f"`{self.source.name}` has no function `{name}`", help)
+            return [self._region(functions[name])]
+        own = [f for f in functions.values() if self.places.file_of(f.decl) == self.source.name]
+        marked = [f for f in own if any(_is_scop(p) for p in walk(f.body))]
+        calls = [p.name for f in own for p in walk(f.body) if isinstance(p, c_ast.FuncCall)]
+        called = {n.name for n in calls if isinstance(n, c_ast.ID)}
+        loops = (c_ast.For, c_ast.While, c_ast.DoWhile, c_ast.Goto)
+        looping = [f for f in own if f.decl.name != "main" and any(isinstance(p, loops) for p in walk(f.body))]
+        chosen = marked or [f for f in looping if f.decl.name not in called] or looping
+        if not chosen:
+            raise CommandError(f"`{self.source.name}` has no function with loops", "pick one: FILE.c:FUNCTION")
+        return [self._region(f) for f in chosen]
+
+    def _region(self, function: Any) -> Region:
+        try:
+            return region_of(function)
+        except Refused as refused:
+            raise self._refused(refused) from None
+
+    # ---- kernels ----
+
+    def kernel(self, region: Region) -> tuple[CheckedKernel, list[Diagnostic]]:
+        """The checked kernel of a region, and warnings. Raises InputError."""
+        own = self.places.of(region.function.decl)[0]
+
+        def spans(node: Any) -> Span:
+            source, span = self.places.of(node)
+            return span if source is own else self.places.of(region.function.decl)[1]
+
+        try:
+            found = kernel(self.program, region, spans)
+        except Refused as refused:
+            raise self._refused(refused) from None
+        except RecursionError:
+            raise InputError(own, [Diagnostic("limit-nesting", _TOO_DEEP, spans(region.function.decl))]) from None
+        report = Report()
+        check_kernel(found, report)
+        if report.errors:
+            raise InputError(own, report.errors)
+        return CheckedKernel(found, own, None, ()), list(report.diagnostics)
+
+    def _refused(self, refused: Refused) -> InputError:
+        source, span = self.places.of(refused.node)
+        return InputError(source, [Diagnostic(refused.code, refused.message, span, refused.help)])
+
+
+def _is_scop(node: Any) -> bool:
+    return isinstance(node, c_ast.Pragma) and (node.string or "").split()[:1] == ["scop"]

@@ -1,0 +1,13 @@
+"""What is not read: the node that it is about, one sentence, and what to write instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Refused(Exception):
+    """A construct that is not read. `code` is one of the `c-` codes of `roofdsl.lang.codes`."""
+
+    def __init__(self, code: str, message: str, node: Any, help: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message, self.node, self.help = code, message, node, help

@@ -1,0 +1,337 @@
+"""Statements: declarations, assignments, branches, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pycparser import c_ast
+
+from roofdsl.frontends.c.choices import Choices
+from roofdsl.frontends.c.conditions import turned
+from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
+from roofdsl.frontends.c.follow import Follower, is_allocation, merged
+from roofdsl.frontends.c.nests import Nests
+from roofdsl.frontends.c.pragmas import Directive, directive
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.types import element, is_integer
+from roofdsl.frontends.c.values import NeedsData, Values
+from roofdsl.frontends.c.variables import Unknown, Variable, walk
+from roofdsl.frontends.poly import Poly
+from roofdsl.lang import tree
+
+_NO = {
+    c_ast.While: ("a `while` loop may run any number of times", "write `for (i = lo; i < hi; i++)`"),
+    c_ast.DoWhile: ("a `do` loop may run any number of times", "write `for (i = lo; i < hi; i++)`"),
+    c_ast.Goto: ("`goto` is not followed", "write `if` and `else`"),
+    c_ast.Label: ("a label is not followed", "write `if` and `else`"),
+    c_ast.Switch: ("`switch` is not read", "write `if` and `else`"),
+    c_ast.Break: ("`break` ends the loop early: how often it runs depends on data", "run the loop to its end"),
+    c_ast.Continue: ("`continue` is not read", "put the rest of the body into an `if`"),
+    c_ast.Return: ("a `return` before the end of the function is not read", "put the rest into an `if`"),
+}
+
+
+class Statements:
+    """Reads statements one after the other, and writes the kernel's."""
+
+    def __init__(self, context: Context, values: Values) -> None:
+        self.context, self.values = context, values
+        self.follower = Follower(context, values)
+        self.nests = Nests(context, values, self.follower, self)
+        self.choices = Choices(context, values.conditions, self.scoped)
+        self.follower.loops = self.nests.followed
+
+    def block(self, items: Sequence[Any]) -> None:
+        """Statements in a row; a pragma speaks of the loop behind it."""
+        pending: Directive | None = None
+        for item in items:
+            if isinstance(item, c_ast.Pragma):
+                found = directive(item)
+                pending = found if pending is None or found.parallel else pending
+                continue
+            if pending is not None and not pending.fits(item):
+                message = f"`#pragma {pending.text}` stands before something other than a loop"
+                raise Refused("c-pragma", message, pending.node, "put it before a `for` loop")
+            self.statement(item, pending.loops if pending is not None else 0)
+            pending = None
+
+    def statement(self, node: Any, parallel: int = 0) -> None:
+        """One statement; it is written once for each answer to the known conditions inside its expressions.
+
+        parallel: how many loops, from this one on, a pragma calls parallel.
+        """
+        context = self.context
+        env, out, accesses, active = dict(context.env), len(context.out), len(context.accesses), set(context.active[-1])
+        try:
+            self._statement(node, parallel)
+        except NeedsData as need:
+            raise self.values.learn_data(need) from None
+        except Split as split:
+            del context.out[out:], context.accesses[accesses:]
+            context.env, context.active[-1] = env, active
+            if isinstance(node, c_ast.Decl):
+                context.learnt.stored.add(node)
+                if self._is_let(context.variable(node.name, context.type_of(node.type), node, "local")):
+                    raise Again from None
+            self._each_way(split, node, parallel)
+
+    def _each_way(self, split: Split, node: Any, parallel: int) -> None:
+        def way(answer: bool) -> None:
+            self.context.choices[split.place] = answer
+            try:
+                self.statement(node, parallel)
+            finally:
+                del self.context.choices[split.place]
+
+        self._branches(split.condition, node, lambda: way(True), lambda: way(False))
+
+    def _statement(self, node: Any, parallel: int) -> None:
+        match node:
+            case None | c_ast.EmptyStatement():
+                return
+            case c_ast.Compound():
+                with self.context.scopes.block():
+                    self.block(node.block_items or ())
+            case c_ast.Decl():
+                self.declare(node)
+            case c_ast.DeclList():
+                for decl in node.decls:
+                    self.declare(decl)
+            case c_ast.Assignment():
+                self.assign(node)
+            case c_ast.UnaryOp(op="++" | "--" | "p++" | "p--"):
+                self.assign(node)
+            case c_ast.For():
+                self.nests.loop(node, parallel)
+            case c_ast.If():
+                self._if(node)
+            case c_ast.FuncCall():
+                self._call(node)
+            case c_ast.Cast() if isinstance(node.expr, c_ast.ID | c_ast.Constant):
+                return  # `(void) x;`
+            case c_ast.ExprList():
+                for part in node.exprs:
+                    self.statement(part)
+            case c_ast.Pragma():
+                raise Refused("c-pragma", "this pragma stands before nothing", node)
+            case _ if type(node) in _NO:
+                message, help = _NO[type(node)]
+                raise Refused("c-statement", message, node, help)
+            case _:
+                raise Refused("c-statement", "this statement has no effect that is read", node, "leave it out")
+
+    # ---- declarations ----
+
+    def declare(self, node: Any) -> None:
+        """A declaration inside the function."""
+        context = self.context
+        if "static" in (node.storage or ()):
+            raise Refused("c-type", f"`{node.name}` keeps its value between calls", node, "make it an argument")
+        type_ = context.type_of(node.type)
+        if "extern" in (node.storage or ()) or type_.words == "a function":
+            context.scopes.declare(context.variable(node.name, type_, node, "global"))
+            return
+        variable = context.variable(node.name, type_, node, "local")
+        context.scopes.declare(variable)
+        context.env.pop(variable, None)
+        if self.follower.is_followed(variable):
+            self._follow_declaration(variable, node)
+        elif not type_.is_plain:
+            element(type_, node, node.name)
+            self.shape(variable, node)
+            if node.init is not None:
+                message = "an array with initial values is not read"
+                raise Refused("c-type", message, node, "assign its elements, or make it an argument")
+        else:
+            element(type_, node, node.name)
+            if node.init is not None:
+                self.bind(variable, self.values.value(node.init), node)
+
+    def shape(self, variable: Variable, node: Any) -> None:
+        """Notes the dimensions of an array; None where the declaration leaves one open."""
+        if variable.type.pointers > 1 or variable.type.base in ("other", "void"):
+            return  # refused where it is used
+        dims = [None if d is None else self.values.integer(d, "a dimension") for d in variable.type.dims]
+        self.context.dims[variable] = (*[None] * variable.type.pointers, *dims)
+
+    def _follow_declaration(self, variable: Variable, node: Any) -> None:
+        if node.init is None:
+            return
+        if not variable.type.is_plain:
+            self.shape(variable, node)
+            if is_allocation(node.init):
+                return
+            found = self.values.pointers.pointer(node.init)
+            self.values.pointers.fits(found, variable.type, node.init)
+            self.context.env[variable] = found
+            return
+        value = self.values.value(node.init)
+        if value.poly is None:
+            self.context.env[variable] = Unknown("it depends on data")
+            return
+        self.context.env[variable] = self.integer(variable, value.poly, node)
+
+    def integer(self, variable: Variable, value: Poly, node: Any) -> Poly:
+        """A value that an integer of this type can hold. Raises Refused where it may wrap around."""
+        type_ = variable.type.base
+        narrow = int(type_[1:]) < 32
+        if type_[0] == "u" and not self.context.facts.not_negative(value):
+            message = f"`{variable.name}` is unsigned and would wrap around where this is negative"
+            raise Refused("c-integer", message, node, "use a signed integer, such as `int`")
+        if narrow and value.value is None:
+            raise Refused("c-integer", f"`{variable.name}` may overflow", node, "use an `int`")
+        return value
+
+    def _is_let(self, variable: Variable) -> bool:
+        name, learnt = variable.name, self.context.learnt
+        return name not in self.context.changing[-1] and variable.key not in learnt.stored
+
+    def bind(self, variable: Variable, value: Value, node: Any) -> None:
+        """Gives a new local scalar its first value: a `let` where it is the only one; a number stands for itself."""
+        type_ = element(variable.type, node, variable.name)
+        value = self.values.to(value, type_, node)
+        self.context.lets.pop(variable, None)  # of a function that was put in before
+        if self._is_let(variable) and not is_integer(type_):
+            if value.poly is not None or isinstance(value.expr, tree.Number):
+                self.context.lets[variable] = Value(type_, None, value.written(self.context.spans(node)))
+                return
+            if value.own == type_:  # a `let` of plain numbers would take the type of its first use
+                self.context.lets[variable] = self.context.let(variable.name, value, node)
+                return
+        self._store(variable, "=", value, node)
+
+    def _store(self, variable: Variable, op: str, value: Value, node: Any) -> None:
+        span = self.context.spans(node)
+        target = tree.Ref(self.context.top_name(variable), span)
+        self.context.emit(tree.Assign(target, op, value.written(span), span), node)
+
+    # ---- assignments ----
+
+    def assign(self, node: Any) -> None:
+        """`target op value`, `x++` and the like as statements."""
+        is_update = isinstance(node, c_ast.UnaryOp)
+        target = node.expr if is_update else node.lvalue
+        if isinstance(target, c_ast.ID):
+            variable = self.context.scopes.find(target.name)
+            if variable is None:
+                raise Refused("c-name", f"`{target.name}` is not declared", target)
+            if self.follower.is_followed(variable):
+                self._assign_integer(variable, node)
+                return
+            if not variable.type.is_plain:
+                raise Refused("c-pointer", f"`{target.name}` is an array and cannot be assigned", target)
+            if variable.place == "parameter":
+                message = f"the argument `{target.name}` is changed inside the function"
+                raise Refused("c-name", message, node, "copy it to a local variable first")
+            place = self.context.scalar(variable, target)
+            if not is_update and node.op == "=":
+                self.context.env.pop(variable, None)
+            elif isinstance(self.context.env.get(variable), Unknown):
+                raise Refused("c-integer", f"the value of `{target.name}` is not known here", node, "assign it first")
+        elif isinstance(target, c_ast.ArrayRef) or (isinstance(target, c_ast.UnaryOp) and target.op == "*"):
+            place = self.values.pointers.element(target)[1]
+        else:
+            raise Refused("c-pointer", "this cannot be assigned", target, "assign variables and elements of arrays")
+        self._assign_value(node, place, is_update)
+
+    def _assign_value(self, node: Any, place: Value, is_update: bool) -> None:
+        op = "=" if not is_update and node.op == "=" else node.op[-2 if is_update else 0]
+        if not is_update and node.op not in ("=", "+=", "-=", "*=", "/="):
+            raise Refused("c-integer", f"`{node.op}` is not read", node, "write it with `=`, `+`, `-`, `*` and `/`")
+        one = Value("i32", None, None, Poly.number(1))
+        value = one if is_update else self.values.value(node.rvalue)
+        if op != "=":
+            result = self.values.operate(op, place, value, node)
+            self.values.to(result, place.type, node)
+            op += "="
+        else:
+            value = self.values.to(value, place.type, node)
+        span = self.context.spans(node)
+        assert isinstance(place.expr, tree.Ref | tree.Index)
+        self.context.emit(tree.Assign(place.expr, op, value.written(span), span), node)
+
+    def _assign_integer(self, variable: Variable, node: Any) -> None:
+        if variable.place == "global" and variable.type.is_plain:
+            message = f"`{variable.name}` is a variable of the file, whose new value may be used elsewhere"
+            raise Refused("c-name", message, node, "count with a local variable")
+        found = self.follower.assigned(variable, node)
+        if isinstance(found, Poly):
+            found = self.integer(variable, found, node)
+        if isinstance(found, Unknown):
+            self._no_effects(node)
+        self.context.env[variable] = found
+
+    def _no_effects(self, node: Any) -> None:
+        """What is stored in an integer that nobody may ask for has at least no side effects."""
+        for part in walk(node):
+            changes = isinstance(part, c_ast.Assignment) or getattr(part, "op", "") in ("++", "--", "p++", "p--")
+            if isinstance(part, c_ast.FuncCall) or (changes and part is not node):
+                message = "a side effect inside an expression is not read"
+                raise Refused("c-effect", message, part, "write two statements")
+
+    # ---- branches ----
+
+    def _if(self, node: Any) -> None:
+        condition = self.values.conditions.read(node.cond)
+        if not isinstance(condition, Known):
+            self.choices.write(condition, node)
+            return
+        if condition.value is not None:
+            taken = node.iftrue if condition.value else node.iffalse
+            if taken is not None:
+                self.scoped(taken)
+            return
+        self._branches(condition, node, lambda: self.scoped(node.iftrue), lambda: self.scoped(node.iffalse))
+
+    def scoped(self, node: Any) -> None:
+        """A statement, or those of a block, in a scope of its own."""
+        with self.context.scopes.block():
+            self.block(_items(node))
+
+    def _branches(self, condition: Known, node: Any, then: Any, otherwise: Any) -> None:
+        context = self.context
+        before = dict(context.env)
+        facts = context.facts
+        for d in condition.holds:
+            facts = facts.given(d)
+        with context.block() as first, context.within(facts):
+            then()
+        after, context.env = context.env, before
+        facts = context.facts
+        for d in condition.fails:
+            facts = facts.given(d)
+        with context.block() as second, context.within(facts):
+            otherwise()
+        context.env = merged(after, context.env)
+        span = context.spans(node)
+        if first:
+            branches = [tree.Branch(condition.written, tuple(first), span)]
+            orelse = tuple(second)
+            if len(second) == 1 and isinstance(second[0], tree.If):
+                branches += second[0].branches
+                orelse = second[0].orelse
+            context.emit(tree.If(tuple(branches), orelse, span if orelse else None, span), node)
+        elif second:
+            branch = tree.Branch(turned(condition.written, span), tuple(second), span)
+            context.emit(tree.If((branch,), (), None, span), node)
+
+    # ---- calls ----
+
+    def _call(self, node: Any) -> None:
+        name = node.name.name if isinstance(node.name, c_ast.ID) else ""
+        if name in self.context.program.functions:
+            assert self.values.caller is not None
+            self.values.caller.statement(node)  # type: ignore[attr-defined]
+            return
+        if name in ("free", "assert", "__builtin_unreachable", "__builtin_assume"):
+            return
+        shown = f"`{name}`" if name else "a function"
+        message = f"what {shown} does is not known"
+        raise Refused("c-call", message, node, "move the call out of the loops that are to be analyzed")
+
+
+def _items(node: Any) -> Sequence[Any]:
+    if isinstance(node, c_ast.Compound):
+        return list(node.block_items or ())
+    return [node]

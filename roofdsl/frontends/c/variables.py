@@ -1,0 +1,144 @@
+"""What the names of a function mean, and what is known of their values at a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pycparser import c_ast
+
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.types import CType
+from roofdsl.frontends.poly import Poly
+
+
+class Variable:
+    """A variable of the program, by identity. `place`: `parameter`, `local`, `outer` (before the region) or `global`.
+
+    `key` tells it apart from others in every run over the same program.
+    """
+
+    def __init__(self, name: str, type_: CType, node: Any, place: str, key: object) -> None:
+        self.name, self.type, self.node, self.place, self.key = name, type_, node, place, key
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name})"
+
+
+class Pointer:
+    """Points at the element of `array` with these subscripts; fewer than its dimensions point at a row."""
+
+    def __init__(self, array: Variable, subscripts: tuple[Poly, ...]) -> None:
+        self.array, self.subscripts = array, subscripts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pointer) and (self.array, self.subscripts) == (other.array, other.subscripts)
+
+    def __hash__(self) -> int:
+        return hash((self.array, self.subscripts))
+
+    def moved(self, by: Poly) -> Pointer:
+        """`p + by`."""
+        return Pointer(self.array, (*self.subscripts[:-1], self.subscripts[-1] + by))
+
+
+class Unknown:
+    """A value that is not known, and why, as the rest of a sentence about the variable."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+class Wrapped(Unknown):
+    """A value from outside in the first iteration of a loop, and of the iteration before in all others."""
+
+    def __init__(self, loop: Any, variable: Variable) -> None:
+        super().__init__("it is of the iteration before, and in the first iteration from outside the loop")
+        self.loop, self.variable = loop, variable
+
+
+State = Poly | Pointer | Unknown
+
+
+class Scopes:
+    """Names to variables. A name of a function that hides another one of the same function is refused."""
+
+    def __init__(self) -> None:
+        self.levels: list[dict[str, Variable]] = [{}]
+        self.floor = 1  # levels below are of the file, and may be hidden
+
+    def find(self, name: str) -> Variable | None:
+        for level in reversed(self.levels):
+            if name in level:
+                return level[name]
+        return None
+
+    def declare(self, variable: Variable) -> None:
+        """Makes a name known. Raises Refused where it hides another one of the function."""
+        for level in self.levels[self.floor :]:
+            if variable.name in level:
+                other = level[variable.name]
+                if level is self.levels[-1] and other.node is variable.node:
+                    continue
+                message = f"`{variable.name}` hides another variable of the same name in this function"
+                raise Refused("c-name", message, variable.node, "rename one of the two")
+        self.levels[-1][variable.name] = variable
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        self.levels.append({})
+        try:
+            yield
+        finally:
+            self.levels.pop()
+
+    @contextmanager
+    def function(self) -> Iterator[None]:
+        """A function of its own: it sees the names of the file only."""
+        before = self.levels, self.floor
+        self.levels, self.floor = [self.levels[0], {}], 1
+        try:
+            yield
+        finally:
+            self.levels, self.floor = before
+
+
+def assigned_names(node: Any) -> set[str]:
+    """Names that a piece of the program may change, by `=`, `+=`, `++` and so on, or whose address it takes."""
+    found: set[str] = set()
+    for part in walk(node):
+        target = None
+        if isinstance(part, c_ast.Assignment):
+            target = part.lvalue
+        elif isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--", "&"):
+            target = part.expr
+        if isinstance(target, c_ast.ID):
+            found.add(target.name)
+    return found
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """A node and everything below it."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if part is None:
+            continue
+        yield part
+        pending += [child for _, child in reversed(part.children())]
+
+
+def base_name(node: Any) -> str:
+    """The name in an lvalue such as `a[i][j]`, `*p`, `(*p)[i]`; empty where there is none."""
+    while True:
+        if isinstance(node, c_ast.ArrayRef):
+            node = node.name
+        elif isinstance(node, c_ast.UnaryOp):
+            node = node.expr
+        elif isinstance(node, c_ast.BinaryOp):
+            node = node.left
+        elif isinstance(node, c_ast.ID):
+            return str(node.name)
+        else:
+            return ""

@@ -1,0 +1,72 @@
+"""`a[i*n + j]` made `a[i, j]` again: inner dimensions found from the subscripts, and proof that no row is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.poly import Monomial, Poly
+
+
+def inner_dimensions(subscripts: Sequence[tuple[Poly, Facts]]) -> tuple[Poly, ...] | None:
+    """The inner dimensions of an array from its linear subscripts: () where it has one dimension.
+
+    The strides are the products of parameters that multiply loop variables; each must divide the next one. None where
+    they do not.
+    """
+    strides: list[Monomial] = []
+    for subscript, facts in subscripts:
+        variables = {r.var for r in facts.ranges}
+        for m in subscript.terms:
+            stride = tuple(a for a in m if a not in variables)
+            if stride and len(stride) < len(m) and stride not in strides:
+                strides.append(stride)
+    strides.sort(key=len)
+    dims: list[Poly] = []
+    before: Monomial = ()
+    for stride in strides:
+        rest = list(stride)
+        for atom in before:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if not rest:
+            return None
+        dims.insert(0, Poly({tuple(rest): 1}))
+        before = stride
+    return tuple(dims)
+
+
+def subscripts_of(subscript: Poly, inner: Sequence[Poly], facts: Facts) -> tuple[Poly, ...] | None:
+    """The subscripts of a linear one, the inner ones proven to lie within their dimensions; None without proof."""
+    found: list[Poly] = []
+    rest = subscript
+    for dim in reversed(inner):
+        high, low = _divided(rest, dim)
+        for shift in (0, 1, -1):
+            within = low - dim * shift
+            if facts.not_negative(within) and facts.not_negative(dim - 1 - within):
+                found.insert(0, within)
+                rest = high + shift
+                break
+        else:
+            return None
+    return (rest, *found)
+
+
+def _divided(value: Poly, by: Poly) -> tuple[Poly, Poly]:
+    """`(a, b)` with value = a * by + b, for a product of names."""
+    (divisor,) = by.terms
+    high: dict[Monomial, int] = {}
+    low: dict[Monomial, int] = {}
+    for m, c in value.terms.items():
+        rest = list(m)
+        for atom in divisor:
+            if atom not in rest:
+                low[m] = c
+                break
+            rest.remove(atom)
+        else:
+            key = tuple(rest)
+            high[key] = high.get(key, 0) + c
+    return Poly(high), Poly(low)

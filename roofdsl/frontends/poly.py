@@ -1,0 +1,171 @@
+"""Integer expressions in normal form: sums of products of names, and of quotients and remainders by numbers.
+
+Front ends compute with these, put values in for names, and write them as `.roof` text in the order they were met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from roofdsl.lang import tree
+from roofdsl.lang.record import Record
+from roofdsl.lang.source import Span
+
+
+class Quotient(Record):
+    """`of // by` or `of % by` (`op` tells which), rounded down; `by` is positive."""
+
+    op: str
+    of: Poly
+    by: int
+
+
+Atom = str | Quotient
+Monomial = tuple[Atom, ...]
+
+
+class Poly:
+    """A polynomial with integer coefficients; immutable. Equal ones are equal whatever order they were written in."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms = {m: c for m, c in terms.items() if c}
+        self._hash = hash(frozenset(self.terms.items()))
+
+    @staticmethod
+    def number(value: int) -> Poly:
+        return Poly({(): value})
+
+    @staticmethod
+    def name(name: Atom) -> Poly:
+        return Poly({(name,): 1})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Poly) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        from roofdsl.lang.format_text import expression
+
+        return expression(self.tree(Span(1, 1, 1, 1)))
+
+    def __add__(self, other: Poly | int) -> Poly:
+        terms = dict(self.terms)
+        for m, c in as_poly(other).terms.items():
+            terms[m] = terms.get(m, 0) + c
+        return Poly(terms)
+
+    def __neg__(self) -> Poly:
+        return Poly({m: -c for m, c in self.terms.items()})
+
+    def __sub__(self, other: Poly | int) -> Poly:
+        return self + -as_poly(other)
+
+    def __mul__(self, other: Poly | int) -> Poly:
+        terms: dict[Monomial, int] = {}
+        for m, c in self.terms.items():
+            for n, d in as_poly(other).terms.items():
+                product = tuple(sorted((*m, *n), key=str))
+                terms[product] = terms.get(product, 0) + c * d
+        return Poly(terms)
+
+    @property
+    def value(self) -> int | None:
+        """The number that it is; None where it has names."""
+        if not self.terms:
+            return 0
+        return self.terms.get(()) if len(self.terms) == 1 else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name in it."""
+        found: set[str] = set()
+        for m in self.terms:
+            for atom in m:
+                found |= {atom} if isinstance(atom, str) else atom.of.names
+        return frozenset(found)
+
+    def is_affine_in(self, names: Iterable[str]) -> bool:
+        """Whether no product holds one of the names with anything but numbers."""
+        wanted = frozenset(names)
+        return all(len(m) == 1 or not (Poly({m: 1}).names & wanted) for m in self.terms if m)
+
+    def split(self, name: str) -> tuple[Poly, Poly] | None:
+        """`(a, b)` with self = a * name + b and `name` in neither; None where there is no such a and b."""
+        a: dict[Monomial, int] = {}
+        b: dict[Monomial, int] = {}
+        for m, c in self.terms.items():
+            if name not in Poly({m: 1}).names:
+                b[m] = c
+                continue
+            if m.count(name) != 1:
+                return None
+            rest = tuple(atom for atom in m if atom != name)
+            if name in Poly({rest: 1}).names:
+                return None
+            a[rest] = c
+        return Poly(a), Poly(b)
+
+    def put(self, values: Mapping[str, Poly]) -> Poly:
+        """With polynomials in place of names."""
+        if not values.keys() & self.names:
+            return self
+        total = Poly({})
+        for m, c in self.terms.items():
+            product = Poly.number(c)
+            for atom in m:
+                if isinstance(atom, str):
+                    product *= values.get(atom, Poly.name(atom))
+                else:
+                    product *= quotient(atom.op, atom.of.put(values), atom.by)
+            total += product
+        return total
+
+    def tree(self, span: Span) -> tree.Expr:
+        """As an expression of the language, every part at `span`: what is added first, numbers last."""
+        order = sorted(self.terms.items(), key=lambda item: (item[0] == (), 0))
+        first = next((k for k, (m, c) in enumerate(order) if c > 0), 0)
+        order = [order[first], *order[:first], *order[first + 1 :]] if order else []
+        written: tree.Expr | None = None
+        for m, c in order:
+            part = _product(m, abs(c), span)
+            if written is None:
+                written = part if c > 0 else tree.Unary("-", part, span)
+            else:
+                written = tree.Binary("+" if c > 0 else "-", written, part, span)
+        return written or tree.Number("0", 0, span)
+
+
+def as_poly(value: Poly | int) -> Poly:
+    """The polynomial of a number."""
+    return value if isinstance(value, Poly) else Poly.number(value)
+
+
+def quotient(op: str, of: Poly, by: int) -> Poly:
+    """`of // by` or `of % by`, rounded down; a plain polynomial where the division leaves nothing."""
+    if of.value is not None:
+        return Poly.number(of.value // by if op == "//" else of.value % by)
+    if all(c % by == 0 for c in of.terms.values()):
+        return Poly({m: c // by for m, c in of.terms.items()}) if op == "//" else Poly({})
+    return Poly.name(Quotient(op, of, by))
+
+
+def _product(monomial: Monomial, factor: int, span: Span) -> tree.Expr:
+    parts: list[tree.Expr] = []
+    if factor != 1 or not monomial:
+        parts.append(tree.Number(str(factor), factor, span))
+    for atom in monomial:
+        if isinstance(atom, str):
+            parts.append(tree.Ref(atom, span))
+            continue
+        of = atom.of.tree(span)
+        left = of if isinstance(of, tree.Ref | tree.Number) else tree.Group(of, span)
+        inner = tree.Binary(atom.op, left, tree.Number(str(atom.by), atom.by, span), span)
+        parts.append(tree.Group(inner, span) if parts else inner)
+    written = parts[0]
+    for part in parts[1:]:
+        written = tree.Binary("*", written, part, span)
+    return written

@@ -1,0 +1,152 @@
+"""C files in commands: names, macros, headers, places of messages, and what documents say of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roofdsl.cli.main import run
+from roofdsl.frontends.c.read import read
+from roofdsl.lang.codes import C_CODES
+from roofdsl.lang.diagnostics import InputError, render
+from tests.frontends.test_refused import CASES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/c.md").read_text(encoding="utf-8")
+TWO = """
+#include <stdio.h>
+#include "sizes.h"
+#include <beside.h>
+#ifndef FACTOR
+#error no factor
+#endif
+static double twice(double x) { return FACTOR * x; }
+void scale(int n, double *a) { for (int i = 0; i < n; i++) a[i] = twice(a[i]); }
+void clear(double a[SIZE]) { for (int i = 0; i < SIZE; i++) a[i] = OFFSET; }
+int main(void) { double a[SIZE]; for (int i = 0; i < 3; i++) printf("%d", i); return 0; }
+"""
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "two.c").write_text(TWO)
+    (tmp_path / "beside.h").write_text("#define OFFSET 1.5\n")
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "sizes.h").write_text("#pragma once\n#define SIZE 100\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+SCALE = "kernel scale(n):\n    inout a: f64[n]\n    for i in range(n):\n        a[i] = 3 * a[i]\n"
+CLEAR = "kernel clear():\n    out a: f64[100]\n    for i in range(100):\n        a[i] = 1.5\n"
+
+
+@pytest.mark.parametrize("compiler", ["cc", "none"])
+def test_convert(compiler: str, two: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Macros, headers and stubs mean the same to the compiler's preprocessor and to pcpp."""
+    if compiler == "none":
+        monkeypatch.setenv("PATH", str(two))
+        monkeypatch.delenv("CC", raising=False)
+    assert run(["-D", "FACTOR=3", "convert", "two.c", "-Iinclude"]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out == f"{SCALE}\n{CLEAR}"
+    assert run(["convert", "two.c:clear", "-o", "clear.roof", "-DFACTOR=3", "-I", "include"]) == 0
+    assert (two / "clear.roof").read_text() == CLEAR
+    capsys.readouterr()
+    assert run(["convert", "two.c", "-I", "include"]) == 1
+    assert "two.c:6:2: error[c-syntax]: #error no factor" in capsys.readouterr().err.replace("two.c:6:1:", "two.c:6:2:")
+
+
+def test_options_hold_for_one_command(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "two.c", "-D", "FACTOR=2", "-I", "include"]) == 0
+    assert "two.c: ok (2 kernels)" in capsys.readouterr().out
+    assert run(["check", "two.c"]) == 1
+    assert "sizes.h: No such file" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["convert", "two.c", "-D", "3=4"], "is not of the form `-D NAME or -D NAME=VALUE`"),
+        (["convert", "two.c", "-I"], "is not of the form `-I FOLDER`"),
+        (["convert", "two.c:scael", "-D", "FACTOR=2", "-I", "include"], "did you mean `scale`?"),
+        (["convert", "none.c"], "there is no file or shipped kernel named `none.c`"),
+        (["bound", "two.c:matmul", "-I", "include", "-D", "FACTOR=2"], "has no function `matmul`"),
+    ],
+)
+def test_wrong_arguments(arguments: list[str], said: str, two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_steps_quote_the_users_lines(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["derive", "two.c:scale", "--steps", "-D", "FACTOR=2", "-I", "include"]) == 0
+    assert "a[i] = twice(a[i])" in capsys.readouterr().out
+
+
+def test_a_macro_points_at_its_use(tmp_path: Path) -> None:
+    path = tmp_path / "macro.c"
+    lines = ["#define BAD(x) ((x) >> 1)", "void f(int n, double *a) {", "\tfor (int i = 0; i < n; i++)  /* c */"]
+    path.write_text("\n".join([*lines, "    a[ BAD(i) ]   = 1; }  // end", ""]))
+    with pytest.raises(InputError) as caught:
+        read(str(path))
+    shown = render(caught.value.source, caught.value.diagnostics[0]).splitlines()
+    assert shown[0].startswith(f"{path}:4:8: error[c-integer]")
+    assert shown[1].endswith("    a[ BAD(i) ]   = 1; }  // end")
+    assert shown[2] == "     |        ^^^^^^"
+
+
+def test_a_function_of_a_header_is_quoted_there(tmp_path: Path) -> None:
+    (tmp_path / "h.h").write_text("\nstatic double g(double x) { while (x > 0) x = x - 1; return x; }\n")
+    path = tmp_path / "f.c"
+    path.write_text('#include "h.h"\nvoid f(int n, double *a) { for (int i = 0; i < n; i++) a[i] = g(a[i]); }\n')
+    with pytest.raises(InputError) as caught:
+        read(str(path))
+    assert caught.value.source.name.endswith("h.h")
+    assert caught.value.diagnostics[0].span.line == 2
+
+
+def test_nothing_of_c_is_imported_for_roof_files() -> None:
+    program = (
+        "import sys; from roofdsl.cli.main import run; run(['check', 'models/kernels/gemv.roof']);"
+        "assert not [m for m in sys.modules if m.startswith(('pycparser', 'pcpp', 'roofdsl.frontends.c'))]"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_code_is_documented_and_shown() -> None:
+    section = PAGE[PAGE.index("\n## Diagnostics\n") :]
+    assert re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", section, re.MULTILINE) == list(C_CODES.items())
+    assert {code for _, code, _ in CASES.values()} == set(C_CODES)
+
+
+def test_the_example_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = re.search(
+        r"\$ cat gemv\.c\n(.*?)\$ roofdsl convert gemv\.c\n(.*?)\$ roofdsl (predict .*?)\n```", PAGE, re.S
+    )
+    assert found is not None
+    monkeypatch.chdir(tmp_path)
+    Path("gemv.c").write_text(found[1])
+    assert run(["convert", "gemv.c"]) == 0
+    assert capsys.readouterr().out == found[2]
+    assert run(found[3].split()) == 0
+
+
+def test_tiles_are_written_into_roof_files_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    loops = " ".join(f"for (int {v} = 0; {v} < n; {v}++)" for v in "ijk")
+    body = f"{loops} C[i][j] += A[i][k] * B[k][j];"
+    Path("mm.c").write_text(f"void mm(int n, double A[n][n], double B[n][n], double C[n][n]) {{ {body} }}\n")
+    assert run(["bound", "mm.c", "--cache", "32KiB", "--apply"]) == 2
+    assert "roofdsl convert mm.c:mm -o mm.roof" in capsys.readouterr().err
+    assert run(["convert", "mm.c:mm", "-o", "mm.roof"]) == 0
+    assert run(["bound", "mm.roof", "--cache", "32KiB", "--apply"]) == 0
+    assert "tile i, j by" in capsys.readouterr().out
