@@ -258,6 +258,19 @@ def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: i
             f"simulating caches of {slots:,} lines takes {needed:,} B of memory",
             f"the limit is {memory_bytes:,} B; use smaller caches or longer lines",
         )
+    newest, newer, older, chain, lowest = _rings(rows, links)
+    words = np.full(slots, -1, dtype=np.int64)
+    tree = np.zeros(slots, dtype=np.uint8)
+    return table, words, tree, newest, newer, older, chain, np.full(max(1, buckets), -1, dtype=np.int64), lowest
+
+
+def _rings(rows: Sequence[tuple[int, int, bool, int, int]], links: int) -> tuple[NDArray[Any], ...]:
+    """The slots of each set of a level with many ways, linked in a ring: newest, newer, older, chain, lowest.
+
+    rows: (sets, ways, whether they are linked, the first slot, the first link) of each level.
+    """
+    import numpy as np
+
     newest, newer, older, chain, lowest = (np.full(max(1, links), -1, dtype=np.int64) for _ in range(5))
     for sets, ways, ring, first, link in rows:
         if ring:
@@ -265,9 +278,7 @@ def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: i
             newest[link : link + sets] = lowest[link : link + sets] = numbers[:, 0]
             older[link : link + sets * ways] = np.roll(numbers, -1, axis=1).reshape(-1)
             newer[link : link + sets * ways] = np.roll(numbers, 1, axis=1).reshape(-1)
-    words = np.full(slots, -1, dtype=np.int64)
-    tree = np.zeros(slots, dtype=np.uint8)
-    return table, words, tree, newest, newer, older, chain, np.full(max(1, buckets), -1, dtype=np.int64), lowest
+    return newest, newer, older, chain, lowest
 
 
 def _shape(level: CacheLevel, lines: int) -> tuple[int, int]:
