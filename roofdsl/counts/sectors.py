@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from roofdsl import budget
 from roofdsl.counts.setting import check_cache
 from roofdsl.counts.traffic_at import (
+    BRIEFLY_WALKED,
     LONGEST_SIMULATION,
-    QUICK_OPERATIONS,
     ArrayLines,
     NoAnswer,
+    OutOfReach,
     Totals,
     TrafficAt,
     Ways,
@@ -106,9 +107,9 @@ def _transfers_at(
     lines = _by_distances(at, where)
     if lines is not None:
         return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "stack distances")
-    if where.cache_bytes is not None and _held(at, line, where.cache_bytes):
-        lines = lines_by_sets(at, None, sector, QUICK_OPERATIONS)
-        return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "integer sets")
+    if where.cache_bytes is not None and _held(at, line, where.cache_bytes, executed):
+        lines, method = _touched(at, sector, executed)
+        return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, method)
     if line == sector and longest == LONGEST_SIMULATION:
         return traffic_at(kernel, params, where.cache_bytes, line, convention)
     return _found(at, where, convention, executed, longest)
@@ -151,16 +152,25 @@ def _by_distances(at: Sized, where: Transfers) -> tuple[ArrayLines, ...] | None:
         return None
 
 
-def _held(at: Sized, line_bytes: int | None, cache_bytes: int) -> bool:
+def _held(at: Sized, line_bytes: int | None, cache_bytes: int, executed: int) -> bool:
     """Whether all lines touched fit; False also where that is not found out quickly."""
-    from roofdsl.sets.library import TooHard
-
     try:
-        with budget.part(8):
-            lines = lines_by_sets(at, None, line_bytes, QUICK_OPERATIONS)
-    except (NoAnswer, TooHard):
+        with budget.part(4):
+            lines, _ = _touched(at, line_bytes, executed)
+    except OutOfReach:
         return False
     return sum(a.begun * a.line_bytes for a in lines) <= cache_bytes
+
+
+def _touched(at: Sized, line_bytes: int | None, executed: int) -> tuple[tuple[ArrayLines, ...], str]:
+    """What an unbounded cache moves, by the method that is named, of several brief ones. Raises OutOfReach."""
+    ways = Ways[tuple[ArrayLines, ...]](
+        lambda operations: lines_by_sets(at, None, line_bytes, operations),
+        lambda walked: lines_by_simulation(at, None, line_bytes, walked),
+        at.kernel,
+        line_bytes,
+    )
+    return ways.answer(at.name, executed, BRIEFLY_WALKED, prefer_simulation=False)
 
 
 def _found(at: Sized, where: Transfers, convention: Traffic, executed: int, longest: int) -> TrafficAt:

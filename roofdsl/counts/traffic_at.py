@@ -171,7 +171,7 @@ def _lines(
 
 
 _hard_for_sets: set[tuple[Hashable, ...]] = set()
-"""What integer sets did not find quickly in this process."""
+"""What integer sets did not find in this process within a number of operations, which comes first."""
 
 
 class Ways(Generic[T]):
@@ -208,17 +208,23 @@ class Ways(Generic[T]):
 
         if executed <= SHORT and prefer_simulation:
             yield "simulation", lambda: self._by_simulation(None)
-        yield "integer sets", lambda: self._sets_in_part(8, BRIEF_OPERATIONS)
-        if prefer_simulation:
+        yield from self._unless_hard(8, BRIEF_OPERATIONS)
+        if prefer_simulation or executed <= BRIEFLY_WALKED:
             yield "simulation", lambda: self._by_simulation(BRIEFLY_WALKED)
-        if self._asked not in _hard_for_sets:
-            yield "integer sets", lambda: self._sets_in_part(4, QUICK_OPERATIONS)
-            # What is too hard for integer sets at some sizes hardly ever is less so at others: a sweep asks for many.
-            _hard_for_sets.add(self._asked)
+        yield from self._unless_hard(4, QUICK_OPERATIONS)
         if executed <= min(longest, budget.left_s() * SIMULATED_PER_SECOND):
             yield "simulation", lambda: self._by_simulation(None)
         if longest == LONGEST_SIMULATION:
             yield "integer sets", lambda: self._by_sets(MAX_OPERATIONS)
+
+    def _unless_hard(self, of: int, operations: int) -> Iterator[tuple[str, Callable[[], T]]]:
+        """Integer sets, unless they were too hard before: if they are at some sizes, they hardly ever are less so at
+        others, and a sweep asks for many.
+        """
+        key = (operations, *self._asked)
+        if key not in _hard_for_sets:
+            yield "integer sets", lambda: self._sets_in_part(of, operations)
+            _hard_for_sets.add(key)
 
     def _sets_in_part(self, of: int, operations: int) -> T:
         with budget.part(of):  # what may not lead to an answer leaves time for what comes after it

@@ -32,7 +32,7 @@ TRIES = 3
 FEW = 4
 """Up to this many points, other processes are not worthwhile."""
 
-LEAST_POINT_S = 0.5
+LEAST_POINT_S = 1.0
 """Processor time that a point gets at least, even if others have spent much in vain."""
 
 ANSWER_S = 5

@@ -50,9 +50,16 @@ def test_the_cheaper_way_is_tried_first(sets: int, walked: int, executed: int, f
     assert seen == asked
 
 
+def test_an_unbounded_cache_is_simulated_where_that_is_brief() -> None:
+    for executed, expected in ((WALKED, [BRIEF, WALKED]), (WALKED + 1, [BRIEF, QUICK])):
+        ways, seen = tried(QUICK, WALKED, whole=True)
+        ways.answer("k", executed, LONG, prefer_simulation=False)
+        assert seen == expected
+
+
 def test_no_way_is_said_so() -> None:
     ways, seen = tried(10**12, 10**12, whole=False)
-    with pytest.raises(OutOfReach, match="out of reach: too many operations"):
+    with pytest.raises(OutOfReach, match="too long to compute: too many operations"):
         ways.answer("k", 10**10, LONG - 1, prefer_simulation=True)
     assert seen == [BRIEF, WALKED, QUICK]  # neither from end to end, nor with all operations that there are
 
@@ -61,7 +68,7 @@ def test_what_was_hard_for_sets_is_simulated_at_once_at_other_sizes() -> None:
     ways, seen = tried(QUICK + 1, WALKED + 1, whole=True)
     for _ in range(2):
         assert ways.answer("k", 10**8, LONG, prefer_simulation=True)[0] == "simulation"
-    assert seen == [BRIEF, WALKED, QUICK, None, BRIEF, WALKED, None]
+    assert seen == [BRIEF, WALKED, QUICK, None, WALKED, None]
 
 
 def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:
