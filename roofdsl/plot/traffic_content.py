@@ -202,7 +202,7 @@ def _bound_if_found(
 
     what = f"the I/O lower bound of kernel {kernel.name}"
     try:
-        with budget.region(what):
+        with budget.part(2), budget.region(what):  # drawing takes time too
             return bound_line(kernel, values, convention, line_bytes)
     except (TooHard, OutOfReach):
         return None
