@@ -20,7 +20,7 @@ from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.blocks import Block, Code, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import Writer, assumptions, word
 from roofdsl.tell.maths import math, name
-from roofdsl.tell.rows import WorkPart, work_parts
+from roofdsl.tell.quantity_rows import WorkPart, work_parts
 from roofdsl.tell.terms import traffic_blocks
 from roofdsl.tell.words import (
     EXACT,
