@@ -21,10 +21,10 @@ COUNTS = {
     "--residue-kernels": (5, 40, "random kernels whose plateaus are simulated"),
     "--fuzz": (200, 2000, "how many inputs the fuzz test tries"),
     "--bound-sizes": (1, 2, "sizes at which I/O bounds meet optimal replacement"),
-    "--c-programs": (40, 2000, "random C programs that are read back and executed both ways"),
+    "--c-programs": (30, 100, "random C programs that are read back and executed both ways"),
     "--words": (30, 250, "words of the headers that kernels are named after"),
-    "--uniform-kernels": (100, 5000, "random stencils whose stack distances in lines are walked"),
-    "--uniform-forms": (40, 2000, "random stencils whose closed forms in lines are compared with numbers"),
+    "--uniform-kernels": (100, 400, "random stencils whose stack distances in lines are walked"),
+    "--uniform-forms": (40, 120, "random stencils whose closed forms in lines are compared with numbers"),
     "--submissions": (8, 40, "how many damaged submissions are graded"),
 }
 """Option: how much without --thorough, how much with it, and what of."""
