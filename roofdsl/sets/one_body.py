@@ -101,7 +101,9 @@ class _Windows:
         if key not in self._known:
             counts = [self._whole] if any(self.back) and self._whole is not None else []
             counts += self._extra(self._touched(after, before))
-            self._known[key] = added(counts)
+            zero = isl.QPolynomial.zero_on_domain(self.body.iterations.get_space())
+            # Between two places of one iteration there may be nothing that moves along.
+            self._known[key] = added(counts or [isl.PwQPolynomial.from_qpolynomial(zero)])
         return self._known[key]
 
     def _touched(self, after: int, before: int) -> set[tuple[str, Offset]]:

@@ -6,10 +6,14 @@ import islpy as isl
 import pytest
 
 from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.traffic_at import lines_by_sets, lines_by_simulation
+from roofdsl.loops.sized import sized
 from roofdsl.loops.transform import apply
+from roofdsl.sets.library import MAX_OPERATIONS
 from roofdsl.sets.previous import previous_access
 from roofdsl.sets.reuse import ArrayReuse, Touched, by_array, reuse
 from roofdsl.simulate.distances import miss_curve
+from tests.codegen.shipped import shipped
 from tests.oracle.loading import kernel_of
 
 REACH = 4
@@ -82,3 +86,10 @@ def test_windows_are_counted_once_for_all_accesses_as_far_apart() -> None:
     assert len(touched.bytes_since([isl.Map.from_basic_map(p) for p in parts])) == len(parts)
     assert len(parts) == 21
     assert sorted(touched._body._windows) == [(0, 1), (1, -3), (1, -2), (1, -1), (1, 0)]
+
+
+@pytest.mark.parametrize("cache", [1024, 4096, 16384, 65536])
+def test_a_window_may_hold_nothing_that_moves(cache: int) -> None:
+    """C is read and written in one iteration, with arithmetic in between; rows of 16 are one line of C."""
+    at = sized(shipped()["lstm_elementwise"], {"batch": 40, "hidden": 16})
+    assert lines_by_sets(at, cache, 64, MAX_OPERATIONS) == lines_by_simulation(at, cache, 64)
