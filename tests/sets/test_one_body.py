@@ -88,8 +88,9 @@ def test_windows_are_counted_once_for_all_accesses_as_far_apart() -> None:
     assert sorted(touched._body._windows) == [(0, 1), (1, -3), (1, -2), (1, -1), (1, 0)]
 
 
-@pytest.mark.parametrize("cache", [1024, 4096, 16384, 65536])
-def test_a_window_may_hold_nothing_that_moves(cache: int) -> None:
-    """C is read and written in one iteration, with arithmetic in between; rows of 16 are one line of C."""
+@pytest.mark.parametrize("line", [32, 128])
+def test_a_window_may_hold_nothing_that_moves(line: int) -> None:
+    """C is read and written in one iteration, with arithmetic in between."""
     at = sized(shipped()["lstm_elementwise"], {"batch": 40, "hidden": 16})
-    assert lines_by_sets(at, cache, 64, MAX_OPERATIONS) == lines_by_simulation(at, cache, 64)
+    for cache in (1024, 4096, 65536):
+        assert lines_by_sets(at, cache, line, MAX_OPERATIONS) == lines_by_simulation(at, cache, line)
