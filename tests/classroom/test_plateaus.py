@@ -33,7 +33,7 @@ def test_plateaus_are_those_of_the_sizes_that_are_set(n: int) -> None:
         assert asked("plateau_from", k, n) == number(Fraction(row.from_bytes.value))
     assert asked("plateau_bytes", 1, n) == number(12 * n)
     assert asked("plateau_intensity", 1, n) == number(Fraction(1, 24))
-    with pytest.raises(CommandError, match=rf"^plateau {len(rows) + 1} is asked for, and Q\(Z\) has {len(rows)}"):
+    with pytest.raises(CommandError, match=rf"^there is no plateau {len(rows) + 1}: Q\(Z\) has {len(rows)}"):
         asked("plateau_from", len(rows) + 1, n)
 
 

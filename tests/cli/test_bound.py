@@ -58,7 +58,7 @@ def test_what_apply_writes_is_read_again(roofdsl: Run) -> None:
     [
         ("bound matmul --cache 8KiB --machine v100", 2, "choose one"),
         ("bound matmul --apply", 2, "--cache SIZE or --machine M"),
-        ("bound matmul_tiled --cache 8KiB --apply", 2, "tiled already"),
+        ("bound matmul_tiled --cache 8KiB --apply", 2, "is already tiled"),
         ("bound polybench/lu --cache 8KiB --apply", 2, "no tile is known"),
         ("bound polybench/floyd_warshall --cache 8KiB --apply", 2, "cannot be tiled"),
         ("bound matmul --set m=3", 2, "no parameter `m`"),
