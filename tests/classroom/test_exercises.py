@@ -148,8 +148,8 @@ def test_predict_measure_explain() -> None:
     assert not judge(version, {**good, "why": lower}).parts[2].correct
     assert judge(version, {**good, "prediction": "5 GFLOP/s", "why": lower}).parts[2].correct
     for wrong, says in [
-        (result("triad", "1" * 64, n, seconds), "a different kernel"),
-        (result("scale", sha, n, seconds), "a different kernel"),
+        (result("triad", "1" * 64, n, seconds), "a kernel that differs"),
+        (result("scale", sha, n, seconds), "a kernel that differs"),
         (result("triad", sha, n // 2, seconds), "shorter than asked"),
         (good["result"].replace("9e", "8e").replace(f"{seconds}", "1.0", 1), ""),
         ("{}", "schema"),
