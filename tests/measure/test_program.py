@@ -132,7 +132,7 @@ def test_a_wrong_kernel_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_measured() -> None:
-    with pytest.raises(CommandError, match="makes 300,001 launches, and at most 100,000"):
+    with pytest.raises(CommandError, match="makes 300,001 launches; the limit is 100,000"):
         measure_program_cpu(steps(t=100_000), CpuOptions(plan=BRIEF))
     with pytest.raises(CommandError, match="no variant `tiled` on the CPU"):
         measure_program_cpu(steps(), CpuOptions("tiled", plan=BRIEF))
