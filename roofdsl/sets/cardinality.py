@@ -50,12 +50,23 @@ def cardinality(counted: Any) -> Any:
 
 
 def added(counts: Sequence[Any]) -> Any:
-    """The sum of isl.PwQPolynomials, two by two: sums of few pieces are merged before they meet others."""
+    """The sum of isl.PwQPolynomials, two by two: sums of few pieces are merged before they meet others.
+
+    With floors they stay apart: merged, they have floors of loop variables, for which there are fewer closed forms.
+    """
+    if any(map(_has_floors, counts)):
+        return reduce(isl.PwQPolynomial.add, counts)
     while len(counts) > 1:
         pairs = zip(counts[::2], counts[1::2], strict=False)
         odd = counts[-1:] if len(counts) % 2 else []
         counts = [*(a.add(b).coalesce() for a, b in pairs), *odd]
     return counts[0]
+
+
+def _has_floors(count: Any) -> bool:
+    pieces: list[tuple[Any, Any]] = []
+    count.foreach_piece(lambda where, value: pieces.append((where, value)))
+    return any(value.dim(_DIV) or any(basic.dim(_DIV) for basic in where.get_basic_sets()) for where, value in pieces)
 
 
 def _points(basic: Any) -> Any:
