@@ -95,7 +95,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
         ((*GEMV, "--set", "m=8"), "no parameter `m`"),
         ((*GEMV, "--set", "n=8", "--ceiling", "fast"), "no ceiling named"),
         ((*GEMV, "--set", "n=8", "--cache", "1MiB"), "has no cache"),
-        ((*GEMV, "--set", "n=8", "--cache", "1"), "a size has a unit"),
+        ((*GEMV, "--set", "n=8", "--cache", "1"), "a size needs a unit"),
         ((*GEMV, "--set", "n=8", "--machine", "v100_txtbook"), "no shipped machine"),
         ((*GEMV, "--set", "n=8", "-o", "t.xlsx"), "not a csv, json or parquet"),
         ((*GEMV, "--set", "n=8", "-o", "/nowhere/t.csv"), "no directory"),
