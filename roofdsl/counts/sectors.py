@@ -21,6 +21,7 @@ from roofdsl.counts.traffic_at import (
     Ways,
     access_count,
     convention_totals,
+    line_ways,
     lines_by_distances,
     lines_by_sets,
     lines_by_simulation,
@@ -164,13 +165,7 @@ def _held(at: Sized, line_bytes: int | None, cache_bytes: int, executed: int) ->
 
 def _touched(at: Sized, line_bytes: int | None, executed: int) -> tuple[tuple[ArrayLines, ...], str]:
     """What an unbounded cache moves, by the method that is named, of several brief ones. Raises OutOfReach."""
-    ways = Ways[tuple[ArrayLines, ...]](
-        lambda operations: lines_by_sets(at, None, line_bytes, operations),
-        lambda walked: lines_by_simulation(at, None, line_bytes, walked),
-        at.kernel,
-        line_bytes,
-    )
-    return ways.answer(at.name, executed, BRIEFLY_WALKED, prefer_simulation=False)
+    return line_ways(at, None, line_bytes).answer(at.name, executed, BRIEFLY_WALKED, prefer_simulation=False)
 
 
 def _found(at: Sized, where: Transfers, convention: Traffic, executed: int, longest: int) -> TrafficAt:

@@ -160,14 +160,20 @@ def _lines(
         return lines_by_distances(at, cache_bytes, line_bytes), "stack distances"
     except (NoAnswer, TooHard):
         pass  # the ways that are for all kernels
-    ways = Ways[tuple[ArrayLines, ...]](
+    return line_ways(at, cache_bytes, line_bytes).answer(
+        at.name, executed, LONGEST_SIMULATION, prefer_simulation=cache_bytes is not None
+    )
+
+
+def line_ways(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> Ways[tuple[ArrayLines, ...]]:
+    """The methods that count the lines of a cache, None for an unbounded one."""
+    return Ways(
         lambda operations: lines_by_sets(at, cache_bytes, line_bytes, operations),
         lambda walked: lines_by_simulation(at, cache_bytes, line_bytes, walked),
         at.kernel,
         cache_bytes,
         line_bytes,
     )
-    return ways.answer(at.name, executed, LONGEST_SIMULATION, prefer_simulation=cache_bytes is not None)
 
 
 _hard_for_sets: set[tuple[Hashable, ...]] = set()

@@ -14,7 +14,7 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.library import MAX_OPERATIONS, TooHard, counted_as_it_is, unlimited
+from roofdsl.sets.library import MAX_OPERATIONS, TooHard, counted_as_it_is, most_floors, unlimited
 
 MOST_TOGETHER = 2
 """Dimensions of a group that are surely counted in no time."""
@@ -54,19 +54,13 @@ def added(counts: Sequence[Any]) -> Any:
 
     With floors they stay apart: merged, they have floors of loop variables, for which there are fewer closed forms.
     """
-    if any(map(_has_floors, counts)):
+    if any(map(most_floors, counts)):
         return reduce(isl.PwQPolynomial.add, counts)
     while len(counts) > 1:
         pairs = zip(counts[::2], counts[1::2], strict=False)
         odd = counts[-1:] if len(counts) % 2 else []
         counts = [*(a.add(b).coalesce() for a, b in pairs), *odd]
     return counts[0]
-
-
-def _has_floors(count: Any) -> bool:
-    pieces: list[tuple[Any, Any]] = []
-    count.foreach_piece(lambda where, value: pieces.append((where, value)))
-    return any(value.dim(_DIV) or any(basic.dim(_DIV) for basic in where.get_basic_sets()) for where, value in pieces)
 
 
 def _points(basic: Any) -> Any:

@@ -148,66 +148,67 @@ _limit = _Limit()
 def counted_as_it_is(counted: Any) -> Any:
     """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map, as the library counts it.
 
-    Its counting code crashes where it meets the operation limit, and without a limit may run for hours. So simple sets
-    are counted without the limit, and all others in a child process, within a time that stands for the limit. Raises
-    TooHard.
+    Its counting code crashes at the operation limit, and may run for hours without one. So simple sets are counted
+    without the limit, and all others in a child process. Raises TooHard.
     """
     parts = counted.get_basic_maps() if isinstance(counted, isl.Map) else counted.get_basic_sets()
-    floors = max((p.dim(isl.dim_type.div) for p in parts), default=0)
-    with unlimited():
-        if len(parts) + floors <= SIMPLE:
+    if len(parts) + _most_floors(parts) <= SIMPLE:
+        with unlimited():
             return counted.card()
-        _limit.require_time("a set of accesses")
-        try:
-            return isl.PwQPolynomial(in_child(lambda: str(counted.card()), _limit.seconds()))
-        except Stopped as error:
-            raise _limit.error("a set of accesses") from error
-        except Raised:
-            return counted.card()
+    return _in_child("a set of accesses", counted.card, isl.PwQPolynomial)
 
 
 def bound(polynomial: Any, kind: Any) -> Any:
     """isl.PwQPolynomialFold: bounds of an isl.PwQPolynomial over its domain, in the parameters; kind: isl.fold.
 
     The library triangulates the domain, with a dimension for every floor, and multiplies polynomials out, which no
-    limit of operations ends. So bounds over many dimensions are found in a child process, as counts are.
-
-    Raises TooHard.
+    limit of operations ends. So bounds over many dimensions are found in a child process. Raises TooHard.
     """
-    pieces: list[Any] = []
-    polynomial.foreach_piece(lambda where, value: pieces.append((where, value)))
-    floors = max((value.dim(isl.dim_type.div) for _, value in pieces), default=0)
-    floors = max([floors, *(p.dim(isl.dim_type.div) for where, _ in pieces for p in where.get_basic_sets())])
-    with unlimited():
-        if polynomial.domain().dim(isl.dim_type.set) + floors <= SIMPLE:
-            return polynomial.bound(kind)[0]
-        _limit.require_time("a bound")
-        try:
-            return isl.PwQPolynomialFold(in_child(lambda: str(polynomial.bound(kind)[0]), _limit.seconds()))
-        except Stopped as error:
-            raise _limit.error("a bound") from error
-        except Raised:
-            return polynomial.bound(kind)[0]
+
+    def found() -> Any:
+        return polynomial.bound(kind)[0]
+
+    if polynomial.domain().dim(isl.dim_type.set) + most_floors(polynomial) <= SIMPLE:
+        with unlimited():
+            return found()
+    return _in_child("a bound", found, isl.PwQPolynomialFold)
 
 
 def first_images(relation: Any) -> Any:
     """isl.Map: of each image under an isl.Map the lexicographically first, as `lexmin`. Raises TooHard.
 
-    With many floors the library branches over their values in long steps, of which it counts few as operations: that
+    With many floors, the library branches over their values in long steps, of which it counts few as operations. That
     is done in a child process.
     """
     parts = relation.get_basic_maps()
-    floors = max((p.dim(isl.dim_type.div) for p in parts), default=0)
-    if floors * len(parts) <= MANY_FLOORS:
+    if _most_floors(parts) * len(parts) <= MANY_FLOORS:
         return relation.lexmin()
-    _limit.require_time("the first accesses")
+    return _in_child("the first accesses", relation.lexmin, isl.Map)
+
+
+def _in_child(what: str, compute: Callable[[], Any], read: Callable[[str], Any]) -> Any:
+    """What `compute` finds, in a child process within a time that stands for the operation limit; `read` makes the
+    library's value of its text. Raises TooHard, naming `what`.
+    """
+    _limit.require_time(what)
     with unlimited():
         try:
-            return isl.Map(in_child(lambda: str(relation.lexmin()), _limit.seconds()))
+            return read(in_child(lambda: str(compute()), _limit.seconds()))
         except Stopped as error:
-            raise _limit.error("the first accesses") from error
+            raise _limit.error(what) from error
         except Raised:
-            return relation.lexmin()
+            return compute()
+
+
+def most_floors(polynomial: Any) -> int:
+    """The most floors in a piece of an isl.PwQPolynomial: in its value, or in a basic set of its domain."""
+    pieces: list[tuple[Any, Any]] = []
+    polynomial.foreach_piece(lambda where, value: pieces.append((where, value)))
+    return _most_floors([part for where, value in pieces for part in (value, *where.get_basic_sets())])
+
+
+def _most_floors(parts: Sequence[Any]) -> int:
+    return max((part.dim(isl.dim_type.div) for part in parts), default=0)
 
 
 MANY_FLOORS = 12
