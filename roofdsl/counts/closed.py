@@ -17,7 +17,7 @@ from roofdsl.counts.counters import expanded, has_counters
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.counts.setting import check_cache
-from roofdsl.counts.traffic import Bytes, Regime, TermBytes
+from roofdsl.counts.traffic_forms import Bytes, Regime, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
 from roofdsl.sets.cardinality import cardinality

@@ -17,8 +17,8 @@ from roofdsl.counts.kernel_forms import FOR_TERMS, Forms, first_form
 from roofdsl.counts.results import WorkAt
 from roofdsl.counts.setting import check_cache
 from roofdsl.counts.steps import statement_texts, steps_of
-from roofdsl.counts.traffic import Bytes, Regime, TermBytes
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
+from roofdsl.counts.traffic_forms import Bytes, Regime, TermBytes
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace

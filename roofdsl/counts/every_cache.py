@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from roofdsl.counts.growth import FAR
-from roofdsl.counts.traffic import TermBytes
+from roofdsl.counts.traffic_forms import TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
 from roofdsl.sets.crossings import MADE, Crossings, Longest
