@@ -18,7 +18,7 @@ from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.stream import Stream
 from roofdsl.sets.terms import Alternatives, Definition, Rest, Root, Span, Term, Terms
-from roofdsl.sets.windows import stored
+from roofdsl.sets.write_backs import stored
 
 
 def at_every_cache(
