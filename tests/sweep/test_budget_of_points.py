@@ -15,8 +15,8 @@ from roofdsl import budget
 from roofdsl.cli.main import run
 from roofdsl.predict.kernel import predict
 from roofdsl.suite.rows import _within
-from roofdsl.sweep import points
-from roofdsl.sweep.points import begin, here, on_cores
+from roofdsl.sweep import single_points as points
+from roofdsl.sweep.single_points import begin, here, on_cores
 from tests.sweep.test_points import rows, tasks_at
 
 SECONDS = 0.6

@@ -13,9 +13,9 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.predict.kernel import Options
-from roofdsl.sweep import points
+from roofdsl.sweep import single_points as points
 from roofdsl.sweep.journal import Journal, journaled, meaning_of
-from roofdsl.sweep.points import TRIES, Outcome, Task, here, on_cluster, on_cores, solve
+from roofdsl.sweep.single_points import TRIES, Outcome, Task, here, on_cluster, on_cores, solve
 from tests.models.shipped import model
 from tests.sweep.machines import machine
 
