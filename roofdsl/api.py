@@ -241,7 +241,7 @@ def roofline(
     """
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.roofline import draw_roofline
-    from roofdsl.plot.points import explained_point, overlay
+    from roofdsl.plot.roofline_points import explained_point, overlay
     from roofdsl.plot.roofs import roofs_of
     from roofdsl.validate.compare import Comparison as Compared
 

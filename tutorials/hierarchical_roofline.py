@@ -27,7 +27,7 @@ from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.hierarchy import draw_hierarchy
-from roofdsl.plot.points import Point, point_of
+from roofdsl.plot.roofline_points import Point, point_of
 from roofdsl.plot.roofs import level_roofs
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.time import Prediction

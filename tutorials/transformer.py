@@ -18,7 +18,7 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
-from roofdsl.plot.points import explained_point
+from roofdsl.plot.roofline_points import explained_point
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.break_even import break_even
 from roofdsl.predict.collectives import network_of

@@ -238,7 +238,7 @@ class Work:
         """Every measurement beside its prediction on the machine file: README.md and the figures."""
         from roofdsl.plot.board import save_figure
         from roofdsl.plot.kinds.roofline import draw_roofline
-        from roofdsl.plot.points import overlay
+        from roofdsl.plot.roofline_points import overlay
         from roofdsl.plot.roofs import roofs_of
 
         machine = load_machine(str(self.folder / "machine.roof"))

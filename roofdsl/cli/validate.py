@@ -28,7 +28,7 @@ from roofdsl.measure.results import Measurement, load, save
 from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
 from roofdsl.plot.look import Look
-from roofdsl.plot.points import overlay, overlay_point
+from roofdsl.plot.roofline_points import overlay, overlay_point
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named

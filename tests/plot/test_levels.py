@@ -16,7 +16,7 @@ from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.hierarchy import draw_hierarchy
 from roofdsl.plot.kinds.trajectory import Trajectory, draw_trajectory, measured_trajectory
 from roofdsl.plot.lines import window_of
-from roofdsl.plot.points import Point, common_sizes, measured_points, point_of, points_of
+from roofdsl.plot.roofline_points import Point, common_sizes, measured_points, point_of, points_of
 from roofdsl.plot.roofs import level_roofs, with_mixes
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.time import Prediction
