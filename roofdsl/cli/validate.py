@@ -32,7 +32,7 @@ from roofdsl.plot.roofline_points import overlay, overlay_point
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
-from roofdsl.profiler.points import Points
+from roofdsl.profiler.measured_points import Points
 from roofdsl.store.atomic import check_writable
 from roofdsl.tell.validation import blocks, of_points, to_json
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits

@@ -83,7 +83,7 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
     "roofdsl.measure.results:Measurement": _measurement,
     "roofdsl.validate.compare:Comparison": _comparison,
     "roofdsl.validate.points:PointCheck": _point_check,
-    "roofdsl.profiler.points:Points": _points,
+    "roofdsl.profiler.measured_points:Points": _points,
 }
 """Results that commands print, and the blocks that are printed. Named, so that nothing is imported before its use."""
 

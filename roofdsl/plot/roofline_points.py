@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from roofdsl.machine.quantities import group
 from roofdsl.predict.time import Prediction
-from roofdsl.profiler.points import Points
+from roofdsl.profiler.measured_points import Points
 from roofdsl.validate.compare import Comparison
 from roofdsl.validate.points import PointCheck
 

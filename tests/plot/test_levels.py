@@ -21,7 +21,7 @@ from roofdsl.plot.roofs import level_roofs, with_mixes
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
-from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
+from roofdsl.profiler.measured_points import LevelBytes, MeasuredPoint, Points, TypeWork
 from tests.predict.machines import machine
 
 V100 = load_machine("v100")

@@ -13,8 +13,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.plot.roofline_points import overlay_point
 from roofdsl.profiler.cited import holds_points, points_named
+from roofdsl.profiler.measured_points import LevelBytes, Points, save_points
 from roofdsl.profiler.metrics import points_of
-from roofdsl.profiler.points import LevelBytes, Points, save_points
 from roofdsl.profiler.tables import read
 from roofdsl.validate.points import PointCheck, compare_points
 

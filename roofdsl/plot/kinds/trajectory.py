@@ -25,7 +25,7 @@ from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, require_roof, with_
 from roofdsl.plot.ticks import prefixed
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
-from roofdsl.profiler.points import Points
+from roofdsl.profiler.measured_points import Points
 
 MOST_LISTED = 8
 """The maximum number of trajectories in a legend inside the axes."""
