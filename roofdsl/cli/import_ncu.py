@@ -13,7 +13,7 @@ from roofdsl.profiler.measured_points import MeasuredPoint, save_points
 from roofdsl.profiler.metrics import points_of
 from roofdsl.profiler.tables import read
 from roofdsl.store.atomic import check_writable
-from roofdsl.tell.points import blocks
+from roofdsl.tell.measured_points import blocks
 
 FORMATS = {"ncu": ("roofdsl.cli.import_ncu:ncu", "Read a CSV report of Nsight Compute or nvprof.")}
 

@@ -70,7 +70,7 @@ def _point_check(of: Any) -> list[Block]:
 
 
 def _points(of: Any) -> list[Block]:
-    from roofdsl.tell import points
+    from roofdsl.tell import measured_points as points
 
     return [*points.blocks(of), *_warnings(of.notes)]
 
