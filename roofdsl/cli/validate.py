@@ -36,7 +36,7 @@ from roofdsl.profiler.measured_points import Points
 from roofdsl.store.atomic import check_writable
 from roofdsl.tell.validation import blocks, of_points, to_json
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
-from roofdsl.validate.points import PointCheck, compare_points, points_held
+from roofdsl.validate.compare_points import PointCheck, compare_points, points_held
 from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_settled, stale
 
 VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}

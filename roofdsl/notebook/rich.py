@@ -82,7 +82,7 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
     "roofdsl.advise.advise:Advised": _advised,
     "roofdsl.measure.results:Measurement": _measurement,
     "roofdsl.validate.compare:Comparison": _comparison,
-    "roofdsl.validate.points:PointCheck": _point_check,
+    "roofdsl.validate.compare_points:PointCheck": _point_check,
     "roofdsl.profiler.measured_points:Points": _points,
 }
 """Results that commands print, and the blocks that are printed. Named, so that nothing is imported before its use."""

@@ -16,7 +16,7 @@ from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.profiler.measured_points import LevelBytes, Points, save_points
 from roofdsl.profiler.metrics import points_of
 from roofdsl.profiler.tables import read
-from roofdsl.validate.points import PointCheck, compare_points
+from roofdsl.validate.compare_points import PointCheck, compare_points
 
 DATA = Path(__file__).parents[1] / "profiler" / "data"
 V100 = load_machine("v100")
