@@ -170,8 +170,8 @@ def _array(query: Query) -> Node:
 def _limit(query: Query) -> Node:
     """Where W/Q tends for large sizes, Q compulsory."""
     from roofdsl.counts.derived import Quantity, Ratio
-    from roofdsl.counts.forms import limit_of
     from roofdsl.counts.growth import growth_of
+    from roofdsl.counts.readable_forms import limit_of
 
     forms = _forms(query.source, query.line)
     intensity = Ratio(Quantity(forms.work), Quantity(forms.compulsory(_convention(query)).total), of_work=True)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Derivation, Quantity, Ratio, Traffics, Work
-from roofdsl.counts.forms import quasi_of
+from roofdsl.counts.readable_forms import quasi_of
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError

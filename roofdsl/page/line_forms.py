@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from roofdsl import budget
 from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
-from roofdsl.counts.forms import quasi_of
+from roofdsl.counts.readable_forms import quasi_of
 from roofdsl.counts.traffic_at import QUICK_OPERATIONS
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic

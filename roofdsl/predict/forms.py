@@ -221,7 +221,7 @@ def _values(parameters: Sequence[Parameter], settings: Mapping[str, int]) -> Val
 
 def quasi(e: IntExpr) -> Quasi:
     """An integer expression of parameters as a polynomial. Raises CommandError if it is not one."""
-    from roofdsl.counts.forms import quasi_of
+    from roofdsl.counts.readable_forms import quasi_of
 
     try:
         return quasi_of(e)

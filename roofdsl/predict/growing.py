@@ -164,7 +164,7 @@ def _total(pairs: Iterable[tuple[Quasi, Cases]]) -> Cases | None:
 
 
 def as_quasi(e: IntExpr) -> Quasi:
-    from roofdsl.counts.forms import quasi_of
+    from roofdsl.counts.readable_forms import quasi_of
 
     try:
         return quasi_of(e)

@@ -199,7 +199,7 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
 
 def _shown(form: Cases) -> tuple[str, ...]:
     """`4*c*n  if c <= 3` for each case; 0 if there is none."""
-    from roofdsl.counts.forms import condition_text
+    from roofdsl.counts.readable_forms import condition_text
     from roofdsl.formulas.writing import text
 
     conditions = [f"  if {condition_text(c.alternatives)}" if c.alternatives else "" for c in form.cases]

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
-from roofdsl.counts.forms import (
+from roofdsl.counts.growth import growth_of, smallest
+from roofdsl.counts.readable_forms import (
     condition_text,
     limit_of,
     names_of_derivation,
@@ -14,7 +15,6 @@ from roofdsl.counts.forms import (
     of_ratio,
     range_text,
 )
-from roofdsl.counts.growth import growth_of, smallest
 from roofdsl.formulas.facts import facts_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text

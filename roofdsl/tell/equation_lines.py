@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from roofdsl.counts.forms import Branch, Form, condition_text
+from roofdsl.counts.readable_forms import Branch, Form, condition_text
 from roofdsl.formulas.facts import facts_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text

@@ -13,7 +13,7 @@ import sympy
 
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Derivation, Quantity
-from roofdsl.counts.forms import condition_text
+from roofdsl.counts.readable_forms import condition_text
 from roofdsl.formulas.writing import neat_text, residue
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
