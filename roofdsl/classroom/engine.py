@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from roofdsl.classroom.forms import formula_of, number, ratio
+from roofdsl.classroom.forms_as_formulas import formula_of, number, ratio
 from roofdsl.classroom.formula import Node, parse
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace

@@ -12,7 +12,7 @@ from typing import Any
 
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import FormulaError, Node
 from roofdsl.classroom.kernels import judge_kernel
 from roofdsl.classroom.measured import judge_measurement

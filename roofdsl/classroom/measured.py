@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exact import evaluate
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import Node
 from roofdsl.classroom.student_version import Settled, SettledPart, shown
 from roofdsl.classroom.units import value_of

@@ -15,7 +15,7 @@ from roofdsl.classroom.data import Exercise, Part
 from roofdsl.classroom.engine import Query, answer, machine_of, size
 from roofdsl.classroom.equality import Symbol, points
 from roofdsl.classroom.exact import evaluate, folded, holds, same
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import (
     FormulaError,
     Node,
