@@ -22,7 +22,7 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine, operation
 from roofdsl.measure.results import Measurement
 from roofdsl.page.article import derivation_html, source_html
-from roofdsl.page.forms import (
+from roofdsl.page.count_forms import (
     Held,
     PlateauForm,
     TrafficForms,

@@ -13,7 +13,7 @@ from roofdsl.lang.format import format_source
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.machine.model import ComputeCeiling, Machine
-from roofdsl.page.forms import work_forms
+from roofdsl.page.count_forms import work_forms
 from roofdsl.page.rates import rates_of
 from roofdsl.predict.compute import compute_time
 from roofdsl.predict.forms import launch_forms
