@@ -46,7 +46,7 @@ class Sent(Record):
 
     def seconds(self, step_s: Fraction) -> Quasi:
         """One of it as a closed form. Raises NotExact."""
-        from roofdsl.predict.forms import in_closed_form
+        from roofdsl.predict.time_forms import in_closed_form
 
         sent, waited = as_quasi(self.bytes) * self.share, Quasi.constant(self.steps * step_s)
         return in_closed_form(link_seconds(self.bandwidth_bytes_per_s), {"bytes": sent, "latency": waited})
@@ -113,7 +113,7 @@ def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, 
     """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
     from roofdsl.counts.computed_once import NoClosedForm
     from roofdsl.formulas.facts import facts_text
-    from roofdsl.predict.forms import launch_forms
+    from roofdsl.predict.time_forms import launch_forms
 
     given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}
     growing = {n: as_quasi(e) for n, e in launch.arguments if e.symbols()}

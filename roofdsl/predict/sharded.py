@@ -305,7 +305,7 @@ def _break_evens(
     Closed forms in the parameters of the whole, exact values where `values` has the others. Latencies are a part of
     the links' time. Raises CommandError where the terms have no closed form.
     """
-    from roofdsl.predict.forms import in_closed_form, quasi, terms_of
+    from roofdsl.predict.time_forms import in_closed_form, quasi, terms_of
 
     kernel, p = sharding.kernel, network.devices
     _check_parameter(kernel, parameter)

@@ -23,12 +23,12 @@ from roofdsl.loops.programs import program
 from roofdsl.machine.model import Machine
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.forms import ANY, check_free
 from roofdsl.predict.growing import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.largest_of import Interval, NotExact, largest
 from roofdsl.predict.program import Units
 from roofdsl.predict.terms import LAUNCH
+from roofdsl.predict.time_forms import ANY, check_free
 from roofdsl.sets.cases import Cases
 
 SEARCH_TO = 4096
