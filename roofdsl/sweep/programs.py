@@ -19,7 +19,7 @@ from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import Units
-from roofdsl.sweep.forms import KernelForms
+from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.numeric import EXACT, Points, TooLarge
 from roofdsl.sweep.rounding import Term, ordered, over_sum, quotient, total_time, words
 from roofdsl.sweep.time_terms import Plan, Values, intensity

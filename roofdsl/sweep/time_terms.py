@@ -30,7 +30,7 @@ from roofdsl.predict.terms import (
     terms_of_a_launch,
     whole_weights,
 )
-from roofdsl.sweep.forms import KernelForms, Known, LevelForms, Part
+from roofdsl.sweep.exact_forms import KernelForms, Known, LevelForms, Part
 from roofdsl.sweep.numeric import Points, TooLarge, combined
 from roofdsl.sweep.rounding import OverOne, Term, ordered, quotient, ratio, total_time, words
 
