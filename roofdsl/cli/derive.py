@@ -25,7 +25,7 @@ from roofdsl.tell.lines import WIDTH
 
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
-    from roofdsl.counts.programs import ProgramDerivation
+    from roofdsl.counts.program import ProgramDerivation
 
 
 def _cache(ctx: click.Context, param: click.Parameter, value: str | None) -> int | Literal["Z"] | None:
@@ -79,7 +79,7 @@ def derive(
         found.append(derivation)
     programs = []
     if chosen.programs:
-        from roofdsl.counts.programs import derive_program
+        from roofdsl.counts.program import derive_program
 
         for name in chosen.programs:
             values = of_programs[name]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from roofdsl.counts.derived import Quantity, Ratio, Traffics
-from roofdsl.counts.programs import ProgramDerivation
+from roofdsl.counts.program import ProgramDerivation
 from roofdsl.formulas.facts import facts_text
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.sets.plateaus import Growth

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from roofdsl.counts.programs import derive_program
+from roofdsl.counts.program import derive_program
 from roofdsl.counts.traffic_at import traffic_at, work_at
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
