@@ -28,7 +28,7 @@ from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.block import Variant
 from roofdsl.sweep.journal import Journal, journaled
-from roofdsl.sweep.programs import swept_program
+from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
 from roofdsl.sweep.run import sweep as run
 from roofdsl.sweep.single_points import ConnectionLost, on_cluster, on_cores
