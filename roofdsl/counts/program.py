@@ -16,7 +16,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import check_names
-from roofdsl.loops.programs import Exchange, Launch, LoweredProgram, program
+from roofdsl.loops.program_model import Exchange, Launch, LoweredProgram, program
 from roofdsl.sets.cases import Case, Cases, Constraint, constant
 from roofdsl.sets.facts import Compared, Fact, RowsAligned, decided
 from roofdsl.sets.quasi import Quasi

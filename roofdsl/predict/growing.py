@@ -9,7 +9,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, IntExpr, add, mul
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.programs import LoweredProgram
+from roofdsl.loops.program_model import LoweredProgram
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.largest_of import NotExact

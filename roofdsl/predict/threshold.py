@@ -19,7 +19,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, IntExpr, Sym, add
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import check_complete, check_names, numbers
-from roofdsl.loops.programs import program
+from roofdsl.loops.program_model import program
 from roofdsl.machine.model import Machine
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction

@@ -176,7 +176,7 @@ def program_terms(
     `options.unit` applies to the launches that can use it, as in `predict_launches`. over: a parameter that must stay a
     symbol; an error if a kernel takes it as `const`. Raises what `terms_of` raises.
     """
-    from roofdsl.loops.programs import program
+    from roofdsl.loops.program_model import program
 
     check_names(f"program {name}", settings, checked.programs[name].names)
     lowered = program(checked, name, settings)
@@ -205,7 +205,7 @@ ANY = 5040
 
 def check_free(checked: CheckedFile, name: str, given: Mapping[str, int], over: str) -> None:
     """Raises CommandError if `over` reaches a `const` parameter of a kernel, whose values are different kernels."""
-    from roofdsl.loops.programs import program
+    from roofdsl.loops.program_model import program
 
     one, other = (program(checked, name, {**given, over: value}) for value in (ANY, 2 * ANY))
     for launch, changed in zip(one.launches, other.launches, strict=True):

@@ -115,7 +115,7 @@ def test_shipped_programs(name: str, sizes: dict[str, int]) -> None:
 
 
 def _launch_by_launch(checked: CheckedFile, name: str, sizes: Mapping[str, int]) -> tuple[int, int, int]:
-    from roofdsl.loops.programs import program
+    from roofdsl.loops.program_model import program
 
     times: Counter[tuple[str, tuple[tuple[str, int], ...]]] = Counter()
     lowered = program(checked, name, sizes)
