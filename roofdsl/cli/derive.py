@@ -95,7 +95,7 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
 
         documents = [to_json(d) for d in kernels]
         if programs:
-            from roofdsl.tell.program import to_json as program_json
+            from roofdsl.tell.derive_program import to_json as program_json
 
             documents += [program_json(d) for d in programs]
         show_json(together(documents))
@@ -104,7 +104,7 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
 
         texts = [to_latex(kernels)] if kernels else []
         if programs:
-            from roofdsl.tell.program import to_latex as program_latex
+            from roofdsl.tell.derive_program import to_latex as program_latex
 
             texts.append(program_latex(programs))
         click.echo("\n".join(texts), nl=False)
@@ -114,7 +114,7 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
         width = terminal_width() or WIDTH
         texts = [to_text(d, width) for d in kernels]
         if programs:
-            from roofdsl.tell.program import to_text as program_text
+            from roofdsl.tell.derive_program import to_text as program_text
 
             texts += [program_text(d, width) for d in programs]
         click.echo("\n".join(texts), nl=False)

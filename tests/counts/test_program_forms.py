@@ -15,7 +15,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
-from roofdsl.tell.program import to_text
+from roofdsl.tell.derive_program import to_text
 from tests.oracle import lru
 from tests.oracle.enumerate import executions
 
