@@ -18,8 +18,8 @@ from roofdsl.predict.kernel import Options, predict, predict_counts
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.levels import nearer_levels
 from roofdsl.predict.orders import Orders, orders_of
-from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.time_model import larger_direction
 
 LEGALITY_OPERATIONS = 20_000_000
 """The budget of integer-set operations (a second or so) for the dependences of one change."""

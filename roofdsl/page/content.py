@@ -40,7 +40,7 @@ from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.orders import orders_of
-from roofdsl.predict.terms import level_seconds, terms_of_a_launch
+from roofdsl.predict.time_model import level_seconds, terms_of_a_launch
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import LeadingTerms, RowsAligned
 from roofdsl.sets.terms import Terms

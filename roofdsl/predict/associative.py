@@ -10,8 +10,8 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import boundary_behind
-from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime
+from roofdsl.predict.time_model import larger_direction
 from roofdsl.simulate.levels import CacheLevel
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import ComputeCeiling, Machine
-from roofdsl.predict.terms import PIPE_NAMES, ComputePart, Largest, compute_seconds, pipe_cost, pipe_of
+from roofdsl.predict.time_model import PIPE_NAMES, ComputePart, Largest, compute_seconds, pipe_cost, pipe_of
 
 
 class ComputeTime(Record):

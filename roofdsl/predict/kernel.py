@@ -22,8 +22,8 @@ from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.levels import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, orders_of
-from roofdsl.predict.terms import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt

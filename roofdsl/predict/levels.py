@@ -17,8 +17,8 @@ from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.orders import Orders
-from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime
+from roofdsl.predict.time_model import larger_direction
 
 NEARER_ACCESSES = 300_000_000
 """Accesses (a few seconds) up to which a level nearer than the memory is simulated where integer sets are too slow."""

@@ -27,8 +27,8 @@ from roofdsl.predict.growing import Growing, Grown, argument_text, closed_terms,
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.largest_of import Interval, NotExact, largest
 from roofdsl.predict.program import Units
-from roofdsl.predict.terms import LAUNCH
 from roofdsl.predict.time_forms import ANY, check_free
+from roofdsl.predict.time_model import LAUNCH
 from roofdsl.sets.cases import Cases
 
 SEARCH_TO = 4096

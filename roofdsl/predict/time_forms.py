@@ -24,7 +24,7 @@ from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.program import Units
-from roofdsl.predict.terms import COMPUTE, LAUNCH, LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
+from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi
 

@@ -21,7 +21,7 @@ from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, no_ceiling
 from roofdsl.predict.levels import is_first_level
-from roofdsl.predict.terms import (
+from roofdsl.predict.time_model import (
     LAUNCH,
     LAUNCHES,
     Largest,
@@ -121,7 +121,7 @@ class Level(Record):
 
     @property
     def crossing(self) -> tuple[tuple[str, Bytes], ...]:
-        """The quantities counted at its boundary, with their names in `predict.terms`."""
+        """The quantities counted at its boundary, with their names in `predict.time_model`."""
         return (("bytes", self.total), *zip(("loads", "stores"), self.directions, strict=False))
 
     @property
