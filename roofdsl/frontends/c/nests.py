@@ -14,7 +14,7 @@ from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, Wrapped, walk
-from roofdsl.frontends.facts import Range
+from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
