@@ -11,7 +11,7 @@ from roofdsl import budget
 from roofdsl.counts.closed import NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.growth import tile_names
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import MATRIX_CLASSES

@@ -112,7 +112,7 @@ def closed_terms(
 def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, Cases, Cases]:
     """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
     from roofdsl.counts.computed_once import NoClosedForm
-    from roofdsl.formulas.facts import facts_text
+    from roofdsl.formulas.fact_text import facts_text
     from roofdsl.predict.time_forms import launch_forms
 
     given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}

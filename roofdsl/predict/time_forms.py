@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from roofdsl.counts.closed import ClosedForms
 from roofdsl.counts.computed_once import NoClosedForm
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace

@@ -7,7 +7,7 @@ from typing import Any
 
 from roofdsl.counts.derived import Quantity, Ratio, Traffics
 from roofdsl.counts.program import ProgramDerivation
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.as_latex import to_latex as render_latex

@@ -15,7 +15,7 @@ from roofdsl.counts.readable_forms import (
     of_ratio,
     range_text,
 )
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text
 from roofdsl.machine.quantities import show_bytes, show_number, show_size

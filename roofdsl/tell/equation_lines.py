@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from roofdsl.counts.readable_forms import Branch, Form, condition_text
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.record import Record, replace
