@@ -36,7 +36,7 @@ from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
 from roofdsl.bounds.opposing_chains import meetings
 from roofdsl.bounds.sweeps import sweeps
-from roofdsl.formulas.expressions import expression, polynomial
+from roofdsl.formulas.sympy_forms import expression, polynomial
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Closed forms of one kernel: W, compulsory traffic, Q(Z) at a cache size, and the plateaus of Q(Z).
 
-This module uses only integer sets. `roofdsl.formulas.expressions` turns the results into sympy.
+This module uses only integer sets. `roofdsl.formulas.sympy_forms` turns the results into sympy.
 """
 
 from __future__ import annotations
