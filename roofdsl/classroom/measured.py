@@ -7,12 +7,12 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING
 
+from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import Node
 from roofdsl.classroom.student_version import Settled, SettledPart, shown
-from roofdsl.classroom.units import value_of
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
