@@ -9,7 +9,7 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.context import Context
 from roofdsl.frontends.c.follow import Follower
-from roofdsl.frontends.c.loops import Header, Headers
+from roofdsl.frontends.c.for_headers import Header, Headers
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.values import Values
