@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.advise.regions import NoBound, traffic_at_most
-from roofdsl.counts.sectors import Transfers
+from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.counts.traffic_at import work_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace

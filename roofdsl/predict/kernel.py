@@ -150,7 +150,7 @@ class _Crossing(Record):
 def _crossing(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
 ) -> _Crossing:
-    from roofdsl.counts.sectors import Transfers, warm_transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, warm_transfers_at
 
     orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
     if options.warm:
@@ -223,7 +223,7 @@ def _at_memory(
 
     Where the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
     """
-    from roofdsl.counts.sectors import Transfers, transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
 
     cache = machine.last_cache

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from roofdsl.counts import traffic_at as traffic_module
-from roofdsl.counts.sectors import register_bytes_at
+from roofdsl.counts.sector_traffic import register_bytes_at
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
