@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
     from roofdsl.counts.traffic_at import TrafficAt
     from roofdsl.loops.launched import ProgramOf
-    from roofdsl.measure.results import Measurement
+    from roofdsl.measure.measurement import Measurement
     from roofdsl.predict.program import ProgramPrediction
     from roofdsl.simulate.lru_traffic import SimulatedTraffic
     from roofdsl.validate.compare import Comparison

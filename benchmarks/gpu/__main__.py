@@ -21,7 +21,7 @@ from benchmarks.kernels import ROOT, fresh, shipped
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
-from roofdsl.measure.results import Measurement, load, save
+from roofdsl.measure.measurement import Measurement, load, save
 from roofdsl.store.atomic import write_whole
 from roofdsl.validate.compare import Comparison
 from roofdsl.validate.run import How, Run, compare_all, measure_runs, stale

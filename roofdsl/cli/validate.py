@@ -24,7 +24,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
-from roofdsl.measure.results import Measurement, load, save
+from roofdsl.measure.measurement import Measurement, load, save
 from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
 from roofdsl.plot.look import Look

@@ -80,7 +80,7 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
     "roofdsl.predict.program:ProgramPrediction": _program,
     "roofdsl.machine.model:Machine": _machine,
     "roofdsl.advise.advise:Advised": _advised,
-    "roofdsl.measure.results:Measurement": _measurement,
+    "roofdsl.measure.measurement:Measurement": _measurement,
     "roofdsl.validate.compare:Comparison": _comparison,
     "roofdsl.validate.compare_points:PointCheck": _point_check,
     "roofdsl.profiler.measured_points:Points": _points,

@@ -20,7 +20,7 @@ from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine, operation
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.measurement import Measurement
 from roofdsl.page.article import derivation_html, source_html
 from roofdsl.page.count_forms import (
     Held,

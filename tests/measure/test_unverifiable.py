@@ -18,7 +18,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.cpu import CpuOptions, build, measure_cpu
-from roofdsl.measure.results import load, parse, save
+from roofdsl.measure.measurement import load, parse, save
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verified import Verified
 from roofdsl.measure.verify import WrongResult, verify
