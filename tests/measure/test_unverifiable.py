@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from roofdsl.codegen.compare import compare
+from roofdsl.codegen.compare_results import compare
 from roofdsl.codegen.inputs import poisoned, random_inputs
 from roofdsl.codegen.reference import reference
 from roofdsl.lang.diagnostics import CommandError, InputError
