@@ -27,7 +27,7 @@ from roofdsl.machine.find import machine_of as the_machine
 from roofdsl.machine.model import Cache, ComputeCeiling, Machine, Memory
 from roofdsl.predict.links import stream_rate
 from roofdsl.sets.quasi import Quasi
-from roofdsl.simulate.levels import CacheLevel
+from roofdsl.simulate.cache_levels import CacheLevel
 
 MOST_ACCESSES = 20_000_000
 

@@ -12,7 +12,7 @@ from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.time import LevelTime
 from roofdsl.predict.time_model import larger_direction
-from roofdsl.simulate.levels import CacheLevel
+from roofdsl.simulate.cache_levels import CacheLevel
 
 if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Sets

@@ -1,4 +1,4 @@
-"""The compiled hierarchy of caches, walked by a kernel's own loops; `hierarchy.py` has the interface, `levels.py` the
+"""The compiled hierarchy of caches, walked by a kernel's own loops; `hierarchy.py` has the interface, `cache_levels.py` the
 model.
 
 Addresses are block numbers; a block is a sector of the first level. Requests from one level to the next are kept on a
