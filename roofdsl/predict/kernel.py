@@ -19,7 +19,7 @@ from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.level_overlap import in_turn
-from roofdsl.predict.levels import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
+from roofdsl.predict.level_traffic import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, orders_of
 from roofdsl.predict.time import LevelTime, Prediction

@@ -20,7 +20,7 @@ from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
 from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, no_ceiling
-from roofdsl.predict.levels import is_first_level
+from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.time_model import (
     LAUNCH,
     LAUNCHES,
@@ -197,7 +197,7 @@ class Plan:
     # ---- parts ----
 
     def _levels(self) -> tuple[Level, ...]:
-        """As in `predict.levels.nearer_levels` and `predict.kernel`."""
+        """As in `predict.level_traffic.nearer_levels` and `predict.kernel`."""
         kernel, machine = self.kernel, self.machine
         spread = machine.multiprocessor is not None and _starts_parallel(kernel) and not self.options.warm
         found: list[Level] = []

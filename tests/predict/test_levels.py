@@ -13,10 +13,10 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, models_folder
-from roofdsl.predict import levels as levels_module
+from roofdsl.predict import level_traffic as levels_module
 from roofdsl.predict.boundary import boundary_behind, moved_behind
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.levels import is_first_level
+from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.time import LevelTime, Prediction
 from tests.oracle.lru import register_bytes
 from tests.predict.machines import kernel_of, machine
