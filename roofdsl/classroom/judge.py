@@ -16,7 +16,7 @@ from roofdsl.classroom.exact import dimension, evaluate, holds
 from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import FormulaError, Node
 from roofdsl.classroom.kernels import judge_kernel
-from roofdsl.classroom.measured import judge_measurement
+from roofdsl.classroom.measured_files import judge_measurement
 from roofdsl.classroom.student_version import MEASURED, Settled, SettledPart, shown
 from roofdsl.classroom.submissions import Missing, Unreadable
 from roofdsl.classroom.typed import as_read, formulas, readings
