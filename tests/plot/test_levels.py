@@ -15,7 +15,7 @@ from roofdsl.machine.model import BandwidthCeiling
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.hierarchy import draw_hierarchy
 from roofdsl.plot.kinds.trajectory import Trajectory, draw_trajectory, measured_trajectory
-from roofdsl.plot.lines import window_of
+from roofdsl.plot.roofline_plane import window_of
 from roofdsl.plot.roofline_points import Point, common_sizes, measured_points, point_of, points_of
 from roofdsl.plot.roofs import level_roofs, with_mixes
 from roofdsl.predict.kernel import predict
