@@ -21,7 +21,7 @@ from roofdsl.cli.options import (
 )
 from roofdsl.cli.text import terminal_width
 from roofdsl.loops.model import Traffic
-from roofdsl.tell.lines import WIDTH
+from roofdsl.tell.line_breaks import WIDTH
 
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation

@@ -16,7 +16,7 @@ from roofdsl.tell.derive_json import SCHEMA, entry, moved_entries, work_entries
 from roofdsl.tell.derive_latex import HEAD
 from roofdsl.tell.equation_lines import Row, render
 from roofdsl.tell.equations import assumptions, word
-from roofdsl.tell.lines import WIDTH, aligned, fitted
+from roofdsl.tell.line_breaks import WIDTH, aligned, fitted
 from roofdsl.tell.quantity_rows import Rows, work_parts
 from roofdsl.tell.summary import closed_form, part_name
 from roofdsl.tell.words import CONVENTIONS, cache_title, exact_number, is_zero, operation_name

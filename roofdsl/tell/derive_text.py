@@ -24,7 +24,7 @@ from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.terms import Terms
 from roofdsl.tell.derive_steps import step_blocks
 from roofdsl.tell.equation_lines import Row, render
-from roofdsl.tell.lines import WIDTH, aligned, fitted
+from roofdsl.tell.line_breaks import WIDTH, aligned, fitted
 from roofdsl.tell.quantity_rows import Rows
 from roofdsl.tell.terms import terms_lines
 from roofdsl.tell.words import (

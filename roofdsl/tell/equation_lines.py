@@ -10,7 +10,7 @@ from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.record import Record, replace
 from roofdsl.sets.facts import Fact
-from roofdsl.tell.lines import LONG
+from roofdsl.tell.line_breaks import LONG
 
 
 class Row(Record):

@@ -19,7 +19,7 @@ from roofdsl.sets.terms import Definition, Rest, Root, Span, Term, Terms
 from roofdsl.tell.blocks import Block, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import assumptions
 from roofdsl.tell.floors import with_names
-from roofdsl.tell.lines import LONG
+from roofdsl.tell.line_breaks import LONG
 from roofdsl.tell.maths import math, name
 from roofdsl.tell.words import exact_number
 
