@@ -70,9 +70,9 @@ def _point_check(of: Any) -> list[Block]:
 
 
 def _points(of: Any) -> list[Block]:
-    from roofdsl.tell import measured_points as points
+    from roofdsl.tell import measured_points
 
-    return [*points.blocks(of), *_warnings(of.notes)]
+    return [*measured_points.blocks(of), *_warnings(of.notes)]
 
 
 RESULTS: dict[str, Callable[[Any], list[Block]]] = {

@@ -20,8 +20,9 @@ FOR_PEOPLE = ("label", "note", "notes", "assumes", "remark", "bound", "stated", 
 """Fields that hold text for people."""
 
 ON_FACTS = ("sets/facts", "sets/cases", "sets/terms", "counts/fixed", "counts/program", "counts/traffic_forms",
-            "counts/derived", "formulas/fact_text", "sweep/assumed", "sweep/exact_forms", "page/count_forms", "page/line_forms",
-            "plot/kinds/hierarchy", "plot/roofs", "plot/planes_content", "tell/equations")  # fmt: skip
+            "counts/derived", "formulas/fact_text", "sweep/assumed", "sweep/exact_forms", "page/count_forms",
+            "page/line_forms", "plot/kinds/hierarchy", "plot/roofs", "plot/planes_content",
+            "tell/equations")  # fmt: skip
 """Modules that facts, labels and units go through."""
 
 
