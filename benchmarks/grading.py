@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.measure import markdown
+from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.data import Exercise, course
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.formula import Node, show
 from roofdsl.classroom.grading import chosen, grade_all
 from roofdsl.classroom.student_version import Settled, SettledPart, drawn
 from roofdsl.classroom.submissions import entries
-from roofdsl.classroom.units import value_of
 
 STUDENTS = 300
 GOAL_S = 120.0

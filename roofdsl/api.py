@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
     from roofdsl.counts.traffic_at import TrafficAt
     from roofdsl.loops.launched import ProgramOf
-    from roofdsl.measure.results import Measurement
+    from roofdsl.measure.measurement import Measurement
     from roofdsl.predict.program import ProgramPrediction
     from roofdsl.simulate.lru_traffic import SimulatedTraffic
     from roofdsl.validate.compare import Comparison
@@ -241,7 +241,7 @@ def roofline(
     """
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.roofline import draw_roofline
-    from roofdsl.plot.points import explained_point, overlay
+    from roofdsl.plot.roofline_points import explained_point, overlay
     from roofdsl.plot.roofs import roofs_of
     from roofdsl.validate.compare import Comparison as Compared
 

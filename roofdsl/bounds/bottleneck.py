@@ -32,11 +32,11 @@ import islpy as isl
 import sympy
 
 from roofdsl.bounds.counting import at_large_sizes, count, degree, top_terms
-from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
+from roofdsl.bounds.flow_relations import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.opposing_chains import meetings
 from roofdsl.bounds.sweeps import sweeps
-from roofdsl.formulas.expressions import expression, polynomial
+from roofdsl.formulas.sympy_forms import expression, polynomial
 
 
 @dataclass(frozen=True)

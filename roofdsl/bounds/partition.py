@@ -25,7 +25,7 @@ from roofdsl.bounds.exponents import averages, exponents
 from roofdsl.bounds.flow import Flow
 from roofdsl.bounds.intervals import FINISHED, interval_product
 from roofdsl.bounds.pieces import Piece, pieces, together
-from roofdsl.formulas.expressions import expression, polynomial
+from roofdsl.formulas.sympy_forms import expression, polynomial
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import count
 from roofdsl.bounds.exponents import echelon
 from roofdsl.checks.legality import find_reversal
-from roofdsl.formulas.expressions import expression, parameter
+from roofdsl.formulas.sympy_forms import expression, parameter
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from roofdsl.classroom.forms import formula_of, number, ratio
+from roofdsl.classroom.forms_as_formulas import formula_of, number, ratio
 from roofdsl.classroom.formula import Node, parse
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -27,7 +27,7 @@ from roofdsl.machine.find import machine_of as the_machine
 from roofdsl.machine.model import Cache, ComputeCeiling, Machine, Memory
 from roofdsl.predict.links import stream_rate
 from roofdsl.sets.quasi import Quasi
-from roofdsl.simulate.levels import CacheLevel
+from roofdsl.simulate.cache_levels import CacheLevel
 
 MOST_ACCESSES = 20_000_000
 
@@ -170,8 +170,8 @@ def _array(query: Query) -> Node:
 def _limit(query: Query) -> Node:
     """Where W/Q tends for large sizes, Q compulsory."""
     from roofdsl.counts.derived import Quantity, Ratio
-    from roofdsl.counts.forms import limit_of
     from roofdsl.counts.growth import growth_of
+    from roofdsl.counts.readable_forms import limit_of
 
     forms = _forms(query.source, query.line)
     intensity = Ratio(Quantity(forms.work), Quantity(forms.compulsory(_convention(query)).total), of_work=True)

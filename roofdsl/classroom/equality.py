@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal
 
+from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.exact import evaluate, quotient, real, same
 from roofdsl.classroom.formula import (
     Binary,
@@ -23,7 +24,6 @@ from roofdsl.classroom.formula import (
     functions_in,
     names_in,
 )
-from roofdsl.classroom.units import value_of
 from roofdsl.lang.record import Record
 
 POINTS = 16

@@ -12,6 +12,7 @@ from functools import cache
 from math import isqrt
 from typing import Any
 
+from roofdsl.classroom.answer_units import PLAIN, Dimension, value_of
 from roofdsl.classroom.formula import (
     Binary,
     Call,
@@ -23,7 +24,6 @@ from roofdsl.classroom.formula import (
     Node,
     Number,
 )
-from roofdsl.classroom.units import PLAIN, Dimension, value_of
 
 RANGE = 250
 """Values lie between 10**-RANGE and 10**RANGE."""

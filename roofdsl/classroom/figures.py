@@ -29,7 +29,7 @@ def save(settled: Settled, path: Path) -> None:
 def _roofline(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.roofline import draw_roofline
-    from roofdsl.plot.points import point_of
+    from roofdsl.plot.roofline_points import point_of
     from roofdsl.plot.roofs import roofs_of
     from roofdsl.predict.kernel import Options, predict
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection
 from fractions import Fraction
 
-from roofdsl.classroom.units import unit_named
+from roofdsl.classroom.answer_units import unit_named
 from roofdsl.lang.record import Record, field
 
 FUNCTIONS = {"sqrt": (1, 1), "log2": (1, 1), "min": (2, 8), "max": (2, 8), "floor": (1, 1), "ceil": (1, 1)}

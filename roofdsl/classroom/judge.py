@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from roofdsl.classroom.answer_units import PLAIN, value_of
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import FormulaError, Node
 from roofdsl.classroom.kernels import judge_kernel
-from roofdsl.classroom.measured import judge_measurement
+from roofdsl.classroom.measured_files import judge_measurement
 from roofdsl.classroom.student_version import MEASURED, Settled, SettledPart, shown
 from roofdsl.classroom.submissions import Missing, Unreadable
 from roofdsl.classroom.typed import as_read, formulas, readings
-from roofdsl.classroom.units import PLAIN, value_of
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.record import Record, replace
 

@@ -13,7 +13,7 @@ from roofdsl.classroom.judge import Result
 from roofdsl.classroom.student_version import Settled, SettledPart, shown
 from roofdsl.lang.record import Record
 from roofdsl.tell.blocks import Block, Gap, Title, line
-from roofdsl.tell.lines import aligned
+from roofdsl.tell.line_breaks import aligned
 
 WIDTH = 100
 

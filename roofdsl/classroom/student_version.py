@@ -11,11 +11,12 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from roofdsl.classroom.answer_units import Dimension, value_of
 from roofdsl.classroom.data import Exercise, Part
 from roofdsl.classroom.engine import Query, answer, machine_of, size
 from roofdsl.classroom.equality import Symbol, points
 from roofdsl.classroom.exact import evaluate, folded, holds, same
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import (
     FormulaError,
     Node,
@@ -27,7 +28,6 @@ from roofdsl.classroom.formula import (
     show,
 )
 from roofdsl.classroom.kinds import kind_of
-from roofdsl.classroom.units import Dimension, value_of
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import product
 
+from roofdsl.classroom.answer_units import PLAIN, Dimension, is_rate, unit_named
 from roofdsl.classroom.exact import dimension
 from roofdsl.classroom.formula import (
     FUNCTIONS,
@@ -27,7 +28,6 @@ from roofdsl.classroom.formula import (
     show,
 )
 from roofdsl.classroom.spelling import tokens
-from roofdsl.classroom.units import PLAIN, Dimension, is_rate, unit_named
 
 _ALIASES = {"ceiling": "ceil", "ld": "log2", "lb": "log2", "log_2": "log2"}
 _LONGEST_WORD = 8

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roofdsl.cli.options import choose
-from roofdsl.cli.visible import exact_output
+from roofdsl.cli.safe_streams import exact_output
 
 
 @click.command()

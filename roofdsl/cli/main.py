@@ -20,7 +20,7 @@ from roofdsl.cli.budget import stopped, summary, take_budget
 from roofdsl.cli.c_options import take_c_options
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.progress import telling_progress
-from roofdsl.cli.visible import visible_output
+from roofdsl.cli.safe_streams import visible_output
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.place import turn_off
 

@@ -10,7 +10,7 @@ from roofdsl.cli.options import choose, json_option, parse_steps, set_option, sh
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.subjects import subjects_of
 from roofdsl.cli.text import show_blocks
-from roofdsl.measure.results import SCHEMA, Measurement, save
+from roofdsl.measure.measurement import SCHEMA, Measurement, save
 from roofdsl.measure.timing import REPEATS
 from roofdsl.store.atomic import check_writable
 from roofdsl.tell.measurement import blocks

@@ -28,18 +28,18 @@ from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.block import Variant
 from roofdsl.sweep.journal import Journal, journaled
-from roofdsl.sweep.points import ConnectionLost, on_cluster, on_cores
-from roofdsl.sweep.programs import swept_program
+from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
 from roofdsl.sweep.run import sweep as run
+from roofdsl.sweep.single_points import ConnectionLost, on_cluster, on_cores
 from roofdsl.tell.sweep import blocks, views_of
 from roofdsl.tell.sweep_files import FORMATS, check_output, json_pieces, to_json, write_table
 
 if TYPE_CHECKING:
     from roofdsl.sweep.block import Variant
     from roofdsl.sweep.journal import Journal
-    from roofdsl.sweep.points import Runner
     from roofdsl.sweep.run import Sweep
+    from roofdsl.sweep.single_points import Runner
 
 MOST_VARIANTS = 1000
 

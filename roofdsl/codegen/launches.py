@@ -8,8 +8,8 @@ from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import Emitter, LoopHeader
 from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
 from roofdsl.codegen.generated import Call, HostIf, HostLoop, Step
+from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.independent import mentioned
-from roofdsl.codegen.renaming import renamed
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
 from roofdsl.lang.record import Record

@@ -7,7 +7,7 @@ from math import prod
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import chain_of
-from roofdsl.codegen.renaming import renamed
+from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.threads import LoopId, neighbours
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record

@@ -9,7 +9,7 @@ from typing import ClassVar
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import LoopId, arguments, positions
 from roofdsl.codegen.generated import Generated
-from roofdsl.codegen.renaming import renamed
+from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.syntax import Lines, Syntax, Text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import For, Kernel, Node

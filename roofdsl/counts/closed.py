@@ -1,6 +1,6 @@
 """Closed forms of one kernel: W, compulsory traffic, Q(Z) at a cache size, and the plateaus of Q(Z).
 
-This module uses only integer sets. `roofdsl.formulas.expressions` turns the results into sympy.
+This module uses only integer sets. `roofdsl.formulas.sympy_forms` turns the results into sympy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from roofdsl.counts.counters import expanded, has_counters
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.counts.setting import check_cache
-from roofdsl.counts.traffic import Bytes, Regime, TermBytes
+from roofdsl.counts.traffic_forms import Bytes, Regime, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
 from roofdsl.sets.cardinality import cardinality

@@ -14,11 +14,11 @@ from roofdsl.counts.counters import counter_names, counters_at, has_counters
 from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.counts.growth import leading_of, value_of
 from roofdsl.counts.kernel_forms import FOR_TERMS, Forms, first_form
-from roofdsl.counts.results import WorkAt
 from roofdsl.counts.setting import check_cache
 from roofdsl.counts.steps import statement_texts, steps_of
-from roofdsl.counts.traffic import Bytes, Regime, TermBytes
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
+from roofdsl.counts.traffic_forms import Bytes, Regime, TermBytes
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace

@@ -9,8 +9,8 @@ from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.computed_once import AT_CACHE, form_within, settled
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import tile_names
-from roofdsl.counts.lines.forms import DistanceForms
-from roofdsl.counts.traffic import Bytes, TermBytes
+from roofdsl.counts.lines.closed_forms import DistanceForms
+from roofdsl.counts.traffic_forms import Bytes, TermBytes
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cases import Cases
 from roofdsl.sets.library import MAX_OPERATIONS

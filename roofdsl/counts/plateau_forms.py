@@ -14,7 +14,7 @@ import islpy as isl
 
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_row import Hits, Row, union
-from roofdsl.counts.traffic import Regime
+from roofdsl.counts.traffic_forms import Regime
 from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes

@@ -16,8 +16,8 @@ from roofdsl.counts.lines.histogram import Histogram, histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
-from roofdsl.counts.results import WorkAt
 from roofdsl.counts.setting import check_cache
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes

@@ -13,7 +13,7 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import check_complete, check_names
-from roofdsl.loops.programs import Exchange, LoweredProgram, Repeated, Step, program
+from roofdsl.loops.program_model import Exchange, LoweredProgram, Repeated, Step, program
 
 
 class Launched(Record):

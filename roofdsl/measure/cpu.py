@@ -12,8 +12,8 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.library_kernels import library_runner
-from roofdsl.measure.record import Ran, Setup, recorded
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
 from roofdsl.measure.verify import verify

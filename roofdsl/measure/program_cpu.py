@@ -12,9 +12,9 @@ from roofdsl.loops.model import Kernel
 from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
 from roofdsl.measure.cpu import VARIANTS, CpuOptions, build
 from roofdsl.measure.device import describe_cpu, software
+from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement_record import Ran, Setup
 from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
-from roofdsl.measure.record import Ran, Setup
-from roofdsl.measure.results import Measurement
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import Clock, Times, pinned, time_calls, time_laps, usable_cores
 from roofdsl.measure.verify import verify

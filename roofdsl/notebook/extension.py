@@ -18,7 +18,7 @@ from roofdsl.tell.blocks import Block
 FIELDS = (
     "roofdsl.simulate.lru_traffic:SimulatedTraffic",
     "roofdsl.simulate.hierarchy:Simulated",
-    "roofdsl.profiler.points:MeasuredPoint",
+    "roofdsl.profiler.measured_points:MeasuredPoint",
 )
 """Dataclasses that are shown by their fields, as all records are."""
 

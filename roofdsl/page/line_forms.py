@@ -6,11 +6,11 @@ from fractions import Fraction
 
 from roofdsl import budget
 from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
-from roofdsl.counts.forms import quasi_of
+from roofdsl.counts.readable_forms import quasi_of
 from roofdsl.counts.traffic_at import QUICK_OPERATIONS
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
-from roofdsl.page.forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
+from roofdsl.page.count_forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.child_process import Raised, Stopped, in_child
 from roofdsl.sets.quasi import Quasi, floor

@@ -10,7 +10,7 @@ from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.plot.look import USUAL, Look, tell
-from roofdsl.plot.points import common_sizes
+from roofdsl.plot.roofline_points import common_sizes
 from roofdsl.plot.roofs import Ceilings
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import ProgramPrediction, predict_launches

@@ -288,8 +288,8 @@ def plateau_lines(
     from fractions import Fraction
 
     from roofdsl.counts.derive import derive
-    from roofdsl.counts.forms import of_quantity
     from roofdsl.counts.growth import growth_of
+    from roofdsl.counts.readable_forms import of_quantity
     from roofdsl.formulas.writing import latex
 
     order = growth_of(kernel)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from roofdsl.counts.results import WorkAt
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import closest
@@ -19,11 +19,11 @@ from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.level_overlap import in_turn
-from roofdsl.predict.levels import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
+from roofdsl.predict.level_traffic import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, orders_of
-from roofdsl.predict.terms import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
@@ -150,7 +150,7 @@ class _Crossing(Record):
 def _crossing(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
 ) -> _Crossing:
-    from roofdsl.counts.sectors import Transfers, warm_transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, warm_transfers_at
 
     orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
     if options.warm:
@@ -223,7 +223,7 @@ def _at_memory(
 
     Where the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
     """
-    from roofdsl.counts.sectors import Transfers, transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
 
     cache = machine.last_cache

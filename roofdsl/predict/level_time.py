@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.predict.terms import level_seconds, link_seconds
+from roofdsl.predict.time_model import level_seconds, link_seconds
 
 
 class LevelTime(Record):

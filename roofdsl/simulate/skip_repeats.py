@@ -23,18 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from roofdsl.simulate.lru_list import (
-    ACCESSES,
-    EPOCH,
-    HELD_BYTES,
-    MISSES,
-    STEPS,
-    STORED,
-    TOUCHES,
-    WRITTEN,
-    run_lru,
-)
-from roofdsl.simulate.renaming import (
+from roofdsl.simulate.line_renaming import (
     ALIKE,
     CLASH,
     Lines,
@@ -45,6 +34,17 @@ from roofdsl.simulate.renaming import (
     replay,
     until_one_returns,
     until_two_meet,
+)
+from roofdsl.simulate.lru_list import (
+    ACCESSES,
+    EPOCH,
+    HELD_BYTES,
+    MISSES,
+    STEPS,
+    STORED,
+    TOUCHES,
+    WRITTEN,
+    run_lru,
 )
 from roofdsl.simulate.walk import (
     ALARM,

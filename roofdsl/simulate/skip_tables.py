@@ -9,7 +9,7 @@ import numpy as np
 
 from roofdsl.simulate import skip_repeats
 from roofdsl.simulate.compiled_kernel import Program
-from roofdsl.simulate.renaming import ABSENT, ALIKE, MIXED, MOST_FAMILIES, Loops, Names
+from roofdsl.simulate.line_renaming import ABSENT, ALIKE, MIXED, MOST_FAMILIES, Loops, Names
 from roofdsl.simulate.shifts import Repeating, repeating_loops
 from roofdsl.simulate.walk import LEAST, STRIDE, Cursor, cursor_of
 

@@ -12,7 +12,7 @@ from functools import reduce
 from math import gcd, lcm
 from typing import Any
 
-from roofdsl.predict.terms import SAME, Largest, bound_text, bounding
+from roofdsl.predict.time_model import SAME, Largest, bound_text, bounding
 from roofdsl.sweep.numeric import EXACT, Points, combined, full
 
 Term = tuple[str, Any, int]
@@ -184,7 +184,7 @@ ALIKE = 1e-14
 
 
 def ordered(terms: Sequence[Term], times: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """(the largest time, its index, a code of the terms that bound it (`predict.terms.bounding`)) at every point.
+    """(the largest time, its index, a code of the terms that bound it (`predict.time_model.bounding`)) at every point.
 
     times: the terms' values in seconds. `words` decodes the codes. Equal terms stay in their order.
     """

@@ -7,9 +7,9 @@ import html
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
 from roofdsl.tell.as_html import mathjax
 from roofdsl.tell.as_html import to_html as render
+from roofdsl.tell.derive_equations import summary_blocks
 from roofdsl.tell.derive_latex import formula
 from roofdsl.tell.derive_steps import step_blocks
-from roofdsl.tell.summary import summary_blocks
 from roofdsl.tell.words import heading
 
 

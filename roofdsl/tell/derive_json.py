@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 
 Json = dict[str, Any]
 

@@ -8,8 +8,8 @@ from roofdsl.counts.derived import Derivation, Quantity, Ratio
 from roofdsl.tell.as_latex import escape_latex
 from roofdsl.tell.as_latex import to_latex as render
 from roofdsl.tell.blocks import Heading
+from roofdsl.tell.derive_equations import closed_form, summary_blocks
 from roofdsl.tell.derive_steps import step_blocks
-from roofdsl.tell.summary import closed_form, summary_blocks
 from roofdsl.tell.words import heading
 
 HEAD = "% roofdsl derive; \\usepackage{amsmath}"

@@ -18,7 +18,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.measure.bandwidth_curve import Counts
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.machine_file import to_machine
-from roofdsl.measure.results import Measurement, load
+from roofdsl.measure.measurement import Measurement, load
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import Comparison, compare

@@ -255,7 +255,7 @@ def test_answers_in_utf_16_and_kernels_named_with_a_dot(tmp_path: Path) -> None:
 
 def _forged(**changed: Any) -> str:
     from roofdsl.classroom.engine import kernel_of
-    from roofdsl.measure.results import Measurement, Verified, source_hash
+    from roofdsl.measure.measurement import Measurement, Verified, source_hash
 
     version = settled(EXERCISES["measure-triad"], "ada")
     n = changed.pop("n", version.values["n"])

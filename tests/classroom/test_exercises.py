@@ -122,7 +122,7 @@ def test_predict_measure_explain() -> None:
     import json
 
     from roofdsl.classroom.engine import kernel_of
-    from roofdsl.measure.results import Measurement, Verified, source_hash
+    from roofdsl.measure.measurement import Measurement, Verified, source_hash
 
     version = settled(EXERCISES["measure-triad"], "ada")
     n = version.values["n"]

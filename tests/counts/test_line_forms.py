@@ -8,7 +8,7 @@ import pytest
 
 from roofdsl.counts.closed import NoClosedForm
 from roofdsl.counts.growth import growth_of
-from roofdsl.counts.lines.forms import DistanceForms
+from roofdsl.counts.lines.closed_forms import DistanceForms
 from roofdsl.counts.lines.histogram import Histogram, histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.traffic_at import ArrayLines, convention_totals

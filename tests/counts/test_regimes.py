@@ -7,7 +7,7 @@ import pytest
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.loops.transform import apply
-from roofdsl.page.forms import of_derivation
+from roofdsl.page.count_forms import of_derivation
 from roofdsl.plot.traffic_content import plateau_lines
 from roofdsl.simulate.distances import miss_curve
 from roofdsl.tell.derive_json import to_json

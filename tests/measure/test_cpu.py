@@ -17,7 +17,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.measure import cpu
 from roofdsl.measure.buffers import Flusher, Restorer, aligned
 from roofdsl.measure.cpu import CpuOptions, build, measure_cpu
-from roofdsl.measure.results import load, save
+from roofdsl.measure.measurement import load, save
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verify import WrongResult, smaller, verify

@@ -19,10 +19,10 @@ from roofdsl.machine.find import machine_of
 from roofdsl.measure import program_cpu
 from roofdsl.measure.cpu import CpuOptions, build
 from roofdsl.measure.gpu import GpuOptions
+from roofdsl.measure.measurement import load, parse, save
 from roofdsl.measure.program import program_hash
 from roofdsl.measure.program_cpu import measure_program_cpu
 from roofdsl.measure.program_gpu import measure_program_gpu
-from roofdsl.measure.results import load, parse, save
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verify import WrongResult

@@ -10,8 +10,8 @@ import pytest
 
 from roofdsl.counts.closed import Bytes, ClosedForms, NoClosedForm, Regime
 from roofdsl.counts.derive import derive
-from roofdsl.counts.traffic import TermBytes
 from roofdsl.counts.traffic_at import traffic_at
+from roofdsl.counts.traffic_forms import TermBytes
 from roofdsl.lang.source import Source
 from roofdsl.loops.integers import And, Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
 from roofdsl.loops.load import kernels, load_file
@@ -19,7 +19,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_size, show_time
 from roofdsl.page.content import Asked, content_of
-from roofdsl.page.forms import of_derivation
+from roofdsl.page.count_forms import of_derivation
 from roofdsl.page.javascript import function, names_of, truth
 from roofdsl.page.retype import retyped
 from roofdsl.page.sums import MOST_SUMMED, sum_function

@@ -11,7 +11,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine, shipped_machines
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
-from roofdsl.plot.points import Point
+from roofdsl.plot.roofline_points import Point
 from roofdsl.plot.roofs import roofs_of
 
 

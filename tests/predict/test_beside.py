@@ -120,7 +120,7 @@ def test_several_launches_add_up() -> None:
 
 
 def test_a_sweep_leaves_such_machines_to_predictions() -> None:
-    from roofdsl.sweep.forms import KernelForms
+    from roofdsl.sweep.exact_forms import KernelForms
 
     forms = KernelForms(GEMV, {})
     assert Plan(forms, three(), Options()).may_be_known(try_cache=True)

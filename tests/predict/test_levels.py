@@ -7,16 +7,16 @@ from fractions import Fraction
 import pytest
 
 from roofdsl.counts import traffic_at as traffic_module
-from roofdsl.counts.sectors import register_bytes_at
+from roofdsl.counts.sector_traffic import register_bytes_at
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, models_folder
-from roofdsl.predict import levels as levels_module
+from roofdsl.predict import level_traffic
 from roofdsl.predict.boundary import boundary_behind, moved_behind
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.levels import is_first_level
+from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.time import LevelTime, Prediction
 from tests.oracle.lru import register_bytes
 from tests.predict.machines import kernel_of, machine
@@ -124,7 +124,7 @@ def test_a_machine_that_starts_with_its_l2() -> None:
 
 
 def test_a_level_out_of_reach_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels_module, "NEARER_ACCESSES", 10)
+    monkeypatch.setattr(level_traffic, "NEARER_ACCESSES", 10)
     for limit in ("SHORT", "BRIEF_OPERATIONS", "QUICK_OPERATIONS"):
         monkeypatch.setattr(traffic_module, limit, 10)
     hard = kernel_of(  # steps of a prime number on unaligned rows: no affine distances

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roofdsl.predict.measured import measured_times
+from roofdsl.predict.measured_times import measured_times
 
 PEAK, BETA = 107.479e12, 828.8e9
 BALANCE = PEAK / BETA

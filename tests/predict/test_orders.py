@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.counts.sectors import Transfers, transfers_at
+from roofdsl.counts.sector_traffic import Transfers, transfers_at
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.loops.launch import in_waves, launch_of
 from roofdsl.loops.load import kernel, load_file

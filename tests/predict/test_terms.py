@@ -13,8 +13,8 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.lower import lower
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
 from roofdsl.page.rates import seconds_function
-from roofdsl.predict.forms import in_closed_form
-from roofdsl.predict.terms import (
+from roofdsl.predict.time_forms import in_closed_form
+from roofdsl.predict.time_model import (
     ComputePart,
     Largest,
     capped_bandwidth,

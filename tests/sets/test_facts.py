@@ -7,7 +7,7 @@ import json
 import pytest
 
 from roofdsl.counts.closed import ClosedForms
-from roofdsl.formulas.facts import fact_latex, fact_text, facts_text
+from roofdsl.formulas.fact_text import fact_latex, fact_text, facts_text
 from roofdsl.loops.integers import Compare, Const, Mod, Product, Sym
 from roofdsl.sets.facts import (
     CACHE,

@@ -18,9 +18,9 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_at
 from roofdsl.sweep.block import Variant
 from roofdsl.sweep.journal import Journal, journaled, meaning_of
-from roofdsl.sweep.points import Task, here, row_of, solve
-from roofdsl.sweep.programs import swept_program
+from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.run import Sweep, sweep
+from roofdsl.sweep.single_points import Task, here, row_of, solve
 from tests.models.shipped import model
 from tests.sweep.machines import machine
 from tests.sweep.test_equal import known_places, not_counted, written

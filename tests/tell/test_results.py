@@ -15,7 +15,7 @@ import pytest
 from roofdsl import api
 from roofdsl.cli import text
 from roofdsl.cli.main import run
-from roofdsl.measure.results import Launches
+from roofdsl.measure.measurement import Launches
 from roofdsl.profiler.metrics import points_of
 from roofdsl.profiler.tables import read
 from roofdsl.tell import (

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import common, is_unsigned
 from roofdsl.frontends.c.context import Context, Known, Value
-from roofdsl.frontends.c.exact import is_float
+from roofdsl.frontends.c.float_exact import is_float
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import common, is_unsigned
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from roofdsl.frontends.c.c_types import CType, ctype, element
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import CType, ctype, element
 from roofdsl.frontends.c.variables import Pointer, Scopes, State, Unknown, Variable
-from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
 from roofdsl.lang.functions import FUNCTIONS

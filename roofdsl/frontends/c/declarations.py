@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from roofdsl.frontends.c.c_types import element
 from roofdsl.frontends.c.context import Access, Again, Context
 from roofdsl.frontends.c.pointers import rank
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import element
 from roofdsl.frontends.c.variables import Variable
-from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.linear import inner_dimensions, subscripts_of
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree

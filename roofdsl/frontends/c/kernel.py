@@ -7,15 +7,15 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import element
 from roofdsl.frontends.c.calls import Calls, parameters
 from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Value, free_name
 from roofdsl.frontends.c.declarations import declarations, first_intents
-from roofdsl.frontends.c.intents import read_first
+from roofdsl.frontends.c.inferred_intents import read_first
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.region import Region, outside
 from roofdsl.frontends.c.statements import Statements
-from roofdsl.frontends.c.types import element
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Variable, assigned_names
 from roofdsl.lang import tree

@@ -7,6 +7,7 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import element, is_integer
 from roofdsl.frontends.c.choices import Choices
 from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
@@ -14,7 +15,6 @@ from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
 from roofdsl.frontends.c.pragmas import Directive, directive
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import element, is_integer
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Unknown, Variable, walk
 from roofdsl.frontends.poly import Poly

@@ -6,12 +6,12 @@ from typing import Any, Protocol
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import common, is_integer, is_unsigned, promoted
 from roofdsl.frontends.c.conditions import Condition, Conditions
 from roofdsl.frontends.c.context import Again, Context, Known, Value
-from roofdsl.frontends.c.exact import is_exact
+from roofdsl.frontends.c.float_exact import is_exact
 from roofdsl.frontends.c.pointers import Peel, Pointers
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import common, is_integer, is_unsigned, promoted
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.lang import tree

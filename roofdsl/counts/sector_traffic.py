@@ -214,8 +214,8 @@ def _simulated(at: Sized, where: Transfers, convention: Traffic, walked: int | N
     `once` a stored sector is not counted again. Raises NoAnswer, TooHard.
     """
     from roofdsl.sets.library import limited
+    from roofdsl.simulate.cache_levels import CacheLevel
     from roofdsl.simulate.hierarchy import simulate
-    from roofdsl.simulate.levels import CacheLevel
 
     if where.cache_bytes is None or where.line_bytes is None or where.line_bytes == where.moved_bytes:
         lines = lines_by_simulation(at, where.cache_bytes, where.line_bytes, walked)

@@ -24,7 +24,7 @@ from roofdsl.predict.program import predict_at
 from roofdsl.predict.time import Prediction
 
 if TYPE_CHECKING:
-    from roofdsl.sweep.programs import SweptProgram
+    from roofdsl.sweep.program import SweptProgram
 
 TRIES = 3
 """How often a point is tried if its worker dies."""
@@ -128,7 +128,7 @@ def solve(task: Task) -> Outcome:
 
 
 def _solved(task: Task) -> Outcome:
-    from roofdsl.sweep.programs import SweptProgram
+    from roofdsl.sweep.program import SweptProgram
 
     try:
         if isinstance(task.kernel, SweptProgram):

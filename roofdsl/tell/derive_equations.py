@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio, Traffics
-from roofdsl.counts.forms import (
+from roofdsl.counts.readable_forms import (
     Form,
     condition_latex,
     condition_text,

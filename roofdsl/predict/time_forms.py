@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from roofdsl.counts.closed import ClosedForms
 from roofdsl.counts.computed_once import NoClosedForm
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -24,7 +24,7 @@ from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.program import Units
-from roofdsl.predict.terms import COMPUTE, LAUNCH, LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
+from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, Largest, launch_seconds, level_seconds, whole_weights
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi
 
@@ -176,7 +176,7 @@ def program_terms(
     `options.unit` applies to the launches that can use it, as in `predict_launches`. over: a parameter that must stay a
     symbol; an error if a kernel takes it as `const`. Raises what `terms_of` raises.
     """
-    from roofdsl.loops.programs import program
+    from roofdsl.loops.program_model import program
 
     check_names(f"program {name}", settings, checked.programs[name].names)
     lowered = program(checked, name, settings)
@@ -205,7 +205,7 @@ ANY = 5040
 
 def check_free(checked: CheckedFile, name: str, given: Mapping[str, int], over: str) -> None:
     """Raises CommandError if `over` reaches a `const` parameter of a kernel, whose values are different kernels."""
-    from roofdsl.loops.programs import program
+    from roofdsl.loops.program_model import program
 
     one, other = (program(checked, name, {**given, over: value}) for value in (ANY, 2 * ANY))
     for launch, changed in zip(one.launches, other.launches, strict=True):
@@ -221,7 +221,7 @@ def _values(parameters: Sequence[Parameter], settings: Mapping[str, int]) -> Val
 
 def quasi(e: IntExpr) -> Quasi:
     """An integer expression of parameters as a polynomial. Raises CommandError if it is not one."""
-    from roofdsl.counts.forms import quasi_of
+    from roofdsl.counts.readable_forms import quasi_of
 
     try:
         return quasi_of(e)

@@ -14,12 +14,12 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Condition, Const, IntExpr, add
 from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel, Parameter
-from roofdsl.loops.programs import LoweredProgram, program
+from roofdsl.loops.program_model import LoweredProgram, program
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import Units
-from roofdsl.sweep.forms import KernelForms
+from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.numeric import EXACT, Points, TooLarge
 from roofdsl.sweep.rounding import Term, ordered, over_sum, quotient, total_time, words
 from roofdsl.sweep.time_terms import Plan, Values, intensity
@@ -54,7 +54,7 @@ class SweptProgram(Record):
 
 
 def swept_program(checked: CheckedFile, name: str, constants: Mapping[str, int]) -> SweptProgram:
-    """The program of that name. Raises CommandError as `loops.programs.program` does."""
+    """The program of that name. Raises CommandError as `loops.program_model.program` does."""
     return SweptProgram(ProgramOf(checked, name), program(checked, name, constants), tuple(constants.items()))
 
 

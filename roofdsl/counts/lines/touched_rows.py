@@ -10,7 +10,7 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 from roofdsl.counts.lines.groups import Group, merged
-from roofdsl.counts.lines.reuse import Box, Shift
+from roofdsl.counts.lines.previous_visits import Box, Shift
 from roofdsl.counts.lines.uniform import Uniform
 
 Intervals = tuple[tuple[int, int], ...]

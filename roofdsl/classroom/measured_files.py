@@ -7,19 +7,19 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING
 
+from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exact import evaluate
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import Node
 from roofdsl.classroom.student_version import Settled, SettledPart, shown
-from roofdsl.classroom.units import value_of
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 
 if TYPE_CHECKING:
     from roofdsl.loops.model import Kernel
-    from roofdsl.measure.results import Measurement
+    from roofdsl.measure.measurement import Measurement
 
 SHORTEST_S, LONGEST_S = 1e-9, 1e7
 """Between which times of one execution a measurement can be."""
@@ -34,7 +34,7 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
     A file that contradicts itself, the kernel or what computers can do is refused; whether the student ran it is not
     for a program to know.
     """
-    from roofdsl.measure.results import parse
+    from roofdsl.measure.measurement import parse
 
     try:
         found = parse(Source("your result", text))

@@ -9,7 +9,7 @@ from typing import Any
 from roofdsl.plot.board import Board, Window, plane, symbol
 from roofdsl.plot.look import Look, named
 from roofdsl.plot.names import Name, name_line, name_roofs
-from roofdsl.plot.points import Point
+from roofdsl.plot.roofline_points import Point
 from roofdsl.plot.roofs import Roof, Roofs, operation_of
 
 ORIGINS = ("predicted", "measured", "cited")

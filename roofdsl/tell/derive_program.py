@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from roofdsl.counts.derived import Quantity, Ratio, Traffics
-from roofdsl.counts.programs import ProgramDerivation
-from roofdsl.formulas.facts import facts_text
+from roofdsl.counts.program import ProgramDerivation
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.as_latex import to_latex as render_latex
 from roofdsl.tell.blocks import Block, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
+from roofdsl.tell.derive_equations import closed_form, part_name
 from roofdsl.tell.derive_json import SCHEMA, entry, moved_entries, work_entries
 from roofdsl.tell.derive_latex import HEAD
 from roofdsl.tell.equation_lines import Row, render
 from roofdsl.tell.equations import assumptions, word
-from roofdsl.tell.lines import WIDTH, aligned, fitted
+from roofdsl.tell.line_breaks import WIDTH, aligned, fitted
 from roofdsl.tell.quantity_rows import Rows, work_parts
-from roofdsl.tell.summary import closed_form, part_name
 from roofdsl.tell.words import CONVENTIONS, cache_title, exact_number, is_zero, operation_name
 
 ORDER = Growth(frozenset())

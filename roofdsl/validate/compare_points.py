@@ -12,7 +12,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
-from roofdsl.profiler.points import MeasuredPoint, Points
+from roofdsl.profiler.measured_points import MeasuredPoint, Points
 from roofdsl.validate.compare import DEFAULTS, Limits, Verdict
 
 Amount = Literal["as predicted", "more than predicted", "less than predicted"]

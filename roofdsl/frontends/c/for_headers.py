@@ -6,9 +6,9 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import common, is_unsigned
 from roofdsl.frontends.c.context import Context
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import common, is_unsigned
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Variable, assigned_names, walk
 from roofdsl.frontends.poly import Poly

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofdsl.machine.quantities import show_bytes, show_number, show_operations, show_rate, show_time
-from roofdsl.profiler.points import Points
+from roofdsl.profiler.measured_points import Points
 from roofdsl.tell.blocks import Block, figures
 
 

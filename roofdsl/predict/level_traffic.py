@@ -17,8 +17,8 @@ from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.orders import Orders
-from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime
+from roofdsl.predict.time_model import larger_direction
 
 NEARER_ACCESSES = 300_000_000
 """Accesses (a few seconds) up to which a level nearer than the memory is simulated where integer sets are too slow."""
@@ -47,7 +47,7 @@ def nearer_levels(
     of code that keeps in registers what inner loops do not change (`counts.registers`). A level whose exact traffic
     takes too long is left out, with a warning. Raises CommandError as the analyses do.
     """
-    from roofdsl.counts.sectors import Transfers, transfers_at, warm_transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
 
     kernel = orders.kernel
@@ -92,7 +92,7 @@ def _from_registers(
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
     """(loaded, stored) bytes, bytes moved at a time, and what was assumed: by warps where the machine has them."""
     from roofdsl.counts.registers import compiled_bytes_at
-    from roofdsl.counts.sectors import register_bytes_at
+    from roofdsl.counts.sector_traffic import register_bytes_at
     from roofdsl.counts.warps import warp_bytes_at
 
     own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
@@ -137,7 +137,7 @@ def link_level(kernel: Kernel, values: Mapping[str, int], machine: Machine, data
     Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the
     machine does not have, or that no link joins to its main memory.
     """
-    from roofdsl.counts.sectors import Transfers, transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at
 
     main = machine.main_memory
     if data not in {m.name for m in machine.memories} or data == main.name:

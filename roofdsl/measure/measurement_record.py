@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.results import Measurement, now, source_hash, text_hash
+from roofdsl.measure.measurement import Measurement, now, source_hash, text_hash
 from roofdsl.measure.timing import Times
 from roofdsl.measure.verified import Verified
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from roofdsl.machine.quantities import group
 from roofdsl.predict.time import Prediction
-from roofdsl.profiler.points import Points
+from roofdsl.profiler.measured_points import Points
 from roofdsl.validate.compare import Comparison
-from roofdsl.validate.points import PointCheck
+from roofdsl.validate.compare_points import PointCheck
 
 Intensities = tuple[tuple[str, float | None], ...]
 """Operations per byte of each level, the memory last; None if nothing is computed or nothing moves."""

@@ -14,7 +14,7 @@ from roofdsl.bounds.nested import Block, lines, most_loads, nested, nested_kerne
 from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, sides_at, tiled, tiling, written
 from roofdsl.counts.closed import ClosedForms, NoClosedForm
 from roofdsl.counts.traffic_at import OutOfReach, traffic_at
-from roofdsl.formulas.expressions import polynomial
+from roofdsl.formulas.sympy_forms import polynomial
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply

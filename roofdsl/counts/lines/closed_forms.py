@@ -15,7 +15,7 @@ from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.counts.lines.histogram import READ, STORED, WRITTEN, Histogram, histogram
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
 from roofdsl.counts.lines.uniform import NotUniform, uniform
-from roofdsl.counts.traffic import Bytes, Regime
+from roofdsl.counts.traffic_forms import Bytes, Regime
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym

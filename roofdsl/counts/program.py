@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Derivation, Quantity, Ratio, Traffics, Work
-from roofdsl.counts.forms import quasi_of
+from roofdsl.counts.readable_forms import quasi_of
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
@@ -16,7 +16,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import check_names
-from roofdsl.loops.programs import Exchange, Launch, LoweredProgram, program
+from roofdsl.loops.program_model import Exchange, Launch, LoweredProgram, program
 from roofdsl.sets.cases import Case, Cases, Constraint, constant
 from roofdsl.sets.facts import Compared, Fact, RowsAligned, decided
 from roofdsl.sets.quasi import Quasi
