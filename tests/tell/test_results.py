@@ -24,7 +24,7 @@ from roofdsl.tell import (
     derive_latex,
     derive_text,
     measurement,
-    points,
+    measured_points,
     validation,
 )
 from roofdsl.tell.as_html import to_html
@@ -116,7 +116,7 @@ def test_what_is_measured_is_told_alike() -> None:
     assert_told_alike(validation.blocks([comparison("gemv", 4096, ratio) for ratio in (0.3, 0.9, 3.0)]))
     assert_told_alike(characterization.of_cpu(characterized()))
     launches = [launch for path in sorted(DATA.glob("*.csv")) for launch in read(path)]
-    assert_told_alike(points.blocks(points_of(launches, "files", None)))
+    assert_told_alike(measured_points.blocks(points_of(launches, "files", None)))
 
 
 MIXED = [
