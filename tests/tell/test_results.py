@@ -23,8 +23,8 @@ from roofdsl.tell import (
     derive_html,
     derive_latex,
     derive_text,
-    measurement,
     measured_points,
+    measurement,
     validation,
 )
 from roofdsl.tell.as_html import to_html
