@@ -182,11 +182,11 @@ def _limit(query: Query) -> Node:
 
 
 @cache
-def _regimes(source: str, line: int | None, convention: Any, settings: tuple[tuple[str, int], ...]) -> tuple[Any, ...]:
+def _plateaus(source: str, line: int | None, convention: Any, settings: tuple[tuple[str, int], ...]) -> tuple[Any, ...]:
     """The plateaus of the sizes that are set, whose remainders may decide which there are. Raises CommandError where
     they do, and are not set.
     """
-    found: tuple[Any, ...] = _forms(source, line).regimes(convention, dict(settings))
+    found: tuple[Any, ...] = _forms(source, line).plateau_forms(convention, dict(settings))
     if len({r.where for r in found}) > 1:
         classes = ", ".join(dict.fromkeys(str(r.where) for r in found))
         raise CommandError(
@@ -200,7 +200,7 @@ def _plateau(query: Query) -> Node:
     """Of plateau `number` of Q(Z), from 1: the cache it begins at, its traffic, its intensity (leading terms)."""
     from roofdsl.counts.growth import growth_of, leading_of
 
-    rows = _regimes(query.source, query.line, _convention(query), query.settings)
+    rows = _plateaus(query.source, query.line, _convention(query), query.settings)
     if not 1 <= query.number <= len(rows):
         raise CommandError(f"there is no plateau {query.number}: Q(Z) has {len(rows)}")
     row = rows[query.number - 1]

@@ -41,12 +41,12 @@ MOST_CASES = 4
 """Cases of one quantity that are written out; of more, the one that holds at the sizes given or for large ones."""
 
 
-def summary_blocks(d: Derivation) -> list[Block]:
+def equation_blocks(d: Derivation) -> list[Block]:
     """W, Q, Q(Z) at the cache, I, and the plateaus, without a heading for the kernel."""
-    return list(_Summary(d).blocks())
+    return list(_Equations(d).blocks())
 
 
-class _Summary(Writer):
+class _Equations(Writer):
     def blocks(self) -> Iterator[Block]:
         d = self.d
         for short in self.names.values():
