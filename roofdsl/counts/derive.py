@@ -26,6 +26,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Remainders
+from roofdsl.sets.library import TooHard
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
@@ -140,8 +141,6 @@ class _Numbers:
 
 
 def _unless_too_hard(compute: Callable[[], WorkAt]) -> WorkAt | None:
-    from roofdsl.sets.library import TooHard
-
     try:
         return compute()
     except TooHard:
