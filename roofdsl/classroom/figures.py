@@ -13,7 +13,7 @@ from roofdsl.plot.traffic_content import traffic_content
 
 
 def save(settled: Settled, path: Path) -> None:
-    """Draws the exercise's figure into `path`. Raises CommandError where it has none, or cannot be written."""
+    """Draws the exercise's figure into `path`. Raises CommandError if there is none or the file cannot be written."""
     plot = settled.exercise.plot
     if not plot:
         raise CommandError(f"exercise {settled.exercise.id} has no figure")

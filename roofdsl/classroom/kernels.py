@@ -28,19 +28,19 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
 
 COUNTS = ("W", "pairs", "Q", "loads", "stores", "accesses")
-"""What conditions may use of a submitted kernel."""
+"""The counts of a submitted kernel that conditions may use."""
 
 MOST_TEMPORARY_BYTES = 64 << 20
 WORK_SLACK = Fraction(1, 4)
-"""By which part W may differ from the reference's where the exercise does not say: partial sums cost some more."""
+"""How far W may differ from the reference's, relative to it, if the exercise does not say: partial sums cost more."""
 
 
 class _Wrong(Exception):
-    """What is wrong with a kernel, for the student."""
+    """Raised with what is wrong with a kernel; the message is for the student."""
 
 
 def judge_kernel(settled: Settled, part: SettledPart, text: str) -> Verdict:
-    """Whether the kernel computes what the reference does and meets the requirements, each in turn."""
+    """Whether the kernel computes the same as the reference and meets the requirements, which are checked in turn."""
     at = {n: settled.whole(v) for n, v in part.part.at.items()}
     reference = kernel_of(settled.kernels[part.part.reference], at)
     try:
@@ -66,7 +66,7 @@ def _told(counts: Mapping[str, Node]) -> str:
 
 
 def _read(text: str, at: Mapping[str, int]) -> Kernel:
-    """The one kernel of an untrusted text. Raises _Wrong."""
+    """Reads an untrusted text that has to contain exactly one kernel. Raises _Wrong."""
 
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _Wrong("The file is too large for a kernel.")
@@ -92,7 +92,7 @@ def _refused(path: str) -> str:
 
 
 def _require_assumed(kernel: Kernel, at: Mapping[str, int]) -> None:
-    """What the kernel assumes holds at these sizes. Raises _Wrong."""
+    """Checks that the kernel's assumptions hold at these sizes. Raises _Wrong."""
     for condition in kernel.assumptions:
         if not condition.holds({p.name: at[p.name] for p in kernel.parameters}):
             sizes = ", ".join(f"{p.name} = {at[p.name]}" for p in kernel.parameters)
@@ -100,7 +100,7 @@ def _require_assumed(kernel: Kernel, at: Mapping[str, int]) -> None:
 
 
 def _same_interface(kernel: Kernel, reference: Kernel, at: Mapping[str, int]) -> None:
-    """The same arrays in and out; more of them only as `temp`. Raises _Wrong."""
+    """Checks that the kernel has the same input and output arrays; others may only be `temp`. Raises _Wrong."""
     own = {a.name: a for a in kernel.arrays}
     for want in reference.arrays:
         have = own.pop(want.name, None)
@@ -126,7 +126,7 @@ def _same_interface(kernel: Kernel, reference: Kernel, at: Mapping[str, int]) ->
 
 
 def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str, int]) -> dict[str, Node]:
-    """COUNTS of a kernel where the part counts. Raises _Wrong for one that is illegal or runs too long."""
+    """The COUNTS of a kernel, at the sizes and cache of the part. Raises _Wrong if it is illegal or runs too long."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import access_count, traffic_at, work_at
 
@@ -160,7 +160,7 @@ def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str
 
 
 def _at_sizes(kernel: Kernel, sizes: Mapping[str, int]) -> Kernel:
-    """The kernel for the sizes of the exercise alone: blocks of 8 are legal where n is 192, without an `assume`."""
+    """The kernel for the sizes of the exercise only: blocks of 8 are legal if n is 192, without an `assume`."""
     fixed = tuple(Compare("==", Sym(name), Const(value)) for name, value in sizes.items())
     return replace(kernel, assumptions=(*kernel.assumptions, *fixed))
 
@@ -180,7 +180,7 @@ def _require_similar_work(settled: Settled, part: SettledPart, counts: Mapping[s
 
 
 def prepare(settled: Settled) -> None:
-    """Runs the references of an exercise's version, so that forks find their results."""
+    """Runs the references of an exercise's version, so that forks inherit their results."""
     for part in settled.exercise.parts:
         if part.kind == "kernel":
             at = {n: settled.whole(v) for n, v in part.at.items()}
@@ -193,7 +193,7 @@ def prepare(settled: Settled) -> None:
 
 @cache
 def reference_work(reference: Kernel, at: tuple[tuple[str, int], ...]) -> Node:
-    """W of the kernel to be improved."""
+    """W of the kernel that the student has to improve."""
     from roofdsl.counts.traffic_at import work_at
 
     return number(work_at(reference, dict(at)).total)

@@ -19,14 +19,14 @@ WIDTH = 100
 
 
 class Reader(Record):
-    """Whose sheet it is: the name, and the version code where the course gave one."""
+    """The student whose sheet it is: the name, and the version code if the course gave one."""
 
     student: str
     code: str = ""
 
     @property
     def options(self) -> str:
-        """What a command needs to speak of the same version, with a blank before each option."""
+        """The options that a command needs to refer to the same version, each preceded by a space."""
         student = f" --student {shlex.quote(self.student)}" if self.student else ""
         return student + (f" --code {self.code}" if self.code else "")
 
@@ -44,7 +44,7 @@ def listing(exercises: Sequence[Exercise]) -> list[Block]:
 
 
 def text(version: Settled, who: Reader, hints: int, *, solution: bool) -> str:
-    """Everything that a student sees, with as many hints as asked for."""
+    """The text that a student sees, with the requested number of hints."""
     e = version.exercise
     whose = f", version of {who.student}" if who.student else ""
     blocks = [f"{e.title}\n{e.id}, {_points(e.points)}{whose}"]
@@ -71,7 +71,7 @@ def _points(count: int) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    """Paragraphs filled to the width; indented ones as they stand."""
+    """The text with paragraphs wrapped at the width; indented paragraphs are unchanged."""
     found = []
     for block in text.strip("\n").split("\n\n"):
         if block.startswith("    "):
