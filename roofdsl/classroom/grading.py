@@ -15,7 +15,7 @@ from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
 from roofdsl.classroom.judge import NO_ANSWER, PartResult, Result, judge
 from roofdsl.classroom.kernels import prepare as prepare_kernels
-from roofdsl.classroom.student_version import Settled, drawn, fresh_seed, settled
+from roofdsl.classroom.student_version import StudentVersion, drawn, fresh_seed, student_version
 from roofdsl.classroom.submissions import Submission, Unreadable, read
 from roofdsl.classroom.unexpected import missing, strangers
 from roofdsl.classroom.versions import version_of
@@ -63,7 +63,7 @@ def grade_submission(path: Path, student: str, exercises: Sequence[Exercise], ju
     except Unreadable as problem:
         return nothing(student, exercises, str(problem))
     version = version_of(student, how.key)
-    results = tuple(judge(settled(e, version, how.seed), answers_to(submission, e)) for e in exercises)
+    results = tuple(judge(student_version(e, version, how.seed), answers_to(submission, e)) for e in exercises)
     return Grade(student, results, "", strangers(submission, exercises))
 
 
@@ -72,7 +72,7 @@ def check_alone(exercise: Exercise, submission: Submission, version: str, seed: 
 
     Raises CommandError for an error in the exercise.
     """
-    own = settled(exercise, version, seed)
+    own = student_version(exercise, version, seed)
     _ = own.parts
     answers = answers_to(submission, exercise)
     if not hasattr(os, "fork"):
@@ -190,7 +190,7 @@ def prepare(
             key = (exercise.id, json.dumps(values, sort_keys=True, default=str))
             if key not in done:
                 done.add(key)
-                version = Settled(exercise, values, "", seed)
+                version = StudentVersion(exercise, values, "", seed)
                 _ = version.parts
                 for name in exercise.quantities:
                     version.quantity(name)
@@ -203,7 +203,7 @@ def prepare(
 
 def _warm(exercise: Exercise, version: str, seed: int) -> None:
     """Judges the model solutions once, so that everything needed to judge a kernel is imported and compiled."""
-    own = settled(exercise, version, seed)
+    own = student_version(exercise, version, seed)
     judge(own, {p.id: own.kernels[p.solution_kernel] for p in exercise.parts if p.kind == "kernel"})
 
 

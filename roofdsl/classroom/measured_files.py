@@ -12,7 +12,7 @@ from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import Node
-from roofdsl.classroom.student_version import Settled, SettledPart, shown
+from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
@@ -28,7 +28,7 @@ LARGEST_COUNT = 10**18
 """The maximum number of operations, bytes or elements in a plausible file."""
 
 
-def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
+def judge_measurement(version: StudentVersion, part: VersionPart, text: str, known: Mapping[str, Node]) -> Verdict:
     """Whether the file is a complete measurement of the exercise's kernel, and how it compares with the prediction.
 
     A file that contradicts itself, the kernel or what computers can do is refused. No program can know whether the
@@ -47,7 +47,7 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
     if problem := _implausible(measurement):
         return Verdict(False, problem)
     try:
-        kernel = kernel_of(settled.kernels[part.part.reference], dict(measurement.parameters))
+        kernel = kernel_of(version.kernels[part.part.reference], dict(measurement.parameters))
     except (InputError, CommandError):
         return Verdict(False, "The sizes in the file are not those of the exercise's kernel.")
     if measurement.kernel != kernel.name or measurement.is_stale(kernel):
@@ -63,11 +63,11 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
         **{n: v for n, v in known.items() if n == "prediction"},
     }
     for requirement in part.part.require:
-        if not settled.fulfilled(requirement.when, values):
-            return Verdict(False, settled.fill(requirement.why))
+        if not version.fulfilled(requirement.when, values):
+            return Verdict(False, version.fill(requirement.why))
     if "prediction" not in known:
         return Verdict(False, "Answer the prediction first.")
-    return Verdict(True, _told(settled, part, values), values)
+    return Verdict(True, _told(version, part, values), values)
 
 
 def _implausible(measurement: Measurement) -> str:
@@ -98,8 +98,8 @@ def _counts_agree(measurement: Measurement, kernel: Kernel) -> bool:
     return work == measurement.work and (stated is None or abs(stated - footprint) <= footprint // 100)
 
 
-def _told(settled: Settled, part: SettledPart, values: Mapping[str, Node]) -> str:
-    asked = next(p for p in settled.exercise.parts if p.id == part.part.prediction)
+def _told(version: StudentVersion, part: VersionPart, values: Mapping[str, Node]) -> str:
+    asked = next(p for p in version.exercise.parts if p.id == part.part.prediction)
     _, kind = value_of(asked.unit)
     prediction = evaluate(values["prediction"], {})
     if kind.seconds == 1:

@@ -38,14 +38,14 @@ _HOLE = re.compile(r"\{(=?)([^{}|]*)(?:\|([^{}]*))?\}")
 _QUERY = ("ask", "kernel", "machine", "set", "traffic", "cache", "line", "ways", "number", "which")
 
 
-class SettledMistake(Record):
+class VersionMistake(Record):
     """A common mistake: the answer it leads to, and the message."""
 
     formula: Node
     why: str
 
 
-class SettledOption(Record):
+class VersionOption(Record):
     """An option in the order shown: its letter, and whether it is right (None: known only with a submission)."""
 
     letter: str
@@ -55,7 +55,7 @@ class SettledOption(Record):
     when: Node | None = None
 
 
-class SettledPart(Record):
+class VersionPart(Record):
     """A part with everything filled in. `answer` is None where there is no formula (choices, kernels); kind: what the
     answer of an expression is, operations or bytes, None where that is not known.
     """
@@ -63,8 +63,8 @@ class SettledPart(Record):
     part: Part
     ask: str
     answer: Node | None
-    mistakes: tuple[SettledMistake, ...]
-    options: tuple[SettledOption, ...]
+    mistakes: tuple[VersionMistake, ...]
+    options: tuple[VersionOption, ...]
     symbols: Mapping[str, Symbol]
     hints: tuple[str, ...]
     solution: str
@@ -89,7 +89,7 @@ def _hash(*parts: str) -> int:
     return int.from_bytes(hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).digest()[:8], "big")
 
 
-class Settled:
+class StudentVersion:
     """An exercise for one student. Parts and texts are computed when asked for; errors in the exercise's own formulas
     and queries are CommandErrors.
     """
@@ -269,24 +269,24 @@ class Settled:
         return self.fill(self.exercise.text)
 
     @cached_property
-    def parts(self) -> tuple[SettledPart, ...]:
+    def parts(self) -> tuple[VersionPart, ...]:
         """All parts, filled in."""
         return tuple(self.part(p) for p in self.exercise.parts)
 
-    def part(self, part: Part) -> SettledPart:
+    def part(self, part: Part) -> VersionPart:
         """One part. Raises CommandError for an error in its formulas."""
         right = self.formula(part.answer) if part.answer else None
         formulas = [self.formula(m.formula) for m in part.mistakes]
         if part.kind == "number" and right is not None:
             right, formulas = self.constant(right), [self.constant(f) for f in formulas]
-        mistakes = tuple(SettledMistake(f, self.fill(m.why)) for f, m in zip(formulas, part.mistakes, strict=True))
+        mistakes = tuple(VersionMistake(f, self.fill(m.why)) for f, m in zip(formulas, part.mistakes, strict=True))
         symbols = {n: s for n, s in self.symbols.items() if part.symbols is None or n in part.symbols}
         if part.kind == "number":
             symbols = {}
         unknown = sorted(names_in(right) - symbols.keys()) if right is not None else []
         if unknown:
             raise self.fail(f"part {part.id}: the answer has `{unknown[0]}` in it, which is not a symbol of the part")
-        return SettledPart(
+        return VersionPart(
             part,
             self.fill(part.ask),
             right,
@@ -298,7 +298,7 @@ class Settled:
             kind_of(self.fill(part.answer), self.exercise.quantities, self.symbols | self.numbers),
         )
 
-    def _options(self, part: Part) -> tuple[SettledOption, ...]:
+    def _options(self, part: Part) -> tuple[VersionOption, ...]:
         measured = MEASURED if any(p.kind == "measurement" for p in self.exercise.parts) else ()
         order = sorted(range(len(part.options)), key=lambda k: _hash(self.exercise.id, self.order, part.id, str(k)))
         found = []
@@ -307,7 +307,7 @@ class Settled:
             when = self.condition(option.when, measured)
             unknown = bool(names_in(when) & set(measured))
             right = None if unknown else self._holds(when)
-            found.append(SettledOption(letter, self.fill(option.text), self.fill(option.why), right, when))
+            found.append(VersionOption(letter, self.fill(option.text), self.fill(option.why), right, when))
         if found and all(o.right is not None for o in found) and sum(bool(o.right) for o in found) != 1:
             raise self.fail(f"part {part.id} has {sum(bool(o.right) for o in found)} right options, but needs one")
         return tuple(found)
@@ -335,9 +335,9 @@ MEASURED = ("measured_time", "measured_rate", "measured_bandwidth", "prediction"
 """The values of a submitted measurement that conditions may use."""
 
 
-def settled(exercise: Exercise, student: str, seed: int | None = None) -> Settled:
+def student_version(exercise: Exercise, student: str, seed: int | None = None) -> StudentVersion:
     """The student's version of an exercise (`versions.version_of` for one under a course key)."""
-    return Settled(exercise, drawn(exercise, student), student, seed)
+    return StudentVersion(exercise, drawn(exercise, student), student, seed)
 
 
 def fresh_seed() -> int:
