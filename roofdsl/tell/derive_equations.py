@@ -1,4 +1,8 @@
-"""A derivation without its argument, as blocks: W, Q, I and the plateaus. LaTeX and HTML are made from them."""
+"""A derivation as equations with all their cases, for LaTeX and HTML: W, Q, Q(Z), I and the plateaus.
+
+`derive_text` tells the same results for a terminal, in columns, with the case for large sizes first. Both take them from
+`counts.readable_forms`.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ MOST_CASES = 4
 
 
 def equation_blocks(d: Derivation) -> list[Block]:
-    """W, Q, Q(Z) at the cache, I, and the plateaus, without a heading for the kernel."""
+    """W, Q, Q(Z) at the cache, I, and the plateaus, without the argument and without a heading for the kernel."""
     return list(_Equations(d).blocks())
 
 
