@@ -23,10 +23,10 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size
-from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.program_at import ProgramOf
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, machine_of
 from roofdsl.machine.model import Machine
@@ -51,7 +51,7 @@ from roofdsl.store.atomic import write_whole
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
     from roofdsl.counts.traffic_at import TrafficAt
-    from roofdsl.loops.launched import ProgramOf
+    from roofdsl.loops.program_at import ProgramOf
     from roofdsl.measure.measurement import Measurement
     from roofdsl.predict.program import ProgramPrediction
     from roofdsl.simulate.lru_traffic import SimulatedTraffic

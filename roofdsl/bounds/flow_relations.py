@@ -27,8 +27,8 @@ class Moments:
 
     at: the statement whose executions are the moments (for `meeting`: the one that joins two chains); what: reads,
     statements or arrays that name the values alive. moments: isl.UnionSet or isl.Set with one point for each; alive:
-    such sets, with a point for each pair of a moment and a value. values: all of these values; before: those among them
-    that are inputs and were surely loaded once before their moment.
+    such sets, with a point for each pair of a moment and a value. values: all of these values; already_loaded:
+    those among them that are inputs and were surely loaded once before their moment.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Moments:
     moments: Any
     alive: tuple[Any, ...]
     values: Any
-    before: Any
+    already_loaded: Any
 
 
 class Dependences:

@@ -25,7 +25,7 @@ class Dimension(Record):
         return Dimension(self.operations * times, self.bytes * times, self.seconds * times)
 
     def words(self) -> str:
-        """What has this unit, for a message."""
+        """The kind of quantity that has this unit, for a message."""
         return _WORDS.get(self, f"something in {self.unit()}")
 
     def unit(self) -> str:
@@ -68,7 +68,7 @@ def _table() -> dict[str, tuple[Fraction, Dimension]]:
 
 
 UNITS: Mapping[str, tuple[Fraction, Dimension]] = _table()
-"""What a unit is worth in operations, bytes and seconds, and its dimension."""
+"""The size of each unit in operations, bytes and seconds, and its dimension."""
 
 _OTHER = {"KB": "kB", "operation": "OP", "operations": "OP", **{f"{p}F": f"{p}FLOP" for p in ("", *"MGTP")}}
 _PREFIXES = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "milli": "m", "micro": "u", "nano": "n"}
@@ -78,7 +78,7 @@ _TIMES = re.compile(r"([mun]?)(?:s|secs?|seconds?)")
 
 
 def unit_named(word: str) -> str | None:
-    """The unit that a word stands for: itself, or a common other spelling of it (`GFLOPs`, `gigabytes`, `GBytes`)."""
+    """The unit that a word stands for; also understands common other spellings (`GFLOPs`, `gigabytes`, `GBytes`)."""
     if word in UNITS or word in _OTHER:
         return _OTHER.get(word, word)
     word = _with_letter(word)
@@ -107,7 +107,7 @@ def _with_letter(word: str) -> str:
 
 
 def value_of(unit: str) -> tuple[Fraction, Dimension]:
-    """What `GFLOP/s` or `B` is worth, and its dimension; an empty unit is 1. Raises KeyError."""
+    """The size and the dimension of a unit such as `GFLOP/s` or `B`; an empty unit is 1. Raises KeyError."""
     factor, dimension = Fraction(1), PLAIN
     for place, part in enumerate(unit.split("/") if unit else ()):
         if part == "1":

@@ -16,7 +16,7 @@ def number(value: Fraction | int) -> Node:
 
 
 def formula_of(value: Quasi) -> Node:
-    """A polynomial with floors as a formula, the terms from the greatest degree down."""
+    """A polynomial with floors as a formula, with its terms in descending order of degree."""
     from roofdsl.formulas.quotients import ordered
 
     total: Node | None = None
@@ -49,7 +49,7 @@ def _atom(atom: str | Floor) -> Node:
 
 
 def ratio(top: Quasi, bottom: Quasi) -> Node:
-    """top / bottom in lowest terms. Raises CommandError where bottom is 0."""
+    """top / bottom in lowest terms. Raises CommandError if bottom is 0."""
     from roofdsl.formulas.quotients import quotient
 
     found = quotient(top, bottom)

@@ -1,4 +1,4 @@
-"""Measurements that students hand in: whole result files of `roofdsl measure`, compared with the own prediction."""
+"""Measurements that students hand in: complete result files of `roofdsl measure`, compared with our own prediction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import Node
-from roofdsl.classroom.student_version import Settled, SettledPart, shown
+from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from roofdsl.measure.measurement import Measurement
 
 SHORTEST_S, LONGEST_S = 1e-9, 1e7
-"""Between which times of one execution a measurement can be."""
+"""The plausible range of the time of one execution, in seconds."""
 
 LARGEST_COUNT = 10**18
-"""No file has more operations, bytes or elements."""
+"""The maximum number of operations, bytes or elements in a plausible file."""
 
 
-def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
-    """Whether the file is a whole measurement of the exercise's kernel; what it says beside the prediction.
+def judge_measurement(version: StudentVersion, part: VersionPart, text: str, known: Mapping[str, Node]) -> Verdict:
+    """Whether the file is a complete measurement of the exercise's kernel, and how it compares with the prediction.
 
-    A file that contradicts itself, the kernel or what computers can do is refused; whether the student ran it is not
-    for a program to know.
+    A file that contradicts itself, the kernel or what computers can do is refused. No program can know whether the
+    student ran it.
     """
     from roofdsl.measure.measurement import parse
 
@@ -47,7 +47,7 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
     if problem := _implausible(measurement):
         return Verdict(False, problem)
     try:
-        kernel = kernel_of(settled.kernels[part.part.reference], dict(measurement.parameters))
+        kernel = kernel_of(version.kernels[part.part.reference], dict(measurement.parameters))
     except (InputError, CommandError):
         return Verdict(False, "The sizes in the file are not those of the exercise's kernel.")
     if measurement.kernel != kernel.name or measurement.is_stale(kernel):
@@ -63,15 +63,15 @@ def judge_measurement(settled: Settled, part: SettledPart, text: str, known: Map
         **{n: v for n, v in known.items() if n == "prediction"},
     }
     for requirement in part.part.require:
-        if not settled.fulfilled(requirement.when, values):
-            return Verdict(False, settled.fill(requirement.why))
+        if not version.fulfilled(requirement.when, values):
+            return Verdict(False, version.fill(requirement.why))
     if "prediction" not in known:
         return Verdict(False, "Answer the prediction first.")
-    return Verdict(True, _told(settled, part, values), values)
+    return Verdict(True, _told(version, part, values), values)
 
 
 def _implausible(measurement: Measurement) -> str:
-    """What in a file no measurement can be, so that nothing is reckoned with it; empty where there is nothing."""
+    """The value in a file that cannot come from a measurement, so that the file is not used; empty if there is none."""
     sizes = [value for _, value in measurement.parameters]
     if any(not 1 <= value <= LARGEST_COUNT for value in sizes):
         return "The sizes in the file are too large for any computer."
@@ -85,7 +85,7 @@ def _implausible(measurement: Measurement) -> str:
 
 
 def _counts_agree(measurement: Measurement, kernel: Kernel) -> bool:
-    """Whether W in the file is the kernel's own, and the footprint is, but for scalars and padding."""
+    """Whether W in the file agrees with the kernel's, and the footprint too, except for scalars and padding."""
     from roofdsl.counts.traffic_at import work_at
 
     sizes = dict(measurement.parameters)
@@ -98,8 +98,8 @@ def _counts_agree(measurement: Measurement, kernel: Kernel) -> bool:
     return work == measurement.work and (stated is None or abs(stated - footprint) <= footprint // 100)
 
 
-def _told(settled: Settled, part: SettledPart, values: Mapping[str, Node]) -> str:
-    asked = next(p for p in settled.exercise.parts if p.id == part.part.prediction)
+def _told(version: StudentVersion, part: VersionPart, values: Mapping[str, Node]) -> str:
+    asked = next(p for p in version.exercise.parts if p.id == part.part.prediction)
     _, kind = value_of(asked.unit)
     prediction = evaluate(values["prediction"], {})
     if kind.seconds == 1:

@@ -17,7 +17,7 @@ from roofdsl.counts.counters import expanded, has_counters
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.counts.setting import check_cache
-from roofdsl.counts.traffic_forms import Bytes, Regime, TermBytes
+from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
 from roofdsl.sets.cardinality import cardinality
@@ -30,7 +30,7 @@ from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.roots import large_sizes
 from roofdsl.sets.stream import Stream, build
 
-__all__ = ["Bytes", "ClosedForms", "NoClosedForm", "Regime"]
+__all__ = ["Bytes", "ClosedForms", "NoClosedForm", "PlateauBytes"]
 
 CAPACITY = "Z_lines"
 """The symbol of a cache's capacity in the smallest lines while sets are counted."""
@@ -196,12 +196,12 @@ class ClosedForms(KernelSets):
 
         return self.guard(total, AT_CACHE, operations)
 
-    def regimes(self, convention: Traffic, given: Mapping[str, int] | None = None) -> tuple[Regime, ...]:
+    def plateau_forms(self, convention: Traffic, given: Mapping[str, int] | None = None) -> tuple[PlateauBytes, ...]:
         """The plateaus of Q(Z), from the smallest cache to an unbounded one.
 
         If they differ by the remainders of the sizes: those of the sizes `given`, or one group after the other.
         """
-        return self.guard(lambda: self.plateaus(convention).regimes(given or {}), PLATEAUS)
+        return self.guard(lambda: self.plateaus(convention).plateau_forms(given or {}), PLATEAUS)
 
     def plateaus(self, convention: Traffic) -> Plateaus:
         """The object that finds the plateaus.

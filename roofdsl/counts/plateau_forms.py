@@ -14,7 +14,7 @@ import islpy as isl
 
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_row import Hits, Row, union
-from roofdsl.counts.traffic_forms import Regime
+from roofdsl.counts.traffic_forms import PlateauBytes
 from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
@@ -76,7 +76,7 @@ class Plateaus:
         self._rows_of: dict[Class, list[Row]] = {}
         self._steps: dict[Class, list[Step]] = {}
         self._every: dict[Class, list[Row]] | None = None
-        self._groups: dict[tuple[Class, ...], list[Regime]] = {}
+        self._groups: dict[tuple[Class, ...], list[PlateauBytes]] = {}
         self._forms: dict[tuple[Hits, tuple[Class, ...] | None, bool], Cases] = {}
         self._hidden: dict[Class, bool] = {}
         self._leads: dict[tuple[Hits, Class], Quasi] = {}
@@ -84,7 +84,7 @@ class Plateaus:
 
     # ---- what is told ----
 
-    def regimes(self, given: Mapping[str, int]) -> tuple[Regime, ...]:
+    def plateau_forms(self, given: Mapping[str, int]) -> tuple[PlateauBytes, ...]:
         """The plateaus from the smallest cache to an unbounded one, one group of classes after the other.
 
         If sizes are `given`: those of the group that they belong to.
@@ -94,7 +94,7 @@ class Plateaus:
         for residues, each in rows.items():
             groups.setdefault(tuple(r.told for r in each), []).append(residues)
         at = self.stream.sizes.known(given)
-        found: list[Regime] = []
+        found: list[PlateauBytes] = []
         for members in groups.values():
             if any(_agrees(c, at) for c in members):
                 if tuple(members) not in self._groups or not every:
@@ -103,14 +103,14 @@ class Plateaus:
         return tuple(found)
 
     def example(self, given: Mapping[str, int]) -> Class:
-        """A class of the first group of `regimes`; the explanation uses this class."""
+        """A class of the first group of `plateau_forms`; the explanation uses this class."""
         rows, _ = self._by_class(given)
         at = self.stream.sizes.known(given)
         return next(c for c in rows if _agrees(c, at))
 
     def _told(
         self, members: list[Class], rows: Mapping[Class, list[Row]], possible: Sequence[Class] | None
-    ) -> list[Regime]:
+    ) -> list[PlateauBytes]:
         """The plateaus that `members` have in common; possible: all classes, None where only one was looked at."""
         everywhere = possible is not None and len(members) == len(possible)
         where = None if everywhere else condition_of(members, possible, self.stream.sizes)
@@ -133,7 +133,7 @@ class Plateaus:
                 below = Compared(Quasi.symbol(CACHE), "<", min(lower, key=self.order.key))
                 whole = Cases(whole.cases, (*whole.assumes, below))
             moved = row.leading if single is None else single
-            told.append(Regime(row.start, moved, single is not None, whole, row.until, where, end))
+            told.append(PlateauBytes(row.start, moved, single is not None, whole, row.until, where, end))
         return told
 
     def _form(self, each: Mapping[Class, Row], members: Sequence[Class] | None) -> Cases:

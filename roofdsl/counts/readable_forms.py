@@ -11,11 +11,11 @@ from roofdsl.formulas.quotients import Alternatives, Quotient, RatioCase, Shorth
 from roofdsl.formulas.writing import LATEX_RELATIONS, latex, neat_latex, neat_text, residue, sides, text
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import statements
-from roofdsl.loops.integers import FloorDiv, IntExpr, Sym
+from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Product, Sum, Sym
 from roofdsl.loops.model import Kernel
 from roofdsl.sets.cases import Case, Cases, Constraint
 from roofdsl.sets.plateaus import Growth
-from roofdsl.sets.quasi import Floor, Quasi
+from roofdsl.sets.quasi import Floor, Quasi, floor
 from roofdsl.sets.residues import resolved
 
 Names = Mapping[Floor, Shorthand]
@@ -165,9 +165,6 @@ def _extents(kernel: Kernel) -> Iterator[IntExpr]:
 
 def quasi_of(e: IntExpr) -> Quasi:
     """An expression of parameters as a quasi-polynomial. Raises ValueError for minima, maxima and symbolic divisors."""
-    from roofdsl.loops.integers import Const, Product, Sum
-    from roofdsl.sets.quasi import floor
-
     match e:
         case Const(value):
             return Quasi.constant(value)

@@ -33,6 +33,8 @@ from roofdsl.loops.accesses import accesses, scalar_bytes
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.transform import repeated
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.sizes import NotAffine
 from roofdsl.store.memo import recall
 
 
@@ -188,9 +190,7 @@ def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ..
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding
     from roofdsl.sets.previous import NotCertified
-    from roofdsl.sets.quasi import Quasi
     from roofdsl.sets.sectors import sector_residencies
-    from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build
 
     if where.cache_bytes is None or where.line_bytes == where.moved_bytes:

@@ -37,7 +37,7 @@ class TermBytes(Record):
     total: Terms
 
 
-class Regime(Record):
+class PlateauBytes(Record):
     """One plateau of Q(Z): from a cache of `from_bytes` on, the traffic is `bytes` (leading terms unless exact).
 
     all_bytes: the traffic with every access of the plateau counted exactly, including lower-order terms; None if these

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from roofdsl.codegen.inputs import random_inputs
-from roofdsl.loops.launched import Launched, ProgramAt
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.program_at import Launched, ProgramAt
 from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
 from roofdsl.measure.cpu import VARIANTS, CpuOptions, build
 from roofdsl.measure.device import describe_cpu, software

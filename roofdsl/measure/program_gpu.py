@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import cycle
 
-from roofdsl.loops.launched import Launched, ProgramAt
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.program_at import Launched, ProgramAt
 from roofdsl.measure.device import software
 from roofdsl.measure.gpu import VARIANTS, GpuCode, GpuOptions, build_gpu, copies_on, device_runner, time_launches
 from roofdsl.measure.gpu_driver import Driver, find_driver

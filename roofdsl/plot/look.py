@@ -272,10 +272,12 @@ def clean(figure: Any) -> None:
         lacking |= dict.fromkeys(without)
     if lacking:
         letters = "".join(list(lacking)[:12])
-        tell(f"no font on this computer has the letters {letters}: they are drawn as boxes; fonts-noto-cjk has many")
+        warn_about_figure(
+            f"no font on this computer has the letters {letters}: they are drawn as boxes; fonts-noto-cjk has many"
+        )
 
 
-def tell(message: str) -> None:
+def warn_about_figure(message: str) -> None:
     """Warn with a FigureWarning; the commands print it like their own warnings."""
     warnings.warn(message, FigureWarning, stacklevel=3)
 
@@ -283,7 +285,7 @@ def tell(message: str) -> None:
 def outside(count: int, what: str = "point") -> None:
     """Warn that so many points are beyond the requested limits."""
     if count:
-        tell(f"{count} {what}{'s' if count > 1 else ''} beyond the limits of the axes: not drawn")
+        warn_about_figure(f"{count} {what}{'s' if count > 1 else ''} beyond the limits of the axes: not drawn")
 
 
 def no_y_limits(look: Look, what: str) -> None:

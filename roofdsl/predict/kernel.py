@@ -114,11 +114,7 @@ def predict(
     )
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
-    warnings = prediction.warnings + crossing.warnings
-    if options.in_flight_bytes is not None and not latency:
-        warnings += (f"{machine.name} defines no latencies, so --in-flight has no effect",)
-    if footprint > machine.main_memory.size_bytes and options.data is None:
-        warnings += (_too_large(kernel, machine, footprint),)
+    warnings = prediction.warnings + crossing.warnings + _warnings(kernel, machine, options, footprint, latency)
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
     return replace(
         prediction,
@@ -131,6 +127,18 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
+
+
+def _warnings(
+    kernel: Kernel, machine: Machine, options: Options, footprint: int, latency: tuple[LatencyCeiling, ...]
+) -> tuple[str, ...]:
+    """Warnings about options without effect, and about a footprint (in bytes) beyond the machine's memory."""
+    found: tuple[str, ...] = ()
+    if options.in_flight_bytes is not None and not latency:
+        found += (f"{machine.name} defines no latencies, so --in-flight has no effect",)
+    if footprint > machine.main_memory.size_bytes and options.data is None:
+        found += (_too_large(kernel, machine, footprint),)
+    return found
 
 
 class _Crossing(Record):

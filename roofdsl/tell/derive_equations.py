@@ -1,4 +1,8 @@
-"""A derivation without its argument, as blocks: W, Q, I and the plateaus. LaTeX and HTML are made from them."""
+"""A derivation as equations with all their cases, for LaTeX and HTML: W, Q, Q(Z), I and the plateaus.
+
+`derive_text` tells the same results for a terminal, in columns, with the case for large sizes first. Both take them
+from `counts.readable_forms`.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +45,12 @@ MOST_CASES = 4
 """Cases of one quantity that are written out; of more, the one that holds at the sizes given or for large ones."""
 
 
-def summary_blocks(d: Derivation) -> list[Block]:
-    """W, Q, Q(Z) at the cache, I, and the plateaus, without a heading for the kernel."""
-    return list(_Summary(d).blocks())
+def equation_blocks(d: Derivation) -> list[Block]:
+    """W, Q, Q(Z) at the cache, I, and the plateaus, without the argument and without a heading for the kernel."""
+    return list(_Equations(d).blocks())
 
 
-class _Summary(Writer):
+class _Equations(Writer):
     def blocks(self) -> Iterator[Block]:
         d = self.d
         for short in self.names.values():

@@ -1,4 +1,7 @@
-"""A derivation as a text report, in the order of a textbook."""
+"""A derivation as a text report for a terminal, in the order of a textbook, its numbers in columns.
+
+`derive_equations` tells the same results as equations, for LaTeX and HTML.
+"""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
-from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.program_at import ProgramOf
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group
 from roofdsl.measure.measurement import OTHERS, Measurement

@@ -102,7 +102,7 @@ def test_five_points() -> None:
 
 def test_plateaus_of_five_points() -> None:
     kernel = kernel_of(FIVE)
-    rows = DistanceForms(kernel, {}, 64).regimes("load_store", growth_of(kernel))
+    rows = DistanceForms(kernel, {}, 64).plateau_forms("load_store", growth_of(kernel))
     assert [(str(r.from_bytes), str(r.bytes), r.exact) for r in rows] == [
         ("768", "32*m*n", False),
         ("32*n", "16*m*n - 16*n", True),

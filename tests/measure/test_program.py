@@ -13,8 +13,8 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
-from roofdsl.loops.launched import ProgramAt, program_at
 from roofdsl.loops.load import load_file
+from roofdsl.loops.program_at import ProgramAt, program_at
 from roofdsl.machine.find import machine_of
 from roofdsl.measure import program_cpu
 from roofdsl.measure.cpu import CpuOptions, build

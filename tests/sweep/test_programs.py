@@ -10,8 +10,8 @@ import pytest
 
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.source import Source
-from roofdsl.loops.launched import program_at
 from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.program_at import program_at
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict

@@ -15,7 +15,7 @@ from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.counts.lines.histogram import READ, STORED, WRITTEN, Histogram, histogram
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
 from roofdsl.counts.lines.uniform import NotUniform, uniform
-from roofdsl.counts.traffic_forms import Bytes, Regime
+from roofdsl.counts.traffic_forms import Bytes, PlateauBytes
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym
@@ -127,8 +127,8 @@ class DistanceForms:
         facts = self._between([p.low for p in missing], [p.high for p in held], cache_bytes)
         return self._bytes(missing, convention, facts)
 
-    def regimes(self, convention: Traffic, order: Growth) -> tuple[Regime, ...]:
-        """The plateaus of Q(Z), as `ClosedForms.regimes` gives them, from `least_bytes` on. Raises NoClosedForm."""
+    def plateau_forms(self, convention: Traffic, order: Growth) -> tuple[PlateauBytes, ...]:
+        """The plateaus of Q(Z), as from `ClosedForms.plateau_forms`, from `least_bytes` on. Raises NoClosedForm."""
         self._near()  # the sizes given must be large enough
         groups: dict[Quasi, list[Part]] = {}
         for part in self.parts:
@@ -137,7 +137,7 @@ class DistanceForms:
                 raise NoClosedForm("stack distances that grow along a row")
             groups.setdefault(leads.pop(), []).append(part)
         starts = sorted(groups, key=order.key)
-        rows: list[Regime] = []
+        rows: list[PlateauBytes] = []
         start, missing = Quasi.constant(self.found.least_bytes), list(self.parts)
         for k in range(len(starts) + 1):
             whole = self._bytes(missing, convention, self.facts).total
@@ -145,12 +145,13 @@ class DistanceForms:
             last = k == len(starts)
             leading = order.leading(moved)
             if rows and rows[-1].bytes == leading:
-                rows[-1] = Regime(rows[-1].from_bytes, leading, False, None, None, self.where)  # it changes along it
+                # It changes along the plateau.
+                rows[-1] = PlateauBytes(rows[-1].from_bytes, leading, False, None, None, self.where)
             else:
                 lows = [] if last else [p.low for p in groups[starts[k]]]
                 least = self._extreme(lows, lambda a, b: a - b) or lows
                 end = min(map(self.quasi, least), key=order.key, default=None)
-                rows.append(Regime(start, moved if last else leading, last, whole, None, self.where, end))
+                rows.append(PlateauBytes(start, moved if last else leading, last, whole, None, self.where, end))
             if not last:
                 gone = {id(p) for p in groups[starts[k]]}
                 missing = [p for p in missing if id(p) not in gone]

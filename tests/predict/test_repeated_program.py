@@ -7,8 +7,8 @@ from collections import OrderedDict
 import pytest
 
 from roofdsl.lang.source import Source
-from roofdsl.loops.launched import ProgramAt, program_at
 from roofdsl.loops.load import load_file
+from roofdsl.loops.program_at import ProgramAt, program_at
 from roofdsl.machine.find import machine_of
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import predict_at

@@ -143,7 +143,7 @@ def test_bounds_that_remainders_change_are_taken_class_by_class() -> None:
         "kernel k(n):\n    assume n >= 4\n    in A: f64[3*n + 9]\n    inout x: f64[3*n + 9]\n    for i in range(n):\n"
         "        x[2*i + 2] += x[(n + i) % 2] + A[2*n - 2*i] + A[i + i]\n"
     )
-    found = {n: ClosedForms(kernel, {}).regimes("load_store", {"n": n})[0] for n in (484, 485)}
+    found = {n: ClosedForms(kernel, {}).plateau_forms("load_store", {"n": n})[0] for n in (484, 485)}
     assert {n: str(r.end_bytes) for n, r in found.items()} == {484: "48", 485: "24"}
 
 
@@ -174,7 +174,7 @@ def test_no_plateau_begins_at_a_difference_of_sizes() -> None:
         "    for i in range(2, n, 4):\n        for j in range(m):\n            x[j] = x[n + m - 1 - j]\n"
     )
     with pytest.raises(NoClosedForm, match="where a plateau begins depends on which of its sizes is larger"):
-        ClosedForms(kernel, {}).regimes("once")
+        ClosedForms(kernel, {}).plateau_forms("once")
     rows = derive(kernel, {"n": 60, "m": 56}).plateaus
     assert all(p.from_bytes.value is None or p.from_bytes.value > 0 for p in rows)
 
@@ -263,4 +263,4 @@ def test_what_cannot_be_said_of_large_sizes_is_known_before_a_distance_is_counte
 ) -> None:
     monkeypatch.setattr("roofdsl.counts.kernel_sets.reuse", lambda stream: pytest.fail("distances were counted"))
     with pytest.raises(NoClosedForm, match=why):
-        ClosedForms(kernel_of(FILTERED.format(assumption)), {}).regimes("load_store")
+        ClosedForms(kernel_of(FILTERED.format(assumption)), {}).plateau_forms("load_store")
