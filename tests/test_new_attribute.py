@@ -123,7 +123,9 @@ def test_every_attribute_is_a_field_of_the_model() -> None:
 
 def test_the_language_page_lists_the_attributes(golden: Callable[[Path, str], None]) -> None:
     path = ROOT / "docs/language.md"
-    units = {"size": "SIZE", "bandwidth": "BANDWIDTH", "time": "TIME", "frequency": "FREQUENCY", "count": "N", "number": "N"}
+    units = {
+        "size": "SIZE", "bandwidth": "BANDWIDTH", "time": "TIME", "frequency": "FREQUENCY", "count": "N", "number": "N",
+    }  # fmt: skip
     lines = [f"| `{a.word} {units[str(a.kind)]}` | {a.about} |" for a in ATTRIBUTES if "machine" in a.of]
     rows = [
         f"| `{a.word}{f' {units[a.kind]}' if a.kind else ''}` | {' and '.join(a.of)} | {a.about} |"
