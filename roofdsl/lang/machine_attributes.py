@@ -13,7 +13,7 @@ from typing import Literal
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
 
-Place = Literal["machine", "cache", "memory", "multiprocessor"]
+Place = Literal["machine", "cache", "memory", "multiprocessor", "sustained"]
 
 
 class Attribute(Record):
@@ -46,12 +46,17 @@ _MACHINE: tuple[Place, ...] = ("machine",)
 _CACHE: tuple[Place, ...] = ("cache",)
 _LEVELS: tuple[Place, ...] = ("cache", "memory")
 _UNIT: tuple[Place, ...] = ("multiprocessor",)
+_SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
     Attribute(
         "launch", _MACHINE, "time", "launch_s", "the time of one launch of a kernel", source_field="launch_source",
     ),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
+    Attribute(
+        "throttled", _MACHINE, "frequency", "throttled_clock_hz",
+        "the clock frequency while all units compute, where a power limit lowers it",
+    ),
     Attribute("units", _MACHINE, "count", "units", "the number of cores or multiprocessors"),
     Attribute(
         "copies", _CACHE, "count", "copies", "the number of caches of this size",
@@ -115,6 +120,17 @@ ATTRIBUTES = (
         "schedulers", _UNIT, "count", "schedulers", "warp schedulers; registers and warps are divided among them",
         example="32", shown="{number} schedulers",
     ),
+    Attribute(
+        "latency", _SUSTAINED, "time", "latency_s",
+        "from the start of one round of requests of a thread to the start of its next",
+        example="600 ns", needed="a sustained bandwidth needs the latency that requests in flight have to cover",
+        shown="latency {text}",
+    ),
+    Attribute(
+        "exponent", _SUSTAINED, "number", "exponent",
+        "how sharply the bandwidth bends from latency-bound to sustained",
+        example="2", needed="a sustained bandwidth needs the exponent of its bend", shown="exponent {text}",
+    ),
 )  # fmt: skip
 
 
@@ -126,8 +142,14 @@ def attributes(of: str) -> dict[str, Attribute]:
 SETTINGS = tuple(attributes("machine"))
 """The lines of a machine that are one word and one quantity."""
 
-LINES = ("peak", "pipes", "cache", "memory", "ceiling", "link", *SETTINGS, "multiprocessor", "latency", "source")
+LINES = (
+    "peak", "pipes", "cache", "memory", "ceiling", "link", *SETTINGS,
+    "multiprocessor", "latency", "sustained", "source",
+)  # fmt: skip
 """The words that begin the lines of a machine, without `cost`, which also stands outside of machines."""
+
+DIRECTIONS = ("read", "write", "mixed")
+"""What crosses a level's boundary while a `sustained` bandwidth holds: loads, stores, or both at the same time."""
 
 GRAMMAR = "\n".join([
     f"_setting: {' | '.join(SETTINGS)}",

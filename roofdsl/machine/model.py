@@ -118,6 +118,22 @@ class Multiprocessor(Record):
     source: str = ""
 
 
+class Sustained(Record):
+    """The bandwidth of a level that a stream in one direction ("read", "write" or "mixed") approaches.
+
+    A launch with L bytes in flight gets `(F**-p + B**-p)**(-1/p)` of it, with F = L / `latency_s`, B the bandwidth
+    and p the `exponent`. Both are those of the stream's threads, each of which starts, loads, stores and ends, so the
+    latency is longer than that of a single load.
+    """
+
+    level: str
+    direction: str
+    bandwidth_bytes_per_s: Fraction
+    latency_s: Fraction
+    exponent: Fraction
+    source: str = ""
+
+
 class Rate(Record):
     """Operations per second, and in words what was assumed to get them (empty where the machine states it)."""
 
@@ -142,12 +158,14 @@ class Machine(Record):
     launch_s: Fraction | None = None
     launch_source: str = ""
     clock_hz: Fraction | None = None
+    throttled_clock_hz: Fraction | None = None
     units: int | None = None
     costs: tuple[tuple[str, Fraction], ...] = ()
     pipes_separate: bool = False
     divider_separate: bool = False  # then the others are too
     multiprocessor: Multiprocessor | None = None
     latencies: tuple[tuple[str, Fraction], ...] = ()  # seconds, by level
+    sustained: tuple[Sustained, ...] = ()
     source: str = ""
     origin: str = field(default="", compare=False)  # the file it was read from
 
