@@ -57,7 +57,7 @@ def is_unsigned(base: str) -> bool:
 def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
     """The type that a declaration's type node stands for. Raises Refused for a function and the like."""
     dims: list[Any] = []
-    pointers, restrict = 0, False
+    pointers, restrict, volatile = 0, False, False
     while True:
         if isinstance(node, c_ast.ArrayDecl):
             dims.append(node.dim)
@@ -66,12 +66,14 @@ def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
                 return CType("other", "an array of pointers")
             pointers += 1
             restrict = restrict or "restrict" in (node.quals or ())
+            volatile = volatile or "volatile" in (node.quals or ())
         else:
             break
         node = node.type
     if not isinstance(node, c_ast.TypeDecl):
         return CType("other", "a function" if isinstance(node, c_ast.FuncDecl) else "this type")
     quals = node.quals or []
+    volatile = volatile or "volatile" in quals
     inner = node.type
     if not isinstance(inner, c_ast.IdentifierType):
         return CType("other", type(inner).__name__.lower(), tuple(dims), pointers)
@@ -80,10 +82,10 @@ def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
         of = ctype(typedefs[names[0]], typedefs)
         if pointers and of.dims:
             return CType(of.base, of.words, of.dims, pointers + of.pointers)
-        return CType(of.base, of.words, (*dims, *of.dims), pointers + of.pointers, of.volatile or "volatile" in quals,
+        return CType(of.base, of.words, (*dims, *of.dims), pointers + of.pointers, of.volatile or volatile,
                      of.const or "const" in quals, restrict)  # fmt: skip
     base = _base(names)
-    return CType(base, " ".join(names), tuple(dims), pointers, "volatile" in quals, "const" in quals, restrict)
+    return CType(base, " ".join(names), tuple(dims), pointers, volatile, "const" in quals, restrict)
 
 
 def _base(names: list[str]) -> str:
@@ -131,11 +133,30 @@ def promoted(base: str) -> str:
     return "i32" if is_integer(base) and int(base[1:]) < 32 else base
 
 
-def element(type_: CType, node: Any, name: str) -> str:
-    """The language's type of the elements of an array or scalar. Raises Refused where it has none."""
+def same(own: str, type_: str) -> bool:
+    """Whether the language computes in `type_` what it calls `own`: char and short are computed in int, as in C."""
+    return own == type_ or (is_integer(own) and promoted(own) == type_)
+
+
+def joined(owns: list[str]) -> str:
+    """The language's type of an operation on values of these types: char with char is char, computed in int."""
+    first, *others = dict.fromkeys(owns)
+    for other in others:
+        narrow = is_integer(first) and is_integer(other) and int(first[1:]) < 32 and int(other[1:]) < 32
+        first = max(first, other, key=lambda t: int(t[1:])) if narrow else common(first, other)
+    return first
+
+
+def steady(type_: CType, node: Any, name: str) -> None:
+    """Refuses what is volatile."""
     if type_.volatile:
         message = f"`{name}` is volatile: every access of it may do anything"
         raise Refused("c-type", message, node, "leave `volatile` out")
+
+
+def element(type_: CType, node: Any, name: str) -> str:
+    """The language's type of the elements of an array or scalar. Raises Refused where it has none."""
+    steady(type_, node, name)
     if type_.base in ELEMENTS:
         return type_.base
     if type_.is_integer:

@@ -80,11 +80,12 @@ class Learnt:
 
 
 class Program(Record):
-    """A parsed file: functions with bodies, types and the variables of the file."""
+    """A parsed file: functions with bodies, types, the variables of the file and its `enum`s."""
 
     functions: dict[str, Any]
     typedefs: dict[str, Any]
     globals: tuple[Any, ...]
+    enums: tuple[Any, ...]
 
 
 class Context:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.c_types import common, is_unsigned
+from roofdsl.frontends.c.c_types import common, is_unsigned, steady
 from roofdsl.frontends.c.context import Context
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.values import Values
@@ -71,11 +72,16 @@ class Headers:
         own = next(s for s in steps if name in assigned_names(s))
         step = self._step(own, name)
         down = (step.value or 0) < 0
+        steady(variable.type, node.init, name)
         stops = self._stops(node.cond, name, down, variable)
+        if self.wraps and down and step.value != -1:
+            self._lands(starts, stops, step.value or 0, name, node.cond)
         if self.wraps and not all(map(self.context.facts.not_negative, starts)):
             message = f"`{name}` is compared as unsigned, and nothing shows that it does not begin below 0"
             raise Refused("c-integer", message, node.cond, "use signed integers")
         after = tuple(s for s in steps if s is not own)
+        for part in steps[steps.index(own) + 1 :]:
+            self._apart(part, name, "its step")
         self._steady(node, own, name, after)
         return Header(variable, starts, stops, step, declares, before, after)
 
@@ -86,6 +92,7 @@ class Headers:
             if own is None or own.init is None:
                 raise Refused("c-loop", f"the loop does not set `{name}`", init, _WHILE)
             type_ = self.context.type_of(own.type)
+            self._in_order(init.decls, own, own.init, name)
             starts = tuple(self.bounds(own.init, "max"))
             self.context.scopes.declare(self.context.variable(name, type_, own, "local"))
             return tuple(d for d in init.decls if d is not own), starts, True
@@ -95,8 +102,33 @@ class Headers:
             if is_set and part.lvalue.name == name:
                 if self.context.scopes.find(name) is None:
                     raise Refused("c-name", f"`{name}` is not declared", part)
+                self._in_order(parts, part, part.rvalue, name)
                 return tuple(p for p in parts if p is not part), tuple(self.bounds(part.rvalue, "max")), False
         raise Refused("c-loop", f"the loop does not set `{name}`", init, _WHILE)
+
+    def _in_order(self, parts: Sequence[Any], own: Any, value: Any, name: str) -> None:
+        """Parts of a header that use each other are refused: all are read as if they came at once."""
+        place = next(k for k, part in enumerate(parts) if part is own)
+        used = {p.name for p in walk(value) if isinstance(p, c_ast.ID)}
+        for part in parts[:place]:
+            if (assigned_names(part) | {getattr(part, "name", "")}) & used:
+                message = f"`{name}` begins with what the header sets before"
+                raise Refused("c-loop", message, part, "set it before the loop")
+        for part in parts[place + 1 :]:
+            self._apart(part, name, "it is set")
+
+    def _apart(self, part: Any, name: str, what: str) -> None:
+        if name in {p.name for p in walk(part) if isinstance(p, c_ast.ID)}:
+            message = f"this uses the counter `{name}` after {what}, inside the header"
+            raise Refused("c-loop", message, part, "write it as a statement before the loop, or in its body")
+
+    def _lands(self, starts: tuple[Poly, ...], stops: tuple[Poly, ...], step: int, name: str, node: Any) -> None:
+        """Refuses an unsigned counter that may step over 0."""
+        for stop in stops:
+            exact = all(c % step == 0 for start in starts for c in (start - stop).terms.values())
+            if not exact and not self.context.facts.not_negative(stop + 1 + step):
+                message = f"`{name}` is compared as unsigned, and may step over 0, where it wraps around"
+                raise Refused("c-integer", message, node, "count with an `int`")
 
     def bounds(self, node: Any, kind: str) -> list[Poly]:
         """The bounds that one stands for: `a < b ? a : b` are two stops, `a > b ? a : b` two starts."""

@@ -84,6 +84,7 @@ class _Reader:
         functions: dict[str, Any] = {}
         typedefs: dict[str, Any] = {}
         variables: list[Any] = []
+        enums = [p for node in parsed.ext for p in walk(node) if isinstance(p, c_ast.Enum)]
         for node in parsed.ext:
             if isinstance(node, c_ast.FuncDef):
                 functions[node.decl.name] = node
@@ -91,7 +92,7 @@ class _Reader:
                 typedefs[node.name] = node.type
             elif isinstance(node, c_ast.Decl) and node.name and not isinstance(node.type, c_ast.FuncDecl):
                 variables.append(node)
-        return Program(functions, typedefs, tuple(variables))
+        return Program(functions, typedefs, tuple(variables), tuple(enums))
 
     def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
         """pycparser's message at the user's line; `reached` is the line and column that it has come to."""

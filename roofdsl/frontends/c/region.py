@@ -144,6 +144,17 @@ def _mentioned(node: Any, context: Context) -> set[Variable]:
     return {v for v in found if v is not None and not v.type.is_plain and v.type.base not in ("other", "void")}
 
 
+def targets_of_globals(context: Context) -> None:
+    """Notes the arrays of the file that its pointers are set to, in whatever function."""
+    bodies = [f.body for f in context.program.functions.values()]
+    sets = [p for body in bodies for p in walk(body) if isinstance(p, c_ast.Assignment)]
+    for variable in context.scopes.levels[0].values():
+        if variable.type.pointers == 1 and variable.type.base not in ("other", "void"):
+            given = [p.rvalue for p in sets if isinstance(p.lvalue, c_ast.ID) and p.lvalue.name == variable.name]
+            given += [variable.node.init] if variable.node.init is not None else []
+            context.apart[variable] = {v for value in given for v in _mentioned(value, context)} - {variable}
+
+
 def _called(node: Any, region: Region, context: Context) -> None:
     """Unknown functions may change variables of the file, other than constants.
 
@@ -159,7 +170,8 @@ def _called(node: Any, region: Region, context: Context) -> None:
         if variable.type.restrict and variable.type.pointers == 1:
             sets = [p for p in walk(region.function.body) if isinstance(p, c_ast.Assignment)]
             sets = [p for p in sets if isinstance(p.lvalue, c_ast.ID) and p.lvalue.name == variable.name]
-            context.apart[variable] = {v for p in sets for v in _mentioned(p.rvalue, context)}
+            set_here = {v for p in sets for v in _mentioned(p.rvalue, context)}
+            context.apart[variable] = context.apart.get(variable, set()) | set_here
             context.env[variable] = Pointer(variable, (Poly.number(0),))
         elif variable in context.env:
             context.env[variable] = Unknown("a function that is called outside the region may change it")
