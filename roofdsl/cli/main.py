@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any order, and tiles."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank legal transformations by their predicted gain."),
+    "sol": ("roofdsl.cli.sol:sol", "Find the least time any code takes, and judge a measured one."),
     "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
     "shard": ("roofdsl.cli.devices:shard_command", "Split a contraction over devices: compute and communication."),
