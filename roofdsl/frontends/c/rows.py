@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from roofdsl.frontends.c.context import Access, Context
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
