@@ -100,13 +100,16 @@ class _Run:
         import numpy as np
 
         sizes = {name: np.array([value], np.int64) for name, value in case.sizes.items()}
-        np.savez(folder / f"theirs{k}.npz", **case.arrays, **sizes)
+        theirs: dict[str, Any] = {**case.arrays, **sizes}
+        np.savez(folder / f"theirs{k}.npz", **theirs)
         reduced = {
             a.name for a in arguments if a.role == "scalar_in" and a.type is not None and a.type.name in _REDUCED
         }
         types = {a.name: a.type.name for a in self.kernel.arrays}
-        ours = {n: decode(v, types[n]).astype(np.float32) if n in reduced else v for n, v in case.arrays.items()}
-        np.savez(folder / f"ours{k}.npz", **ours, **sizes)
+        ours: dict[str, Any] = {
+            n: decode(v, types[n]).astype(np.float32) if n in reduced else v for n, v in case.arrays.items()
+        }
+        np.savez(folder / f"ours{k}.npz", **{**ours, **sizes})
         calls: list[dict[str, Any]] = [
             {
                 "library": f"theirs{level}.so", "function": ENTRY, "arrays": f"theirs{k}.npz", "given": [],
