@@ -164,6 +164,12 @@ void changed_inside(int n, double *a) {
     double s = 0.5, t = 0;
     for (int i = 0; i < n; i++) { if (a[i] > s) { s = a[i]; t = s * 2; } else { t -= s; s = 0.1; } a[i] = t; }
 }
+void known_inside_data(int n, double *a) {
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        if (a[i] > s) { if (i > 2) s = a[i]; else s = 1; a[i] = i == 3 ? 1 : 2.5; } else { s = s + 1; a[i] = s; }
+    }
+}
 void chain(int n, double *a) {
     for (int i = 0; i < n; i++) { if (i < 2) a[i] = 1; else if (i == n - 1) a[i] = 2; else a[i] = 3; }
 }

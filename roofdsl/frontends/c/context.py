@@ -80,12 +80,13 @@ class Learnt:
 
 
 class Program(Record):
-    """A parsed file: functions with bodies, types, the variables of the file and its `enum`s."""
+    """A parsed file: functions with bodies, types, the file's variables and `enum`s; `nodes`: all of it, in order."""
 
     functions: dict[str, Any]
     typedefs: dict[str, Any]
     globals: tuple[Any, ...]
     enums: tuple[Any, ...]
+    nodes: tuple[Any, ...]
 
 
 class Context:
@@ -110,6 +111,7 @@ class Context:
         self.active: list[set[str]] = [set()]  # those visible here, by block
         self.choices: dict[object, bool] = {}  # known conditions inside expressions that are decided here
         self.calls: list[Any] = []  # the calls whose functions are being put in
+        self.choosing = False  # inside an `if` on data, whose statements are written as one choice
         self.dry = False  # only integers are followed; nothing is written
         self.fresh = 0
 

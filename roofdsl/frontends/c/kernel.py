@@ -21,17 +21,32 @@ from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Variable, assigned_names
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
+from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
 
 _MOST_RUNS = 200
 
 
-def kernel(program: Program, region: Region, spans: Callable[[Any], Span]) -> tree.Kernel:
+class Reading(Record):
+    """A kernel, and the variables that its names are read from: arrays and scalars, and parameters, by their names.
+
+    result: the name of what the function returns; empty where that is nothing, or no number of the kernel.
+    """
+
+    kernel: tree.Kernel
+    program: Program
+    region: Region
+    names: tuple[tuple[str, Variable], ...]
+    parameters: tuple[tuple[str, Variable], ...]
+    result: str
+
+
+def reading(program: Program, region: Region, spans: Callable[[Any], Span]) -> Reading:
     """The kernel of a function. Raises Refused for what is not read."""
     learnt = Learnt()
     for _ in range(_MOST_RUNS):
         try:
-            return _Run(program, region, learnt, spans).kernel()
+            return _Run(program, region, learnt, spans).reading()
         except Again:
             continue
     raise Refused("c-statement", "the function is too long to be followed", region.function)
@@ -45,8 +60,18 @@ class _Run:
         self.statements = Statements(context, self.values)
         self.values.caller = Calls(context, self.values, self.statements)
         self.results: set[Variable] = set()
+        self.returned: Variable | None = None
 
-    def kernel(self) -> tree.Kernel:
+    def reading(self) -> Reading:
+        context = self.context
+        kernel = self._kernel()
+        used = {name.text for d in kernel.body if isinstance(d, tree.Declaration) for g in d.groups for name in g.names}
+        names = tuple((name, v) for v, name in context.declared.items() if name in used)
+        parameters = tuple((next(iter(p.names)), v) for v, p in context.sizes.items())
+        result = context.declared.get(self.returned, "") if self.returned is not None else ""
+        return Reading(kernel, context.program, self.region, names, parameters, result)
+
+    def _kernel(self) -> tree.Kernel:
         context, region = self.context, self.region
         function = region.function
         context.changing.append(assigned_names(function.body))
@@ -136,6 +161,7 @@ class _Run:
                 and variable.type.base == returned
             ):  # fmt: skip
                 self.results.add(variable)
+                self.returned = variable
                 return
         value = self.values.value(expr)
         type_ = context.type_of(self.region.function.decl.type.type)
@@ -148,6 +174,7 @@ class _Run:
         assert isinstance(value, Value)
         context.emit(tree.Assign(target, "=", value.written(span), span), given)
         self.results.add(result)
+        self.returned = result
 
 
 def _signature(function: Any) -> dict[str, int]:

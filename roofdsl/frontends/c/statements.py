@@ -69,6 +69,8 @@ class Statements:
         except NeedsData as need:
             raise self.values.learn_data(need) from None
         except Split as split:
+            if context.choosing:
+                raise  # the `if` on data around it is written once for each answer
             del context.out[out:], context.accesses[accesses:]
             context.env, context.active[-1] = env, active
             if isinstance(node, c_ast.Decl):
@@ -284,8 +286,9 @@ class Statements:
         if not isinstance(condition, Known):
             self.choices.write(condition, node)
             return
-        if condition.value is not None:
-            taken = node.iftrue if condition.value else node.iffalse
+        if condition.value is not None or self.context.choosing:
+            answer = self.context.chosen(node, condition) if condition.value is None else condition.value
+            taken = node.iftrue if answer else node.iffalse
             if taken is not None:
                 self.scoped(taken)
             return
