@@ -110,8 +110,9 @@ def _transfers_at(
     lines = _by_distances(at, where)
     if lines is not None:
         return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "stack distances")
-    if where.cache_bytes is not None and _held(at, line, where.cache_bytes, executed):
-        lines, method = _touched(at, sector, executed)
+    held = None if where.cache_bytes is None else _held(at, line, where.cache_bytes, executed)
+    if held is not None:
+        lines, method = held if line == sector else _touched(at, sector, executed)
         return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, method)
     if line == sector and longest == LONGEST_SIMULATION:
         return traffic_at(kernel, params, where.cache_bytes, line, convention)
@@ -155,17 +156,21 @@ def _by_distances(at: Sized, where: Transfers) -> tuple[ArrayLines, ...] | None:
         return None
 
 
-def _held(at: Sized, line_bytes: int | None, cache_bytes: int, executed: int) -> bool:
-    """Whether all lines touched fit; False also where that is not found out quickly."""
+_Touched = tuple[tuple[ArrayLines, ...], str]
+"""Lines, and the method that counted them."""
+
+
+def _held(at: Sized, line_bytes: int | None, cache_bytes: int, executed: int) -> _Touched | None:
+    """All lines touched, if they fit; None also where that is not found out quickly."""
     try:
         with budget.part(4):
-            lines, _ = _touched(at, line_bytes, executed)
+            found = _touched(at, line_bytes, executed)
     except OutOfReach:
-        return False
-    return sum(a.begun * a.line_bytes for a in lines) <= cache_bytes
+        return None
+    return found if sum(a.begun * a.line_bytes for a in found[0]) <= cache_bytes else None
 
 
-def _touched(at: Sized, line_bytes: int | None, executed: int) -> tuple[tuple[ArrayLines, ...], str]:
+def _touched(at: Sized, line_bytes: int | None, executed: int) -> _Touched:
     """What an unbounded cache moves, by the method that is named, of several brief ones. Raises OutOfReach."""
     return line_ways(at, None, line_bytes).answer(at.name, executed, BRIEFLY_WALKED, prefer_simulation=False)
 
