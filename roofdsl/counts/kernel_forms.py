@@ -1,4 +1,4 @@
-"""The closed forms of one kernel as `derive` tells them: of several ways to one, the first that leads to it."""
+"""The closed forms of one kernel that `derive` reports. Of several ways to a form, the first that works counts."""
 
 from __future__ import annotations
 

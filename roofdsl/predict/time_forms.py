@@ -81,15 +81,15 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     if machine.pipes_separate and unit is None:
         what = f"{machine.name} has separate pipes, so its compute time is not a sum of closed forms"
-        raise CommandError(what, "without --formula, the sizes are found by predictions")
+        raise CommandError(what, "omit --formula to search by predictions")
     if machine.main_memory.duplex:
         memory = f"{machine.main_memory.name} of {machine.name}"
         message = f"{memory} loads and stores at the same time, so only the larger one counts"
-        raise CommandError(message, "without --formula, the sizes are found by predictions")
+        raise CommandError(message, "omit --formula to search by predictions")
     at = memory_boundary(kernel, machine, options.traffic)
     if at.cache_bytes is not None:
         what = f"{machine.name} has caches, so its traffic has no single closed form for all sizes"
-        help = "without --formula, the sizes are found by predictions; a machine without caches has a form"
+        help = "omit --formula to search by predictions, or use a machine without caches"
         raise CommandError(what, help)
     try:
         found = launch_forms(kernel, {}, machine, replace(options, unit=unit))

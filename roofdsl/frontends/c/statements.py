@@ -115,12 +115,12 @@ class Statements:
                 for part in node.exprs:
                     self.statement(part)
             case c_ast.Pragma():
-                raise Refused("c-pragma", "this pragma stands before nothing", node)
+                raise Refused("c-pragma", "no statement follows this pragma", node)
             case _ if type(node) in _NO:
                 message, help = _NO[type(node)]
                 raise Refused("c-statement", message, node, help)
             case _:
-                raise Refused("c-statement", "this statement has no effect that is read", node, "leave it out")
+                raise Refused("c-statement", "this statement has no effect", node, "leave it out")
 
     # ---- declarations ----
 
