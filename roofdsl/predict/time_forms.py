@@ -1,7 +1,7 @@
 """The terms of a prediction as closed forms in the parameters: seconds of compute, bytes of memory.
 
-This module uses integer sets through `counts.closed`, without sympy. It is for machines without caches: compulsory
-traffic has one closed form for all sizes, while Q(Z) has several.
+This module uses integer sets through `counts.closed_forms`, without sympy. It is for machines without caches:
+compulsory traffic has one closed form for all sizes, while Q(Z) has several.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.formulas.fact_text import facts_text
 from roofdsl.lang.checked import CheckedFile

@@ -13,7 +13,7 @@ from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
-from roofdsl.frontends.c.pragmas import Directive, directive
+from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.static_types import fits
 from roofdsl.frontends.c.values import NeedsData, Values
