@@ -8,7 +8,7 @@ from statistics import median
 
 from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import Timing, markdown, show_seconds, timed
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.traffic_at import traffic_at, work_at
 from roofdsl.lang.checked import CheckedFile

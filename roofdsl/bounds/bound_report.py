@@ -12,7 +12,7 @@ from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import at_large_sizes, top_terms
 from roofdsl.bounds.nested import Block, lines, most_loads, nested, nested_kernel
 from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, sides_at, tiled, tiling, written
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.traffic_at import OutOfReach, traffic_at
 from roofdsl.formulas.sympy_forms import polynomial
 from roofdsl.lang.diagnostics import CommandError

@@ -1,4 +1,4 @@
-"""The partition argument: how much S elements of fast memory and T arrivals allow to be computed.
+"""The partition argument: how many executions S elements of fast memory and T arrivals allow.
 
 Cut any run into stretches of T arrivals each (an arrival is a load, or an object made on chip). What a stretch uses was
 in fast memory at its beginning (S elements, and the current operands) or arrives during it: at most X = S + T objects.

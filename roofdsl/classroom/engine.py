@@ -95,7 +95,7 @@ def size(text: str | int) -> int:
 
 @cache
 def _forms(source: str, line: int | None) -> Any:
-    from roofdsl.counts.closed import ClosedForms
+    from roofdsl.counts.closed_forms import ClosedForms
 
     return ClosedForms(kernel_of(source), {}, line)
 

@@ -196,7 +196,7 @@ def _arithmetic(op: str, a: Value, b: Value) -> Value:
 
 def _power(base: Value, exponent: Value) -> Value:
     if not isinstance(exponent, Fraction) or exponent.denominator > 12 or abs(exponent) > MAX_EXPONENT:
-        raise FormulaError(f"an exponent is a number up to {MAX_EXPONENT}, such as 2, 3 or 1/2")
+        raise FormulaError(f"an exponent must be a number up to {MAX_EXPONENT}, such as 2, 3 or 1/2")
     if exponent.denominator == 2:
         return _power(_root(base), exponent * 2)
     if not base and exponent <= 0:

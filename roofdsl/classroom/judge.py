@@ -1,7 +1,7 @@
-"""Is an answer right? Each kind of part on its own, with what to say about a usual mistake.
+"""Judges answers: for each kind of part, whether the answer is right, and feedback on common mistakes.
 
-Answers are untrusted: whatever they are, a result with a message comes out. What takes time or memory without end is
-stopped from outside (`isolate`).
+Answers are untrusted: every answer, whatever it contains, gets a result with a message. `isolate` stops answers that
+take too much time or memory.
 """
 
 from __future__ import annotations

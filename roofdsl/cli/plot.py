@@ -69,7 +69,7 @@ class _Kinds(LazyGroup):
 
 @click.group(cls=_Kinds, commands_at=dict.fromkeys(kinds.names(), ("", "")))
 def plot() -> None:
-    """Draw a figure of the given KIND."""
+    """Draw a figure."""
 
 
 def _command(name: str, kind: Kind) -> click.Command:

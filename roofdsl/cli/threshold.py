@@ -86,7 +86,7 @@ def threshold(
         raise click.BadParameter("give two terms or more, as in launch,compute", param_hint="--between")
     if formula:
         if len(names) > 2:
-            raise click.BadParameter("a formula is of two terms, as in compute,launch", param_hint="--between")
+            raise click.BadParameter("a formula compares two terms, as in compute,launch", param_hint="--between")
         first, second = names or (COMPUTE, machine.main_memory.name)
         asked = terms_over(chosen, settings, over, machine, Options(traffic, unit))
         _show(formulas(asked, (first, second), over, machine), as_json)

@@ -73,7 +73,9 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
     metavar="KERNEL=LABEL",
     help="The stored point of a kernel, if its label differs (repeatable).",
 )
-@click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
+@click.option(
+    "--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="Where the code runs."
+)
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="As in `roofdsl measure` (repeatable).")
 @click.option(
     "--compiler",

@@ -55,7 +55,7 @@ class OneFunction(Target):
         parallel = outermost(kernel.body, free) if variant == "parallel" else []
         if variant == "parallel" and not parallel:
             message = f"kernel {kernel.name} has no loop whose iterations are known to be independent"
-            raise CommandError(message, "take the variant `loops`")
+            raise CommandError(message, "use the variant `loops`")
         names = renamed(kernel, self)
         emitter = Emitter(self, Lines(), names, kernel.source, [p.name for p in kernel.parameters])
         emitter.headers = {id(loop): self.parallel_loop for loop in parallel}

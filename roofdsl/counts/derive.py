@@ -9,7 +9,7 @@ from typing import Any
 
 from roofdsl import budget
 from roofdsl.checks.deep import require_legal
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
 from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.counts.growth import leading_of, value_of

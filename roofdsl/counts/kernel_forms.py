@@ -1,11 +1,11 @@
-"""The closed forms of one kernel as `derive` tells them: of several ways to one, the first that leads to it."""
+"""The closed forms of one kernel that `derive` reports. Of several ways to a form, the first that works counts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.computed_once import AT_CACHE, form_within, settled
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import tile_names

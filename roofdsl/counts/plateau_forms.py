@@ -234,12 +234,12 @@ class Plateaus:
             if k < len(everything) and key(everything[k].high) <= key(start):
                 continue
             row = self._row(start, None if k == len(everything) else hits, step, residues)
-            self._put(rows, row, low, residues)
+            self._append_or_extend(rows, row, low, residues)
             low = None
         ends = [end for row in rows for end in (row.start, row.until, row.lower_until) if end is not None]
         if any(not end.is_constant() and key(end)[1] <= 0 for end in ends):
             raise CannotCount("where a plateau begins depends on which of its sizes is larger")
-        return [self._ended(row) for row in rows]
+        return [self._with_consistent_end(row) for row in rows]
 
     def _row(self, start: Quasi, hits: Hits, step: Step | None, residues: Class) -> Row:
         if (hits, residues) not in self._leads:
@@ -251,8 +251,8 @@ class Plateaus:
         blurred = begun is not None and self.order.key(begun) <= self.order.key(start)
         return Row(start, leading, hits, None, None if blurred else begun, blurred)
 
-    def _put(self, rows: list[Row], row: Row, low: Quasi | None, residues: Class) -> None:
-        """Adds a plateau, or makes the last one of `rows` longer where it moves the same to leading order."""
+    def _append_or_extend(self, rows: list[Row], row: Row, low: Quasi | None, residues: Class) -> None:
+        """Appends a plateau, which ends the last one of `rows`; or extends it if both move the same leading terms."""
         key, last = self.order.key, rows[-1] if rows else None
 
         def moved(hits: Hits) -> object:
@@ -270,7 +270,7 @@ class Plateaus:
             blurred = key(changed) <= key(last.start)
             rows[-1] = replace(last, lower_until=None if blurred else changed, blurred=blurred)
 
-    def _ended(self, row: Row) -> Row:
+    def _with_consistent_end(self, row: Row) -> Row:
         """`row` without an end of its lower orders that is no earlier than its own."""
         if row.lower_until is None or row.until is None:
             return row

@@ -200,7 +200,7 @@ class _Sums:
             return None
         value = e.evaluate(self.given)
         if value < 1:
-            raise CommandError(f"{what} is {value} at these sizes", "it has to be 1 at least")
+            raise CommandError(f"{what} is {value} at these sizes", "it must be at least 1")
         return value
 
     def quasi(self, e: IntExpr) -> Quasi | None:

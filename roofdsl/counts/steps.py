@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derived import (
     Access,
     ArrayStep,
@@ -42,7 +42,7 @@ def steps_of(
     *,
     tell_reuse: bool = True,
 ) -> Steps:
-    """The facts behind the closed forms of `closed`, with values at `values` if those have all parameters."""
+    """The facts behind the closed forms of `closed_forms`, with values at `values` if those have all parameters."""
     loaded, stored = scalar_bytes(closed.kernel)
     reuses: tuple[ReuseStep, ...] = ()
     rows: tuple[PlateauStep, ...] = ()

@@ -1,4 +1,4 @@
-"""Traffic through one cache as closed forms: compulsory traffic, Q(Z) by cases or as a sum, and plateaus."""
+"""Traffic as closed forms, as `ClosedForms` counts it: loads and stores by cases, a sum of terms, a plateau."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of integers at a place in a nest of loops, and what follows: proofs that something is not negative."""
+"""Facts about the integers at a place in a loop nest, and proofs from them that an expression is not negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`a[i*n + j]` made `a[i, j]` again: inner dimensions found from the subscripts, and proof that no row is left."""
+"""Turns `a[i*n + j]` into `a[i, j]`: finds the inner dimensions, and proves that `j` stays in its row."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def parse(source: Source) -> tuple[Measurement, ...]:
     try:
         document = json.loads(source.text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        message = f"this is not a whole result file: {error.msg}"
+        message = f"this is not a complete result file: {error.msg}"
         raise _wrong(source, message, Span(error.lineno, error.colno, error.lineno, error.colno + 1)) from None
     except (ValueError, RecursionError) as error:
         raise _wrong(source, f"this is not a result file: {error}") from None

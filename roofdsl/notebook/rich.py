@@ -1,4 +1,4 @@
-"""How results look in a notebook: what the commands print of them, with tables and formulas."""
+"""How results look in a notebook: the output of the commands, with tables and formulas."""
 
 from __future__ import annotations
 

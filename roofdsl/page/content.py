@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl import budget
-from roofdsl.counts.closed import NoClosedForm
+from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.growth import tile_names
 from roofdsl.formulas.fact_text import facts_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derived import Derivation, Quantity, Traffics
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.operations import StatementOperations

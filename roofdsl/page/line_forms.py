@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from roofdsl import budget
-from roofdsl.counts.closed import ClosedForms, NoClosedForm, PlateauBytes
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm, PlateauBytes
 from roofdsl.counts.readable_forms import quasi_of
 from roofdsl.counts.traffic_at import QUICK_OPERATIONS
 from roofdsl.loops.accesses import scalar_bytes

@@ -123,7 +123,9 @@ class Look:
         if asked is None:
             return own
         if logarithmic and asked[0] <= 0:
-            raise CommandError(f"the {axis} axis is logarithmic: its limits are above 0", f"as in --{axis}lim 0.01:100")
+            raise CommandError(
+                f"the {axis} axis is logarithmic, so its limits must be above 0", f"as in --{axis}lim 0.01:100"
+            )
         return asked
 
     def dress(self, axes: Any) -> None:

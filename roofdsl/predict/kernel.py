@@ -19,7 +19,7 @@ from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.level_overlap import in_turn
-from roofdsl.predict.level_traffic import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
+from roofdsl.predict.level_traffic import NEARER_ACCESSES, Hierarchy, link_level_time, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, orders_of
 from roofdsl.predict.time import LevelTime, Prediction
@@ -98,7 +98,9 @@ def predict(
     work = work_at(kernel, values)
     crossing = _crossing(kernel, values, machine, options, boundary)
     boundary = crossing.boundary
-    beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
+    beyond = (
+        () if options.data is None else (link_level_time(kernel, values, machine, options.data, boundary.convention),)
+    )
     prediction = predict_counts(
         kernel.name,
         dict(kernel.constants) | values,
@@ -169,7 +171,7 @@ def _crossing(
     nearer = Hierarchy(())
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
-    levels = (*nearer.levels, _memory_level(machine, moved, boundary))
+    levels = (*nearer.levels, _memory_level_time(machine, moved, boundary))
     sets = WithSets(())
     if options.sets:
         refuse_sets(warm=options.warm, machine=machine)
@@ -182,7 +184,7 @@ def _crossing(
     return _Crossing(levels[:-1], levels[-1], boundary, assumed, sets.assumptions, nearer.warnings + sets.warnings)
 
 
-def _memory_level(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
+def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
     """What crosses the memory's boundary, at the memory's bandwidth."""
     memory = machine.main_memory
     return LevelTime(

@@ -1,4 +1,4 @@
-"""Bytes over bandwidth, for the levels of a hierarchy and for the links between devices."""
+"""Records of time as bytes over bandwidth: for a level of the hierarchy, and for a link between devices."""
 
 from __future__ import annotations
 

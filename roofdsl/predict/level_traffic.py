@@ -1,4 +1,4 @@
-"""The exact bytes across every boundary of a machine's hierarchy (docs/model.md, "Every level").
+"""The exact bytes and the time of every level of a machine's hierarchy (docs/model.md, "Every level").
 
 The bandwidth of a cache is the rate at which it delivers to the nearer level. So the first cache's bandwidth limits the
 accesses themselves, the second one's limits the misses of the first, and the memory's those of the last cache.
@@ -66,7 +66,7 @@ def nearer_levels(
             except CommandError as error:
                 warnings.append(f"{cache.name} is left out: {error.message}")
                 continue
-            levels.append(replace(_level(cache, "registers", loads, stores, None), moved_bytes=unit))
+            levels.append(replace(_cache_level_time(cache, "registers", loads, stores, None), moved_bytes=unit))
             notes += note
             continue
         above = machine.caches[place - 1]
@@ -82,7 +82,9 @@ def nearer_levels(
         except CommandError as error:
             warnings.append(f"{cache.name} is left out: {error.message}")
             continue
-        levels.append(_level(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes))
+        levels.append(
+            _cache_level_time(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes)
+        )
         notes += at.assumptions
     return Hierarchy(tuple(levels), tuple(dict.fromkeys(notes)), tuple(warnings))
 
@@ -115,7 +117,7 @@ def is_first_level(cache: Cache) -> bool:
     return cache.name.upper().startswith("L1")
 
 
-def _level(
+def _cache_level_time(
     cache: Cache, nearer: str, loads: int | None, stores: int | None, at: Boundary | None, *, total: int | None = None
 ) -> LevelTime:
     return LevelTime(
@@ -131,7 +133,9 @@ def _level(
     )
 
 
-def link_level(kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic) -> LevelTime:
+def link_level_time(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic
+) -> LevelTime:
     """The link over which data in memory `data` reach the main memory, each datum once per miss of that memory.
 
     Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the

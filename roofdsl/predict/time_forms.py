@@ -1,7 +1,7 @@
 """The terms of a prediction as closed forms in the parameters: seconds of compute, bytes of memory.
 
-This module uses integer sets through `counts.closed`, without sympy. It is for machines without caches: compulsory
-traffic has one closed form for all sizes, while Q(Z) has several.
+This module uses integer sets through `counts.closed_forms`, without sympy. It is for machines without caches:
+compulsory traffic has one closed form for all sizes, while Q(Z) has several.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.formulas.fact_text import facts_text
 from roofdsl.lang.checked import CheckedFile
@@ -81,15 +81,15 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     if machine.pipes_separate and unit is None:
         what = f"{machine.name} has separate pipes, so its compute time is not a sum of closed forms"
-        raise CommandError(what, "without --formula, the sizes are found by predictions")
+        raise CommandError(what, "omit --formula to search by predictions")
     if machine.main_memory.duplex:
         memory = f"{machine.main_memory.name} of {machine.name}"
         message = f"{memory} loads and stores at the same time, so only the larger one counts"
-        raise CommandError(message, "without --formula, the sizes are found by predictions")
+        raise CommandError(message, "omit --formula to search by predictions")
     at = memory_boundary(kernel, machine, options.traffic)
     if at.cache_bytes is not None:
         what = f"{machine.name} has caches, so its traffic has no single closed form for all sizes"
-        help = "without --formula, the sizes are found by predictions; a machine without caches has a form"
+        help = "omit --formula to search by predictions, or use a machine without caches"
         raise CommandError(what, help)
     try:
         found = launch_forms(kernel, {}, machine, replace(options, unit=unit))

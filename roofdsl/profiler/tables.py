@@ -97,7 +97,10 @@ def parse(source: Source) -> tuple[Launches, ...]:
         if form is not None:
             return _FORMS[form][1](_Table(source, line, names, list(rows)))
     raise wrong(
-        source, 1, "this is not a report of Nsight Compute or nvprof: no line has the names of its columns", _EXPORT
+        source,
+        1,
+        "this is not a report of Nsight Compute or nvprof: no line contains the names of its columns",
+        _EXPORT,
     )
 
 

@@ -87,11 +87,12 @@ def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
 
 def _check_level(level: CacheLevel) -> None:
     name, line, size = level.name, level.line_bytes, level.size_bytes
+    which = "a cache" if name == "cache" else name  # `simulate --cache` names its only level so
     for what, value in (("line", line), ("sector", level.sector)):
         if value < SMALLEST or value & (value - 1) or value > LARGEST_LINE:
             raise CommandError(
                 f"the {what} of {name} is {value} B, and must be a power of two up to {LARGEST_LINE} B",
-                f"take {1 << max(0, min(value, LARGEST_LINE)).bit_length() - 1} B" if value > 0 else "",
+                f"use {1 << max(0, min(value, LARGEST_LINE)).bit_length() - 1} B" if value > 0 else "",
             )
     if level.sector > line or line // level.sector > MOST_SECTORS:
         raise CommandError(
@@ -100,15 +101,15 @@ def _check_level(level: CacheLevel) -> None:
         )
     if size < line:
         raise CommandError(
-            f"{name} of {size} B cannot hold a line of {line} B", "give a larger cache or a smaller line"
+            f"{which} of {size} B cannot hold a line of {line} B", "give a larger cache or a smaller line"
         )
     if level.ways is not None:
         if level.ways < 1:
-            raise CommandError(f"{name} has {level.ways} ways", "a set has at least one")
+            raise CommandError(f"{which} has {level.ways} ways", "a set has at least one")
         if size % (line * level.ways):
             raise CommandError(
-                f"{name} of {size} B does not divide into sets of {level.ways} ways of {line} B lines",
-                f"{_near(size, line * level.ways)} would work; without ways, it is fully associative",
+                f"{which} of {size} B does not divide into sets of {level.ways} ways of {line} B lines",
+                f"{_near(size, line * level.ways)} would work; without ways, the cache is fully associative",
             )
     ways = level.ways or level.lines
     if level.policy == "plru" and ways & (ways - 1):

@@ -171,7 +171,7 @@ def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progres
 
 def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
     from roofdsl.bounds.bound import bound
-    from roofdsl.counts.closed import ClosedForms, NoClosedForm
+    from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
     from roofdsl.formulas.sympy_forms import expression
 
     form = Forms(subject.name)

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import gcd
 from typing import Any, Literal, TypeVar
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.kernel_forms import FOR_CASES, FOR_TERMS
 from roofdsl.counts.operations import StatementOperations
 from roofdsl.counts.traffic_forms import Bytes, TermBytes

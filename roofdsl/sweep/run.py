@@ -156,7 +156,7 @@ def _evaluated(
         raise CommandError(
             f"{open_points:,} of {total:,} points have no closed form and would be counted one by one "
             f"(at most {most_counted:,})",
-            "take fewer points, `--levels memory`, sizes that fill whole cache lines, or raise --most-counted",
+            "use fewer points, `--levels memory`, sizes that fill whole cache lines, or raise --most-counted",
         )
     return found, tasks
 

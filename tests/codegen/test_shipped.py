@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from roofdsl.codegen.generate import generate
-from roofdsl.codegen.generated import Call, Generated
+from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.launch_grids import Call
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.by_cc import FLAGS
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted

@@ -9,7 +9,7 @@ from random import Random
 import islpy as isl
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.traffic_forms import TermBytes
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic

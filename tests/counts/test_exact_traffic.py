@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.traffic_at import footprint_at
 from tests.counts.exact import (
     CONVENTIONS,

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.formulas.fact_text import facts_text

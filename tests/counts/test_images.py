@@ -7,7 +7,7 @@ from itertools import product
 import islpy as isl
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.sets import reuse
 from roofdsl.sets.images import Images
 from roofdsl.sets.library import pieces

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.closed import NoClosedForm
+from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.growth import growth_of
 from roofdsl.counts.lines.closed_forms import DistanceForms
 from roofdsl.counts.lines.histogram import Histogram, histogram

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.loops.transform import apply
 from roofdsl.page.count_forms import of_derivation

@@ -8,7 +8,7 @@ from math import isqrt
 import pytest
 
 from benchmarks.kernels import fresh, shipped
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.derive import derive
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.transform import apply

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm, PlateauBytes
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm, PlateauBytes
 from roofdsl.counts.derive import derive
 from roofdsl.loops.model import Traffic
 from tests.oracle.loading import kernel_of

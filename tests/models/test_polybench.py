@@ -12,7 +12,7 @@ import pytest
 import sympy
 
 from roofdsl.checks.deep import require_legal
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.formulas.sympy_forms import expression, parameter
 from roofdsl.lang.format import format_source
 from roofdsl.loops.accesses import accesses, statements

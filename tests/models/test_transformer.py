@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.derive import derive
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.traffic_at import footprint_at, traffic_at, work_at

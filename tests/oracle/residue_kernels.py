@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import lcm
 from random import Random
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.counts.traffic_forms import PlateauBytes
 from roofdsl.lang.record import replace

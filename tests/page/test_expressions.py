@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.counts.closed import Bytes, ClosedForms, NoClosedForm, PlateauBytes
+from roofdsl.counts.closed_forms import Bytes, ClosedForms, NoClosedForm, PlateauBytes
 from roofdsl.counts.derive import derive
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.counts.traffic_forms import TermBytes

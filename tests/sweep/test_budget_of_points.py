@@ -121,7 +121,7 @@ def test_of_many_names_a_few_are_told(tmp_path: Any, capsys: pytest.CaptureFixtu
     path.write_text(text)
     assert run(["predict", str(path), "--machine", "v100_deck", "--set", "p0=4"]) == 2
     told = capsys.readouterr().err
-    assert "needs a number for p1, p2, p3, p4, p5, p6, p7, p8 and 291 more" in told and len(told) < 300
+    assert "needs numbers for p1, p2, p3, p4, p5, p6, p7, p8 and 291 more" in told and len(told) < 300
     assert "--set p1=...,p2=..." in told
     assert run(["predict", str(path), "--machine", "v100_deck", "--set", "q=4"]) == 2
     told = capsys.readouterr().err

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
 from roofdsl.sets.quasi import Quasi

@@ -1,4 +1,4 @@
-"""The histogram of stack distances of uniform nests: how many visits of lines find how much touched since the last."""
+"""The histogram of stack distances of uniform nests: how many visits to a line come at each distance from the last."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Calls:
         self._pure(function, node)
         type_ = self.context.type_of(function.decl.type.type)
         if not type_.is_plain or type_.base in ("void", "other"):
-            raise Refused("c-call", f"`{function.decl.name}` gives no number", node)
+            raise Refused("c-call", f"`{function.decl.name}` returns no number", node)
         with self._inside(node, function) as items:
             if not items or not isinstance(items[-1], c_ast.Return) or items[-1].expr is None:
                 message = f"`{function.decl.name}` does not end in `return` with a value"

@@ -12,7 +12,7 @@ from roofdsl.frontends.c.refuse import Refused
 from roofdsl.lang import tree
 
 _LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2}
-_STORE = "an element is stored only where a condition on data holds, which the language cannot say"
+_STORE = "an element is stored only where a condition on data holds, which the language cannot express"
 
 
 class Choices:

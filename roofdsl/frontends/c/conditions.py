@@ -95,7 +95,7 @@ class Conditions:
         if difference.value is not None:
             return Known(tree.Number("0", 0, span), _holds(op, difference.value), holds, fails)
         if not difference.is_affine_in({n for r in self.context.facts.ranges for n in (r.var,)}):
-            raise Refused("c-condition", "a condition on loop variables is affine, and this is not", node,
+            raise Refused("c-condition", "a condition on loop variables must be affine, but this one is not", node,
                           "compare sums of loop variables and sizes")  # fmt: skip
         return Known(tree.Compare(a.poly.tree(span), ((op, b.poly.tree(span)),), span), None, holds, fails)
 

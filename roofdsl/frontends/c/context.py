@@ -192,7 +192,7 @@ class Context:
     def emit(self, item: tree.Item, node: Any) -> None:
         """Writes a statement."""
         if self.dry:
-            raise Refused("c-statement", "this is more than integer arithmetic", node)
+            raise Refused("c-statement", "this is not integer arithmetic", node)
         self.out.append(item)
 
     def chosen(self, node: Any, condition: Known) -> bool:

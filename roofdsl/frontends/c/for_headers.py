@@ -168,7 +168,7 @@ class Headers:
         ranges = {r.var for r in self.context.facts.ranges}
         is_size = len(step.terms) == 1 and step == Poly.name(next(iter(step.names), "")) and not step.names & ranges
         if not step.value and not is_size:
-            raise Refused("c-loop", "a step is a number other than 0, or a size", node, help)
+            raise Refused("c-loop", "a step must be a number other than 0, or a size", node, help)
         return step
 
     def _stops(self, node: Any, name: str, down: bool, variable: Variable) -> tuple[Poly, ...]:

@@ -14,8 +14,8 @@ from roofdsl.frontends.c.declarations import declarations, first_intents
 from roofdsl.frontends.c.inferred_intents import read_first
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.region import Region, outside, targets_of_globals
 from roofdsl.frontends.c.rows import require_rows_kept
+from roofdsl.frontends.c.scop_region import Region, outside, targets_of_globals
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Variable, assigned_names

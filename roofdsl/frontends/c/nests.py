@@ -120,7 +120,9 @@ class Nests:
         if (header.step.value or 0) >= 0:
             return Poly.name(name), header.starts, header.stops, header.step
         if len(header.starts) != 1:
-            raise Refused("c-loop", "a loop that counts down starts at one value", node, "turn the loop around")
+            raise Refused(
+                "c-loop", "a loop that counts down must start at a single value", node, "turn the loop around"
+            )
         start = header.starts[0]
         stops = tuple(start - stop for stop in header.stops)
         return start - Poly.name(name), (Poly.number(0),), stops, -header.step

@@ -12,7 +12,7 @@ from roofdsl.frontends.c.kernel import Reading, reading
 from roofdsl.frontends.c.places import Places
 from roofdsl.frontends.c.preprocess import preprocess
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.region import Region, region_of
+from roofdsl.frontends.c.scop_region import Region, region_of
 from roofdsl.frontends.c.variables import walk
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel

@@ -13,7 +13,7 @@ from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
-from roofdsl.frontends.c.pragmas import Directive, directive
+from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.static_types import fits
 from roofdsl.frontends.c.values import NeedsData, Values
@@ -117,12 +117,12 @@ class Statements:
                 for part in node.exprs:
                     self.statement(part)
             case c_ast.Pragma():
-                raise Refused("c-pragma", "this pragma stands before nothing", node)
+                raise Refused("c-pragma", "no statement follows this pragma", node)
             case _ if type(node) in _NO:
                 message, help = _NO[type(node)]
                 raise Refused("c-statement", message, node, help)
             case _:
-                raise Refused("c-statement", "this statement has no effect that is read", node, "leave it out")
+                raise Refused("c-statement", "this statement has no effect", node, "leave it out")
 
     # ---- declarations ----
 

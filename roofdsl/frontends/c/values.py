@@ -59,8 +59,8 @@ class Values:
         if value.poly is None:
             if is_integer(value.type):
                 message = f"{what} depends on data: what the loop touches is not known from the text"
-                raise Refused("c-index", message, node, "use a subscript that loop variables and sizes give")
-            raise Refused("c-index", f"{what} is an integer, and this is not", node)
+                raise Refused("c-index", message, node, "compute the subscript from loop variables and sizes")
+            raise Refused("c-index", f"{what} must be an integer, but this is not", node)
         return value.poly
 
     def value(self, node: Any) -> Value:
@@ -220,7 +220,7 @@ class Values:
                 return self._checked(Value(promoted(a.type), None, None, a.poly * 2 ** min(b.poly.value, 62)), node)
             raise Refused("c-integer", "bit operations are not read", node, "write `*`, `/` and `%`")
         if self.pointers.is_pointer(node.left) or self.pointers.is_pointer(node.right):
-            raise Refused("c-pointer", "arithmetic of pointers gives no number", node)
+            raise Refused("c-pointer", "arithmetic with pointers does not give a number", node)
         return self.operate(node.op, self.value(node.left), self.value(node.right), node)
 
     def operate(self, op: str, a: Value, b: Value, node: Any) -> Value:
@@ -232,7 +232,7 @@ class Values:
             message = f"`{op}` of integer data rounds towards zero, which the language does not do"
             raise Refused("c-integer", message, node, "compute it in floating point")
         if op == "%":
-            raise Refused("c-type", "`%` is of integers", node)
+            raise Refused("c-type", "`%` needs integers", node)
         if is_integer(type_) and type_[0] == "u":
             raise Refused("c-integer", "unsigned arithmetic of data wraps around", node, "use signed integers")
         self.exact(a, type_, node)
@@ -276,7 +276,7 @@ class Values:
             if op == "/" and by is not None and by < 0 and a.value is not None:
                 return Poly.number(-(abs(a.value) // -by) if a.value > 0 else abs(a.value) // -by)
             help = "define the size as a number: `-D NAME=VALUE` for a macro"
-            raise Refused("c-integer", f"`{op}` of integers divides by a positive number only", node, help)
+            raise Refused("c-integer", f"`{op}` of integers is read only with a positive divisor", node, help)
         if a.value is not None:
             whole = abs(a.value) // by * (1 if a.value >= 0 else -1)
             return Poly.number(whole if op == "/" else a.value - whole * by)

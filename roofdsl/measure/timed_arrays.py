@@ -47,16 +47,6 @@ class Restorer:
             np.copyto(array, before)
 
 
-class Flusher:
-    """Empties the caches by writing more than they hold."""
-
-    def __init__(self, cache_bytes: int) -> None:
-        self.block = np.ones(max(2 * cache_bytes, 1 << 20) // 8)
-
-    def __call__(self) -> None:
-        self.block += 1.0
-
-
 def total_bytes(arrays: Arrays) -> int:
     """The total bytes of the arrays."""
     return sum(a.nbytes for a in arrays.values())

@@ -1,4 +1,4 @@
-"""A kernel as CUDA functions, one for each nest, and what the host does between the launches."""
+"""A kernel as CUDA functions, one for each nest, and the steps of the host that launch them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import Emitter, LoopHeader
 from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
-from roofdsl.codegen.generated import Call, HostIf, HostLoop, Step
 from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.independent import mentioned
+from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
 from roofdsl.lang.record import Record

@@ -1,4 +1,4 @@
-"""Pragmas: which loops `#pragma omp` calls parallel; others say nothing about the meaning of a program."""
+"""`#pragma omp`: which loops it declares parallel. Other pragmas do not change the meaning of a program."""
 
 from __future__ import annotations
 
