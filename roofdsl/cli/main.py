@@ -79,7 +79,9 @@ def cli() -> None:
     """Analyze loop kernels: exact work, traffic and intensity, and predicted times on a machine."""
 
 
-OWN_WORK = frozenset({"measure", "validate", "characterize", "demo", "sweep", "suite", "exercise", "import", "mcp", "serve"})
+OWN_WORK = frozenset(
+    {"measure", "validate", "characterize", "demo", "sweep", "suite", "exercise", "import", "mcp", "serve"}
+)
 """Commands with long work of their own. Their budget applies only to the analyses they use, in a suite to those of each
 kernel.
 """

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,11 @@ MOST_BYTES = 8 << 20
 
 FORBIDDEN = (
     "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "socket.connect", "socket.bind",
-    "os.remove", "os.rename", "os.rmdir", "os.chmod", "os.chown", "os.link", "os.symlink", "shutil.rmtree",
+    "os.rmdir", "os.chmod", "os.chown", "os.link", "os.symlink", "shutil.rmtree",
 )  # fmt: skip
 """Events of Python that end in an error in a child."""
+
+_CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class Limits(Record):
@@ -180,9 +183,9 @@ def _answer(run: Run, arguments: list[str], folder: Path, root: Path | None, fil
         os.dup2(files[0], 1)
         os.dup2(files[1], 2)
         os.chdir(folder)
-        sys.stdin = open(0, encoding="utf-8", closefd=False)
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MOST_BYTES, 2 * MOST_BYTES))
         _confine(folder, root)
         try:
@@ -192,10 +195,8 @@ def _answer(run: Run, arguments: list[str], folder: Path, root: Path | None, fil
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException as error:  # a child of a server must not go on as a server
-        try:
+        with suppress(OSError):
             print(f"error: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        except OSError:
-            pass
     finally:
         os._exit(status if isinstance(status, int) else 2)
 
@@ -211,15 +212,20 @@ def _confine(folder: Path, root: Path | None) -> None:
     system = ("/dev/null", "/dev/urandom", "/proc/self/", "/proc/meminfo", "/proc/cpuinfo", "/sys/devices/system/cpu")
     writable = (f"{folder.resolve()}{os.sep}", "/dev/null")
 
+    def may_write(path: str) -> bool:
+        """In the call's own folder, and where numba keeps what it compiled."""
+        compiled = path.startswith(f"{package}{os.sep}") and f"{os.sep}__pycache__{os.sep}" in f"{path}{os.sep}"
+        return compiled or path.startswith(writable)
+
     def hook(event: str, details: tuple[Any, ...]) -> None:
         if event in FORBIDDEN:
             raise PermissionError(f"{event} is not allowed in a call")
-        if event != "open" or isinstance(details[0], int):
+        if event not in ("open", "os.rename", "os.remove") or isinstance(details[0], int):
             return
         path = os.path.realpath(os.fsdecode(details[0]))
-        writes = bool(details[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND))
-        compiled = path.startswith(f"{package}{os.sep}") and f"{os.sep}__pycache__{os.sep}" in path
-        if writes and not compiled and not path.startswith(writable):
+        changes = event != "open" or bool(details[2] & _CHANGES)
+        paths = [path, os.path.realpath(os.fsdecode(details[1]))] if event == "os.rename" else [path]
+        if changes and not all(map(may_write, paths)):
             raise PermissionError(f"{path} may not be written")
         if not path.startswith((*starts, *system)):
             raise PermissionError(f"{path} is not under the server's root")
