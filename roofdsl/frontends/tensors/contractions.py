@@ -11,6 +11,7 @@ from typing import Any
 
 from roofdsl.frontends.tensors.graph import Node, Tensor
 from roofdsl.frontends.tensors.writing import KernelText, Writer, element
+from roofdsl.lang.record import Record
 
 
 def matmul(node: Node) -> KernelText:
@@ -63,6 +64,16 @@ class _Window:
         self.dilation = wide("dilation", 1)
 
 
+class _Shapes(Record):
+    """Of the data, the filters and the result; the number of groups, and whether there is a bias."""
+
+    data: tuple[int, ...]
+    weight: tuple[int, ...]
+    result: tuple[int, ...]
+    groups: int
+    bias: bool
+
+
 def taps(
     out: Sequence[str], tap: Sequence[str], window: Any, sizes: Sequence[int], counts: Sequence[tuple[int, int]]
 ) -> tuple[list[str], list[str]]:
@@ -108,13 +119,15 @@ def convolution(node: Node) -> KernelText:
         writer.array("in", "B", bias.type, bias.shape)
     writer.array("out", "Y", out.type, result)
     window = _Window(spatial, node.options)
+    shapes = _Shapes(whole, weight.shape, result, node.options.get("groups", 1), isinstance(bias, Tensor))
     make = _scattered if node.options.get("transposed") else _gathered
-    make(writer, whole, weight.shape, result, window, node.options.get("groups", 1), isinstance(bias, Tensor))
+    make(writer, shapes, window)
     kind = "transposed_convolution" if node.options.get("transposed") else "convolution"
     return writer.text(f"{kind}_{spatial}d", "")
 
 
-def _gathered(writer: Writer, data: Any, weight: Any, result: Any, window: _Window, groups: int, bias: bool) -> None:
+def _gathered(writer: Writer, shapes: _Shapes, window: _Window) -> None:
+    data, weight, result, groups, bias = shapes.data, shapes.weight, shapes.result, shapes.groups, shapes.bias
     d = len(weight) - 2
     o, k = [f"o{j}" for j in range(d)], [f"k{j}" for j in range(d)]
     own, inner = weight[0] // groups, weight[1]
@@ -131,8 +144,9 @@ def _gathered(writer: Writer, data: Any, weight: Any, result: Any, window: _Wind
             _accumulate(writer, f"{y} += {x} * {w}", w, conditions)
 
 
-def _scattered(writer: Writer, data: Any, weight: Any, result: Any, window: _Window, groups: int, bias: bool) -> None:
+def _scattered(writer: Writer, shapes: _Shapes, window: _Window) -> None:
     """Every element of the input is multiplied by the whole filter and added where it belongs."""
+    data, weight, result, groups, bias = shapes.data, shapes.weight, shapes.result, shapes.groups, shapes.bias
     d = len(weight) - 2
     i, k = [f"i{j}" for j in range(d)], [f"k{j}" for j in range(d)]
     inner, own = weight[0] // groups, weight[1]

@@ -88,7 +88,8 @@ OPERATORS: Mapping[str, Make] = {
     "isinf": lambda a: f"select(abs({a}) > 3.4e38, 1, 0)",
     "sign": lambda a: f"select({a} > 0, 1, select({a} < 0, -1, 0))",
     "logical_not": lambda a: f"select({a} == 0, 1, 0)", "logical_and": lambda a, b: f"min({a}, {b})",
-    "logical_or": lambda a, b: f"max({a}, {b})", "addcmul": lambda a, b, c, value=1: f"{a} + {number(value)} * {b} * {c}",
+    "logical_or": lambda a, b: f"max({a}, {b})",
+    "addcmul": lambda a, b, c, value=1: f"{a} + {number(value)} * {b} * {c}",
     "lerp": lambda a, b, w: f"{a} + {w} * ({b} - {a})",
 }  # fmt: skip
 

@@ -45,7 +45,7 @@ def _stored(of: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if n == 1 else next(stored) for n in shape)
 
 
-Operand = Tensor | int | float
+Operand = Tensor | int | float | None
 
 
 class Node(Record):

@@ -42,7 +42,7 @@ def join(node: Node) -> KernelText:
 
 
 def pad(node: Node) -> KernelText:
-    """`constant_pad`: the result filled, and the data copied into it. options: `low`, elements before each dimension."""
+    """`constant_pad`: the data, with a number around them. options: `low`, elements before each dimension."""
     (data,) = node.tensors
     (out,) = node.outputs
     low = node.options["low"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 from roofdsl.frontends.tensors.graph import Node, Tensor
 from roofdsl.frontends.tensors.reductions import Split
@@ -70,7 +72,7 @@ def normalization(node: Node) -> KernelText:
             writer.put(f"let mean = M{of_row}")
             writer.put(f"let r = rsqrt(V{of_row} + {number(o['eps'])})")
         else:
-            _statistics(writer, data.type, x, o, running, of_row)
+            _statistics(writer, x, {**o, "type": data.type}, running, of_row)
         with writer.loops(o["columns"]):
             scale = f" * W{o['parameter']}" if "W" in names else ""
             shift = f" + B{o['parameter']}" if "B" in names else ""
@@ -82,13 +84,12 @@ def normalization(node: Node) -> KernelText:
     return writer.text(node.op, "")
 
 
-def _statistics(writer: Writer, type_: str, x: str, o: object, running: list[str], of_row: str) -> None:
+def _statistics(writer: Writer, x: str, options: Mapping[str, Any], running: list[str], of_row: str) -> None:
     """The mean and the variance of a row, in two passes."""
-    options = o  # type: ignore[assignment]
+    type_ = options["type"]
     writer.array("temp", "mean", type_, ())
     writer.array("temp", "v", type_, ())
-    count = options["count"]  # type: ignore[index]
-    columns = options["columns"]  # type: ignore[index]
+    count, columns = options["count"], options["columns"]
     writer.put("mean = 0")
     with writer.loops(columns):
         writer.put(f"mean += {x}")
@@ -97,14 +98,14 @@ def _statistics(writer: Writer, type_: str, x: str, o: object, running: list[str
     with writer.loops(columns):
         writer.put(f"let d = {x} - mean")
         writer.put("v += d * d")
-    writer.put(f"let r = rsqrt(v / {count} + {number(options['eps'])})")  # type: ignore[index]
-    momentum = options.get("momentum") or 0.1  # type: ignore[attr-defined]
+    writer.put(f"let r = rsqrt(v / {count} + {number(options['eps'])})")
+    momentum = options.get("momentum") or 0.1
     for name, value in zip(running, ("mean", f"v / {max(count - 1, 1)}"), strict=False):
         rest = number(1 - momentum)
         writer.put(f"{name}{of_row} = {rest} * {name}{of_row} + {number(momentum)} * {value}")
 
 
-def over_last(shape: tuple[int, ...], count: int) -> dict[str, object]:
+def over_last(shape: tuple[int, ...], count: int) -> dict[str, Any]:
     """Options of a layer normalization over the last `count` dimensions."""
     rows, columns = prod(shape[: len(shape) - count]), prod(shape[len(shape) - count :])
     dims = [n for n in (rows, columns) if n != 1]
@@ -115,7 +116,7 @@ def over_last(shape: tuple[int, ...], count: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def over_groups(shape: tuple[int, ...], groups: int) -> dict[str, object]:
+def over_groups(shape: tuple[int, ...], groups: int) -> dict[str, Any]:
     """Options of a group normalization of X[n, c, ...]: rows are a sample's groups of channels."""
     n, channels, space = shape[0], shape[1], prod(shape[2:])
     inner = channels // groups
@@ -128,7 +129,7 @@ def over_groups(shape: tuple[int, ...], groups: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def over_batch(shape: tuple[int, ...], given: bool) -> dict[str, object]:
+def over_batch(shape: tuple[int, ...], given: bool) -> dict[str, Any]:
     """Options of a batch normalization of X[n, c, ...]: rows are channels."""
     n, channels, space = shape[0], shape[1], prod(shape[2:])
     return {

@@ -7,26 +7,48 @@ import re
 from roofdsl.frontends.tensors.fusion import groups
 from roofdsl.frontends.tensors.graph import Graph
 from roofdsl.frontends.tensors.kernels import is_known, kernel_of
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.format import format_source
 from roofdsl.lang.grammar import reserved
-from roofdsl.lang.record import Record
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import load_file
+from roofdsl.machine.named import Program
 
 
-class TensorProgram(Record):
-    """`text`: a `.roof` file with kernels and the program `name`. `launches`: the kernel of each launch.
+class TensorProgram(Program):
+    """A program of kernels, to be predicted like any other. `launches`: the kernel of each launch, in order.
 
-    unknown: what the framework calls the operators that are not read, in the order of their launches.
+    unknown: what the framework calls the operators that are not read, in the order of their launches; the bytes of
+    their arguments and results are counted. operators, views: how many the graph has; views cost nothing.
     """
 
-    name: str
-    text: str
     launches: tuple[str, ...]
     unknown: tuple[str, ...]
     operators: int
     views: int
 
+    @property
+    def text(self) -> str:
+        """The `.roof` file: the kernels and the program."""
+        return self.checked.source.text
+
+    @property
+    def summary(self) -> str:
+        """One line on what was read."""
+        counts = f"{self.operators} operators in {len(self.launches)} launches, {self.views} views, which cost nothing"
+        if not self.unknown:
+            return f"{self.name}: {counts}"
+        missing = ", ".join(dict.fromkeys(self.unknown))
+        return f"{self.name}: {counts}; NOT READ, counted as the bytes of their arguments: {missing}"
+
 
 def tensor_program(graph: Graph, *, fused: bool = False, about: str = "") -> TensorProgram:
-    """The program of a graph. about: what the file's first line says of it."""
+    """The program of a graph. about: what the file's first line says of it.
+
+    Raises CommandError for a graph without operators.
+    """
+    if not graph.nodes:
+        raise CommandError(f"{graph.name} computes nothing: its graph has no operators", "return what it computes")
     chosen = groups(graph, fused)
     readers: dict[int, set[int]] = {}
     for k, nodes in enumerate(chosen):
@@ -39,20 +61,22 @@ def tensor_program(graph: Graph, *, fused: bool = False, about: str = "") -> Ten
     for k, nodes in enumerate(chosen):
         made = [t.id for node in nodes for t in node.outputs]
         kept = frozenset(i for i in made if i in graph.results or readers.get(i, set()) - {k})
-        text = kernel_of(nodes, kept or frozenset(made[-1:]))
-        key = (text.wish, *text.lines, text.comment)
+        written = kernel_of(nodes, kept or frozenset(made[-1:]))
+        key = (written.wish, *written.lines, written.comment)
         if key not in texts:
-            texts[key] = _name(text.wish, taken)
+            texts[key] = _name(written.wish, taken)
             taken.add(texts[key])
-            head = [f"# {text.comment}"] if text.comment else []
-            blocks.append("\n".join([*head, f"kernel {texts[key]}():", *text.lines]))
+            comment = [f"# {written.comment}"] if written.comment else []
+            blocks.append("\n".join([*comment, f"kernel {texts[key]}():", *written.lines]))
         launches.append(texts[key])
     unknown = tuple(n.called for nodes in chosen for n in nodes if not is_known(n))
     lines = _folded(launches)
-    program = "\n".join([f"program {graph.name}():", *lines])
+    launched = "\n".join([f"program {graph.name}():", *lines])
     head = f"# {about}\n\n" if about else ""
-    whole = head + "\n\n".join([*blocks, program]) + "\n"
-    return TensorProgram(graph.name, whole, tuple(launches), unknown, len(graph.nodes), graph.views)
+    text = head + "\n\n".join([*blocks, launched]) + "\n"
+    formatted = format_source(Source(f"{graph.name}.roof", text))
+    checked = load_file(Source(f"{graph.name}.roof", formatted))
+    return TensorProgram(graph.name, checked, tuple(launches), unknown, len(graph.nodes), graph.views)
 
 
 def _folded(launches: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from roofdsl.frontends.tensors import normalizations
-from roofdsl.frontends.tensors.graph import UNKNOWN, Graph, Node, Operand, Tensor
+from roofdsl.frontends.tensors.graph import UNKNOWN, Graph, Node, Tensor
 from roofdsl.frontends.tensors.program import program_name
 from roofdsl.lang.diagnostics import CommandError
 
@@ -18,8 +18,10 @@ TYPES = {
 
 _VIEWS_IN_ORDER = ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "alias", "detach", "flatten",
                    "lift_fresh_copy", "contiguous", "unflatten")  # fmt: skip
-_VIEWS = ("permute", "transpose", "t", "slice", "select", "expand", "as_strided", "split_with_sizes", "unbind", "diagonal",
-          "unfold", "movedim", "real", "imag", "view_as_real", "view_as_complex", "chunk", "split", "narrow")  # fmt: skip
+_VIEWS = (
+    "permute", "transpose", "t", "slice", "select", "expand", "as_strided", "split_with_sizes", "unbind", "diagonal",
+    "unfold", "movedim", "real", "imag", "view_as_real", "view_as_complex", "chunk", "split", "narrow",
+)  # fmt: skip
 _SAME = {
     "_to_copy": "cast", "clone": "copy", "copy": "copy", "logical_and": "logical_and", "bitwise_and": "logical_and",
     "bitwise_or": "logical_or", "bitwise_not": "logical_not", "clamp_min": "clamp", "_softmax": "softmax",
@@ -151,9 +153,7 @@ class _Reader:
         several = isinstance(result, list | tuple)
         made = tuple(self._new(v) if v is not None else None for v in (result if several else (result,)))
         outputs = tuple(t for t in made if t is not None)
-        operands: tuple[Operand, ...] = tuple(i for i in inputs if isinstance(i, Tensor | int | float) or i is None)
-        if name != UNKNOWN:
-            operands = tuple(_whole(i) for i in inputs)
+        operands: tuple[Any, ...] = tuple(_whole(i) for i in inputs)
         self.nodes.append(Node(name, called, operands, outputs, options))
         return made if several else made[0]
 
@@ -263,11 +263,14 @@ def _extreme(sign: int, kind: str) -> Callable[..., Reading]:
     def read(args: list[Any], kwargs: Mapping[str, Any], users: set[int]) -> Reading:
         if kind == "both" and len(args) == 1:  # of the whole tensor: the value alone
             return ("extreme", args, {"dims": [], "sign": sign, "values": 0, "places": None})
-        dims = args[1] if len(args) > 1 and args[1] is not None else ()
-        dims = [dims] if isinstance(dims, int) else list(dims)
-        values = None if kind == "places" else 0
-        places = 0 if kind == "places" else 1 if kind == "both" and 1 in users else None
-        return ("extreme", args[:1], {"dims": dims, "sign": sign, "values": values, "places": places})
+        given = args[1] if len(args) > 1 and args[1] is not None else ()
+        dims = [given] if isinstance(given, int) else list(given)
+        options: dict[str, Any] = {"dims": dims, "sign": sign, "values": 0, "places": None}
+        if kind == "places":
+            options |= {"values": None, "places": 0}
+        elif kind == "both" and 1 in users:
+            options["places"] = 1
+        return ("extreme", args[:1], options)
 
     return read
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,8 +10,6 @@ from roofdsl.lang.record import Record
 
 LOWEST = {"f64": "-1.7e308", "f32": "-3.4e38", "tf32": "-3.4e38", "bf16": "-3.3e38", "f16": "-65504"}
 """What stands for minus infinity."""
-
-_WIDTH = 116
 
 
 class KernelText(Record):
@@ -65,8 +64,8 @@ class Writer:
         """The kernel, each datum moved once."""
         lines = ["    traffic once"]
         for intent, names in self.declared.items():
-            for name in names:
-                lines.append(f"    {intent} {name}")
+            if names:
+                lines.append(f"    {intent} {', '.join(names)}")
         return KernelText(wish, comment, (*lines, *self.body))
 
 
@@ -78,15 +77,9 @@ def element(name: str, dims: Sequence[int], subscripts: Sequence[str]) -> str:
 
 def number(value: float) -> str:
     """A number as the language writes it; infinities as the largest numbers of f32."""
-    if value != value:
+    if math.isnan(value):
         return "0"
     if value in (float("inf"), float("-inf")):
         return "3.4e38" if value > 0 else "-3.4e38"
     text = repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
     return text
-
-
-def variables(count: int, prefix: str = "i") -> list[str]:
-    """Names of loops."""
-    short = "ijkl" if prefix == "i" else ""
-    return [short[k] if count <= len(short) else f"{prefix}{k}" for k in range(count)]
