@@ -111,7 +111,9 @@ def convolution(node: Node) -> KernelText:
     bias = rest[0] if rest else None
     spatial = len(weight.shape) - 2
     whole = data.shape if len(data.shape) == spatial + 2 else (1, *data.shape)
-    result = out.shape if len(out.shape) == spatial + 2 else (1, *out.shape)
+    order = node.options.get("result") or range(len(out.shape))  # where n, o and the rest stand in the result
+    result = tuple(out.shape[d] for d in order)
+    result = result if len(result) == spatial + 2 else (1, *result)
     writer = Writer()
     writer.array("in", "X", data.type, whole)
     writer.array("in", "W", weight.type, weight.shape)

@@ -53,9 +53,11 @@ def pool(node: Node) -> KernelText:
             else:
                 for line in lines:
                     writer.put(line)
-        if not largest:
-            writer.put(f"{y} = {y} / {number(o.get('divisor') or prod(o['window']))}")
-    return writer.text(f"{node.op}_{d}d", "")
+        divisor = o.get("divisor") or prod(o["window"])
+        if not largest and divisor != 1:
+            writer.put(f"{y} = {y} / {number(divisor)}")
+    wish = "sum_pool" if not largest and divisor == 1 else node.op
+    return writer.text(f"{wish}_{d}d", "")
 
 
 KERNELS = {"max_pool": pool, "avg_pool": pool}

@@ -289,7 +289,8 @@ def _pooled(op: str) -> Callable[..., Reading]:
             found = list(value) if value else otherwise
             return found * d if len(found) == 1 else found
 
-        options = {"window": window, "stride": wide(given[0], window), "padding": wide(given[1], [0] * d)}
+        options: dict[str, Any] = {"window": window, "stride": wide(given[0], window)}
+        options["padding"] = wide(given[1], [0] * d)
         options["dilation"] = wide(given[2], [1] * d) if op == "max_pool" else [1] * d
         options["places"] = 1 if op == "max_pool" and 1 in users else None
         options["divisor"] = given[4] if op == "avg_pool" else None
