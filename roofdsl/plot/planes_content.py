@@ -126,7 +126,7 @@ def spot_of(prediction: Prediction, label: str, level: str) -> Spot:
     if moved is None:
         raise CommandError(f"the bytes of {prediction.kernel} at {level} were not found", "leave out --level")
     return Spot(
-        label, float(prediction.work), float(moved), float(prediction.expected_s), prediction.launches,
+        label, float(prediction.work), float(moved), float(prediction.bound_s), prediction.launches,
         float(prediction.launch_s),
     )  # fmt: skip
 

@@ -282,7 +282,7 @@ def predict_counts(
         levels=levels,
         launches=launches,
         launch_s=launch_s,
-        expected_s=max(*terms, sum((time for _, time in turns), Fraction(0))),
+        bound_s=max(*terms, sum((time for _, time in turns), Fraction(0))),
         no_overlap_s=sum(terms, Fraction(0)),
         machine_peak_per_s=compute.peak_per_s,
         unit=unit,

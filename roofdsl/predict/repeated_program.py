@@ -79,4 +79,4 @@ def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machi
     )
     mixed = replace(cold, levels=levels, in_turn=in_turn(levels, machine), assumptions=(*cold.assumptions, NOTE))
     single = (mixed.compute_s, *(level.time_s for level in levels), mixed.launch_s)
-    return replace(mixed, expected_s=max(time for _, time in mixed.terms), no_overlap_s=sum(single[1:], single[0]))
+    return replace(mixed, bound_s=max(time for _, time in mixed.terms), no_overlap_s=sum(single[1:], single[0]))

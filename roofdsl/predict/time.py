@@ -26,7 +26,7 @@ class Prediction(Record):
     """What the model expects of one launch of a kernel, or of several (predictions can be added and multiplied).
 
     work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together.
-    expected_s: the maximum of the terms of each launch, summed over launches; no_overlap_s: their sum.
+    bound_s: the maximum of the terms of each launch, summed over launches; no_overlap_s: their sum.
     machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds. counters: totals of the
     kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread block; latency: what its
     requests in flight allow, by level. parts: the operations by type and class, each with its rate, that make up
@@ -43,7 +43,7 @@ class Prediction(Record):
     levels: tuple[LevelTime, ...]
     launches: int
     launch_s: Fraction
-    expected_s: Fraction
+    bound_s: Fraction
     no_overlap_s: Fraction
     machine_peak_per_s: Fraction | None = None
     traffic: str = ""
@@ -71,7 +71,7 @@ class Prediction(Record):
     @property
     def rate_per_s(self) -> Fraction:
         """W over the expected time, in operations per second; 0 without operations."""
-        return self._over(self.work, self.expected_s)
+        return self._over(self.work, self.bound_s)
 
     @property
     def memory(self) -> LevelTime:
@@ -81,7 +81,7 @@ class Prediction(Record):
     @property
     def bytes_per_s(self) -> Fraction:
         """Bytes across the memory boundary over the expected time: the rate of a kernel without work."""
-        return self._over(self.memory.bytes, self.expected_s)
+        return self._over(self.memory.bytes, self.bound_s)
 
     @property
     def intensity(self) -> Fraction | None:
@@ -186,7 +186,7 @@ class Prediction(Record):
             levels=tuple(a + b for a, b in zip(mine, theirs, strict=True)),
             launches=self.launches + other.launches,
             launch_s=self.launch_s + other.launch_s,
-            expected_s=self.expected_s + other.expected_s,
+            bound_s=self.bound_s + other.bound_s,
             no_overlap_s=self.no_overlap_s + other.no_overlap_s,
             machine_peak_per_s=major.machine_peak_per_s,
             traffic=self.traffic if self.traffic == other.traffic else "mixed",
@@ -216,7 +216,7 @@ class Prediction(Record):
             levels=tuple(level * times for level in self.levels),
             launches=self.launches * times,
             launch_s=self.launch_s * times,
-            expected_s=self.expected_s * times,
+            bound_s=self.bound_s * times,
             no_overlap_s=self.no_overlap_s * times,
             counters=tuple((name, value * times) for name, value in self.counters),
             parts=tuple(replace(part, operations=part.operations * times) for part in self.parts),
@@ -244,7 +244,7 @@ class Prediction(Record):
             "fma_fraction": _plain(self.fma_fraction),
             "peak_fraction": _plain(self.peak_fraction),
             "mix": [part.to_json() for part in self.parts],
-            "time_s": float(self.expected_s),
+            "time_s": float(self.bound_s),
             "time_no_overlap_s": float(self.no_overlap_s),
             "compute_s": float(self.compute_s),
             "flops_per_s": float(self.rate_per_s),
@@ -266,7 +266,7 @@ class Prediction(Record):
             "cache": {"size_bytes": self.cache_bytes, "line_bytes": self.line_bytes},
             "footprint_bytes": self.footprint_bytes,
             "counters": {
-                name: {"total": value, "per_s": float(self._over(value, self.expected_s))}
+                name: {"total": value, "per_s": float(self._over(value, self.bound_s))}
                 for name, value in self.counters
             },
             "assumptions": list(self.assumptions),

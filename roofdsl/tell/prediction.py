@@ -151,10 +151,10 @@ def _outcome(p: Prediction) -> list[tuple[str, str, str]]:
     else:
         fast_rate, slow_rate = show_bandwidth(p.bytes_per_s), show_bandwidth(slow_bytes)
     rows = [
-        ("expected", show_time(p.expected_s), f"{fast_rate}, bound by {p.bound}"),
+        ("expected", show_time(p.bound_s), f"{fast_rate}, bound by {p.bound}"),
         ("no overlap", show_time(p.no_overlap_s), slow_rate),
     ]
     for name, total in p.counters:
-        rate = show_rate(total / p.expected_s, name) if p.expected_s else ""
+        rate = show_rate(total / p.bound_s, name) if p.bound_s else ""
         rows.append((name, group(total), rate))
     return rows

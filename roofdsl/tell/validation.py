@@ -63,7 +63,7 @@ def _by_launch(c: Comparison, several: bool) -> list[Block]:
     rows = []
     for part in sorted(c.by_launch, key=lambda part: -part.measured.median_s):
         p, m = part.prediction, part.measured
-        times = [show_time(p.expected_s), show_time(m.median_s), f"{m.median_s / whole:.1%}", f"{part.ratio:.2f}"]
+        times = [show_time(p.bound_s), show_time(m.median_s), f"{m.median_s / whole:.1%}", f"{part.ratio:.2f}"]
         verdict = "" if part.verdict == "as predicted" else part.verdict
         rows.append([_kernel(p), m.of.variant, group(m.launches), *times, p.bound, verdict])
     place = f" on {c.prediction.machine}" if several else ""
@@ -146,7 +146,7 @@ def _launch_json(part: LaunchComparison) -> dict[str, Any]:
         "parameters": dict(part.prediction.parameters),
         "variant": part.measured.of.variant,
         "launches": part.measured.launches,
-        "predicted_s": float(part.prediction.expected_s),
+        "predicted_s": float(part.prediction.bound_s),
         "measured_s": part.measured.median_s,
         "ratio": part.ratio,
         "bound": part.prediction.bound,

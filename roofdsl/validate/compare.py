@@ -55,7 +55,7 @@ class LaunchComparison:
     @property
     def ratio(self) -> float:
         """Measured over predicted performance."""
-        return float(self.prediction.expected_s) / self.measured.median_s
+        return float(self.prediction.bound_s) / self.measured.median_s
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Comparison:
 
     @property
     def predicted_s(self) -> float:
-        return float(self.prediction.expected_s)
+        return float(self.prediction.bound_s)
 
     @property
     def measured_s(self) -> float:
@@ -97,7 +97,7 @@ def compare(
             f"the prediction is of {_what(prediction.kernel, prediction.parameters)}, the measurement of "
             f"{_what(measurement.kernel, measurement.parameters)}"
         )
-    verdict = limits.verdict(float(prediction.expected_s) / measurement.median_s)
+    verdict = limits.verdict(float(prediction.bound_s) / measurement.median_s)
     causes = _causes(prediction, measurement, machine) if verdict == "above the roof" else ()
     found = Comparison(prediction, measurement, verdict, causes)
     if verdict == "slower than predicted" and (why := _disturbance(prediction, measurement, limits)):
@@ -107,12 +107,12 @@ def compare(
 
 def _disturbance(p: Prediction, m: Measurement, limits: Limits) -> str:
     """Why a measurement slower than predicted proves nothing; empty if it is conclusive."""
-    if float(p.expected_s) / m.median_s < OTHERS_EXPLAIN:
+    if float(p.bound_s) / m.median_s < OTHERS_EXPLAIN:
         return ""
     others = m.details.get(OTHERS)
     if isinstance(others, (int, float)) and others >= BUSY:
         return taken_by_others(float(others))
-    if m.times.noisy and limits.verdict(float(p.expected_s) / m.low_s) != "slower than predicted":
+    if m.times.noisy and limits.verdict(float(p.bound_s) / m.low_s) != "slower than predicted":
         return f"its times spread by {m.times.spread:.0%}, and the shorter ones are as predicted"
     return ""
 
@@ -138,7 +138,7 @@ def compare_program(
     found = []
     for key, p in parts.items():
         part = launched[key]
-        verdict = limits.verdict(float(p.expected_s) / part.median_s)
+        verdict = limits.verdict(float(p.bound_s) / part.median_s)
         if whole.verdict == "inconclusive" and verdict == "slower than predicted":
             verdict = "inconclusive"
         found.append(LaunchComparison(p, part, verdict))

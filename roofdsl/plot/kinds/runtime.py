@@ -212,7 +212,7 @@ def _figure(asked: Asked) -> Any:
     bars = []
     for (p, program), label in zip(found, labels_of(predictions), strict=True):
         rows = program.by_kernel if program is not None else ()
-        parts = [(row.total.kernel, float(row.total.expected_s)) for row in rows] or [(p.kernel, float(p.expected_s))]
+        parts = [(row.total.kernel, float(row.total.bound_s)) for row in rows] or [(p.kernel, float(p.bound_s))]
         bar = Bar(label, tuple(parts), float(p.launch_s))
         measured = times.get((p.kernel, p.parameters))
         bars.append(bar if measured is None else _measured(bar, measured))
