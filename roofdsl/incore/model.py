@@ -1,4 +1,4 @@
-"""The in-core time of one launch: what the code takes with all data in the nearest cache, and why it is not the peak."""
+"""The in-core time of one launch: what code takes with all data in the nearest cache, and why it is not the peak."""
 
 from __future__ import annotations
 

@@ -82,6 +82,11 @@ ATTRIBUTES = (
         value=True, shown="duplex",
     ),
     Attribute(
+        "stores", _LEVELS, "bandwidth", "stores_bytes_per_s",
+        "the bandwidth of stores, if it is lower than that of loads",
+        example="100 GB/s", shown="stores {text}",
+    ),
+    Attribute(
         "beside", _CACHE, "bandwidth", "beside_bytes_per_s",
         "the rate of its hits, if it takes turns with the levels behind it",
         example="100 GB/s", shown="beside {text}",
@@ -126,7 +131,10 @@ def attributes(of: str) -> dict[str, Attribute]:
 SETTINGS = tuple(attributes("machine"))
 """The lines of a machine that are one word and one quantity."""
 
-LINES = ("peak", "pipes", "cache", "memory", "ceiling", "link", *SETTINGS, "multiprocessor", "latency", "source")
+LINES = (
+    "processor", "peak", "pipes", "transfers", "cache", "memory", "ceiling", "link", *SETTINGS, "multiprocessor",
+    "latency", "source",
+)  # fmt: skip
 """The words that begin the lines of a machine, without `cost`, which also stands outside of machines."""
 
 GRAMMAR = "\n".join([

@@ -37,8 +37,10 @@ class Cache(Record):
 
     `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11).
     `duplex`: what is loaded from it and what is stored to it cross at the same time, each at the bandwidth.
+    `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads; only the expected time uses it.
     `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther levels, whose times
-    then add to its own; None where it delivers as if they did not.
+    then add to its own; None where it delivers as if they did not. The bound never takes less than the bandwidth for
+    it, since one after the other is always possible.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Cache(Record):
     copies: int = 1
     write_allocate: bool | None = None
     duplex: bool = False
+    stores_bytes_per_s: Fraction | None = None
     beside_bytes_per_s: Fraction | None = None
     source: str = ""
 
@@ -57,7 +60,7 @@ class Cache(Record):
 class Memory(Record):
     """A memory; the first of a machine is its last level, any other is reached through links only.
 
-    `duplex` is as for caches.
+    `duplex` and `stores_bytes_per_s` are as for caches.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Memory(Record):
     bandwidth_bytes_per_s: Fraction
     line_bytes: int | None = None
     duplex: bool = False
+    stores_bytes_per_s: Fraction | None = None
     source: str = ""
 
 
@@ -146,8 +150,10 @@ class Machine(Record):
     costs: tuple[tuple[str, Fraction], ...] = ()
     pipes_separate: bool = False
     divider_separate: bool = False  # then the others are too
+    transfer_overlap: Fraction | None = None  # 0: transfers take turns, 1: the longest counts; None: not stated
     multiprocessor: Multiprocessor | None = None
     latencies: tuple[tuple[str, Fraction], ...] = ()  # seconds, by level
+    processor: str = ""  # its name as the system reports it where the machine was measured
     source: str = ""
     origin: str = field(default="", compare=False)  # the file it was read from
 

@@ -18,6 +18,7 @@ from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.in_core_time import Model, with_expected
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.levels import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
@@ -49,6 +50,7 @@ class Options(Record):
     - sets: count bytes by simulating each cache with its sets, if the machine states its ways.
     - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
     - step_s: the latency of each step of a program's collectives.
+    - in_core: where the in-core time of the expected time comes from; None for the bound alone.
     """
 
     traffic: Traffic | None = None
@@ -63,6 +65,7 @@ class Options(Record):
     step_s: Fraction = Fraction(0)
     sets: bool = False
     conflicts: bool = False
+    in_core: Model | None = None
 
 
 DEFAULTS = Options()
@@ -120,7 +123,7 @@ def predict(
     if footprint > machine.main_memory.size_bytes and options.data is None:
         warnings += (_too_large(kernel, machine, footprint),)
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
-    return replace(
+    found = replace(
         prediction,
         traffic=boundary.convention,
         cache_bytes=boundary.cache_bytes,
@@ -131,6 +134,7 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
+    return found if options.in_core is None else with_expected(found, kernel, values, machine, options.in_core)
 
 
 class _Crossing(Record):

@@ -1,0 +1,62 @@
+"""Which in-core time a prediction takes, and the expected time with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, cast
+
+from roofdsl.incore.model import InCore, NoInCore
+from roofdsl.lang.record import replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.expected import expected
+from roofdsl.predict.time import Prediction
+
+Model = Literal["auto", "compiled", "stated", "none"]
+"""compiled: from the assembly of the code that `measure` runs. stated: from the kernel and what the machine states.
+auto: compiled on the processor that the machine was measured on, stated elsewhere. none: no expected time.
+"""
+
+NONE_WANTED = "not asked for"
+
+
+def with_expected(
+    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, model: Model
+) -> Prediction:
+    """The prediction of one launch with its expected time, or with the reason why there is none."""
+    if model == "none":
+        return replace(prediction, no_expected=NONE_WANTED)
+    try:
+        core = _core(prediction, kernel, values, machine, model)
+    except NoInCore as error:
+        return replace(prediction, no_expected=str(error))
+    return composed(prediction, core, machine)
+
+
+def composed(prediction: Prediction, core: InCore, machine: Machine) -> Prediction:
+    """The prediction with the expected time that this in-core time gives; its assumptions name what that assumes."""
+    found = expected(prediction.bound_s, prediction.levels, prediction.launch_s, core, machine)
+    assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions))
+    return replace(prediction, expected=found, assumptions=assumed)
+
+
+def _core(
+    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, model: Model
+) -> InCore:
+    """Raises NoInCore."""
+    if machine.multiprocessor is not None:
+        raise NoInCore(f"{machine.name} is a GPU; expected times are modeled for CPUs")
+    if prediction.unit is not None:
+        raise NoInCore("in-core times of matrix units are not modeled")
+    if model == "compiled" or (model == "auto" and is_here(machine)):
+        from roofdsl.incore.compiled import in_core
+    else:
+        from roofdsl.incore.stated import in_core
+    return cast(InCore, in_core(kernel, values, machine))
+
+
+def is_here(machine: Machine) -> bool:
+    """Whether the machine is the processor of this computer, by the name that its file states."""
+    from roofdsl.machine.processor import processor_name
+
+    return machine.processor != "" and machine.processor == processor_name()
