@@ -118,6 +118,51 @@ class Multiprocessor(Record):
     source: str = ""
 
 
+class Instruction(Record):
+    """What one instruction of a class costs a core, in cycles, while its data are in the nearest cache.
+
+    cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type.
+    latency: from its operands to its result; throughput: cycles from one to the next where nothing waits.
+    p0 to p3: the vector units that can execute it; two classes with a unit in common compete for it.
+    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `mixed` the cycles that one
+    takes of what loads and stores share, `forward` the cycles from a store to a load of the same bytes.
+    """
+
+    cls: str
+    type: str
+    bits: int
+    latency: Fraction | None = None
+    throughput: Fraction | None = None
+    split: Fraction | None = None
+    page: Fraction | None = None
+    mixed: Fraction | None = None
+    forward: Fraction | None = None
+    p0: bool = False
+    p1: bool = False
+    p2: bool = False
+    p3: bool = False
+    source: str = ""
+
+
+class Core(Record):
+    """How a core executes out of order.
+
+    dispatch: instructions a cycle; window: instructions between the first and the last that are under way; waiting:
+    those of them that wait for operands; taken: cycles from one taken jump to the next; mispredict: cycles lost by a
+    jump predicted wrong; predicted: the most iterations of a short inner loop whose end is predicted; blocked: cycles
+    that a load waits for stores of parts of its bytes.
+    """
+
+    dispatch: int
+    window: int
+    waiting: int
+    predicted: int = 0
+    taken: Fraction | None = None
+    mispredict: Fraction | None = None
+    blocked: Fraction | None = None
+    source: str = ""
+
+
 class Rate(Record):
     """Operations per second, and in words what was assumed to get them (empty where the machine states it)."""
 
@@ -148,6 +193,8 @@ class Machine(Record):
     divider_separate: bool = False  # then the others are too
     multiprocessor: Multiprocessor | None = None
     latencies: tuple[tuple[str, Fraction], ...] = ()  # seconds, by level
+    instructions: tuple[Instruction, ...] = ()
+    core: Core | None = None
     source: str = ""
     origin: str = field(default="", compare=False)  # the file it was read from
 
