@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -19,6 +19,7 @@ from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import few
 from roofdsl.machine.find import checked_file, find_model
+from roofdsl.predict.in_core_time import Model
 from roofdsl.sweep.ranges import parse_ranges, points_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -153,6 +154,30 @@ def traffic_option(function: F) -> F:
         "--traffic",
         type=click.Choice(["once", "load_store", "write_allocate"]),
         help="How to count bytes; by default, the convention of the file or of the machine.",
+    )(function)
+
+
+def math_option(function: F) -> F:
+    """`--math relaxed|strict`; the function gets `math`."""
+    return click.option(
+        "--math",
+        type=click.Choice(["relaxed", "strict"]),
+        default="relaxed",
+        show_default=True,
+        help="relaxed: compilers of CPU code may reorder sums, and fuse products with sums; strict: neither.",
+    )(function)
+
+
+def in_core_option(function: F) -> F:
+    """`--in-core MODEL`; the function gets `in_core`."""
+    return click.option(
+        "--in-core",
+        "in_core",
+        type=click.Choice(get_args(Model)),
+        default="auto",
+        show_default=True,
+        help="Where the expected time's part inside a core comes from: the assembly of the generated code, or the kernel "
+        "and stated facts; auto reads assembly if the machine is this processor.",
     )(function)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from roofdsl.codegen.generated import Argument
+from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.by_numba import by_value, generate_for, runner_of
@@ -27,6 +28,7 @@ FLAGS = (
     "-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros",
     "-fno-trapping-math", "-fno-math-errno",
 )  # fmt: skip
+STRICT_FLAGS = ("-std=c11", "-O3", "-march=native", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno")
 
 
 def find_compiler() -> tuple[str, ...]:
@@ -55,11 +57,11 @@ _WITHOUT = "omit `--compiler cc`: numba needs no C compiler"
 _OTHER = f"name another compiler by CC, or {_WITHOUT}"
 
 
-def c_runner(kernel: Kernel, variant: str) -> Runner:
+def c_runner(kernel: Kernel, variant: str, math: Math = "relaxed") -> Runner:
     """The variants `loops` and `parallel` (OpenMP). Raises CommandError if there is no compiler or it fails."""
     generated = generate_for(kernel, "c", variant)
     compiler = find_compiler()
-    flags = (*FLAGS, *(("-fopenmp",) if variant == "parallel" else ()))
+    flags = (*(FLAGS if math == "relaxed" else STRICT_FLAGS), *(("-fopenmp",) if variant == "parallel" else ()))
     function = _build(compiler, flags, generated.source, generated.function)
     function.restype = None
     function.argtypes = [_type_of(a) for a in generated.arguments]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
+from roofdsl.codegen.math_mode import Math
 from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -50,6 +51,7 @@ class Options(Record):
     - sets: count bytes by simulating each cache with its sets, if the machine states its ways.
     - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
     - step_s: the latency of each step of a program's collectives.
+    - math: what the compiler of the code may do to it, for the in-core time.
     - in_core: where the in-core time of the expected time comes from; None for the bound alone.
     """
 
@@ -66,6 +68,7 @@ class Options(Record):
     sets: bool = False
     conflicts: bool = False
     in_core: Model | None = None
+    math: Math = "relaxed"
 
 
 DEFAULTS = Options()
@@ -134,7 +137,9 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
-    return found if options.in_core is None else with_expected(found, kernel, values, machine, options.in_core)
+    return found if options.in_core is None else with_expected(
+        found, kernel, values, machine, options.in_core, options.math
+    )
 
 
 class _Crossing(Record):

@@ -9,6 +9,7 @@ from math import inf
 from time import monotonic
 from typing import Literal
 
+from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.launched import ProgramOf
@@ -16,7 +17,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group
 from roofdsl.measure.other_load import Others, wait_until_calm
-from roofdsl.measure.results import OTHERS, Measurement
+from roofdsl.measure.results import MATH, OTHERS, Measurement
 from roofdsl.measure.timing import Plan
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at
@@ -44,7 +45,8 @@ class How:
 
     cold: whether the caches are emptied before each sample. Otherwise a launch finds the data that the one before it
     left, and the prediction takes that into account. On a GPU buffers rotate, so that every launch starts cold.
-    budget_s: an approximate limit on the seconds of samples for each run.
+    budget_s: an approximate limit on the seconds of samples for each run. math: what the compiler of CPU code may do;
+    math_mode: that of a GPU library.
     """
 
     backend: Backend = "cpu"
@@ -53,6 +55,7 @@ class How:
     budget_s: float = 10.0
     repeats: int = 20
     math_mode: str = "default"
+    math: Math = "relaxed"
 
 
 def measure_runs(
@@ -124,7 +127,7 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
         return measure_program_gpu(run.kernel.at(run.sizes), on_gpu, say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold)
+    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold, math=how.math)
     if isinstance(run.kernel, Kernel):
         return measure_cpu(run.kernel, run.sizes, on_cpu, say)
     from roofdsl.measure.program_cpu import measure_program_cpu
@@ -155,7 +158,7 @@ def compare_all(
         if kernel is None or any(at.get(n, v) != v for n, v in (sizes or {}).items()):
             continue
         asked = replace(options or Options(), warm=m.state == "warm" if warm is None else warm)
-        asked = replace(asked, accesses=accesses or _accesses(m, machine))
+        asked = replace(asked, accesses=accesses or _accesses(m, machine), math=m.details.get(MATH, "relaxed"))
         if isinstance(kernel, ProgramOf):
             predicted = predict_at(kernel.at(at), machine, asked)
             found.append(compare_program(predicted, m, machine, limits))
