@@ -137,3 +137,17 @@ def _addresses(kernel: Kernel, values: Mapping[str, int]) -> dict[str, int]:
         size = count * int(np.dtype(STORAGE[array.type.name]).itemsize)
         free += -(-(size + 2 * _PAGE) // _PAGE) * _PAGE
     return found
+
+
+def by_cc(kernel: Kernel) -> Native:
+    """The assembly of the variant `loops` from the system's C compiler, with the flags that `measure` uses.
+
+    Raises CommandError if there is no compiler or it fails.
+    """
+    from roofdsl.codegen.c_compiler import FLAGS, assembly, compiler_version, find_compiler
+    from roofdsl.codegen.generate import generate
+
+    generated = generate(kernel, "c", "loops")
+    compiler = find_compiler()
+    text = assembly(compiler, FLAGS, generated.source)
+    return Native(text, generated.function, compiler_version(compiler), generated.arguments, "c")
