@@ -60,7 +60,9 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), cl
     (r"h(?:add|sub)" + _FLOAT, "shuffle"),
 ))  # fmt: skip
 _LOGIC = re.compile(r"(?:p?(?:and|or|xor|andn))(?:ps|pd|q|d)?$|pternlog[dq]$")
-_MOVES = re.compile(r"mov(?:u|a)p[sd]$|movdq[ua](?:8|16|32|64)?$|lddqu$|mov(?:sd|ss|q|d|h|w)$|broadcast\w*$|pbroadcast\w*$")
+_MOVES = re.compile(
+    r"mov(?:u|a)p[sd]$|movdq[ua](?:8|16|32|64)?$|lddqu$|mov(?:sd|ss|q|d|h|w)$|broadcast\w*$|pbroadcast\w*$"
+)
 _ACROSS = re.compile(r"perm(?:pd|ps|q|d|w|b|t2\w+|i2\w+|2f128|2i128)$|extract[fi]\d*\w*$|insert[fi]\d*\w*$|shuf[fi]\d\w*$"
                      r"|pmov[sz]x\w+$|pmovu?s?[qdw][bwd]$|broadcast\w*$|pbroadcast\w*$|valign\w$|align[dq]$|p?compress\w*$|p?expand\w*$")  # fmt: skip
 _WITHIN = re.compile(r"p?shuf\w*$|permil\w*$|unpck\w*$|punpck\w*$|pack\w*$|mov(?:ddup|shdup|sldup|hlps|lhps|h[sp][sd]|l[sp][sd])$"
@@ -239,7 +241,9 @@ def _lanes(kind: Kind) -> int:
 
 
 def _only_compares(plain: str) -> bool:
-    return plain in ("cmp", "test", "bt", "mul", "div", "idiv", "push") or plain.lstrip("v").startswith(("ucomi", "comi"))
+    return plain in ("cmp", "test", "bt", "mul", "div", "idiv", "push") or plain.lstrip("v").startswith(
+        ("ucomi", "comi")
+    )
 
 
 def _written(instruction: Instruction) -> str:
@@ -287,7 +291,9 @@ def _bytes_moved(instruction: Instruction, memory: Memory) -> int:
         return 8 if plain.endswith(("d", "q")) and not plain.endswith("pbroadcastd") else 4
     if plain.startswith(("ucomi", "comi")) or (found is not None and found[1] == "s" and not plain.startswith("cvtp")):
         return {"d": 8, "s": 4, "h": 2}[plain[-1]]
-    if plain in ("movq", "movhpd", "movlpd", "movhps", "movlps", "movsd", "movddup") and any(r.is_vector for r in registers):
+    if plain in ("movq", "movhpd", "movlpd", "movhps", "movlps", "movsd", "movddup") and any(
+        r.is_vector for r in registers
+    ):
         return 8
     if plain in ("movd", "movss", "insertps"):
         return 4

@@ -59,7 +59,7 @@ def flow_of(code: Code, function: str) -> Flow:
     # a jump may lead into the middle of what was read as one block: labels split blocks, so it never does
     loops: list[Loop] = []
     _find_loops(blocks, set(blocks), None, loops, frozenset())
-    nests: dict[int, tuple[int, ...]] = {b: () for b in blocks}
+    nests: dict[int, tuple[int, ...]] = dict.fromkeys(blocks, ())
     for loop in loops:  # outer loops come before the loops inside them
         for b in loop.blocks:
             nests[b] = (*nests[b], loop.number)

@@ -6,10 +6,12 @@ width, then a narrower or a wider one (twice the width, twice the time), then a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roofdsl.incore.classes import Kind, Work
 from roofdsl.incore.model import NoInCore
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import Instruction, Machine
+from roofdsl.machine.model import Core, Instruction, Machine
 
 LINE, PAGE = 64, 4096
 
@@ -45,23 +47,29 @@ class Access(Record):
 _FREE = Cost(0.0, (), 0.0)
 
 
-class Rates:
-    """The rates of a machine. Raises NoInCore if it states none."""
+def rates_of(machine: Machine) -> Rates:
+    """The rates that a machine states. Raises NoInCore if it states none."""
+    if machine.core is None or not machine.instructions:
+        raise NoInCore(f"machine {machine.name} states no instruction latencies (`characterize` measures them)")
+    return Rates(machine.name, machine.core, machine.instructions)
 
-    def __init__(self, machine: Machine) -> None:
-        if machine.core is None or not machine.instructions:
-            raise NoInCore(f"machine {machine.name} states no instruction latencies (`characterize` measures them)")
-        core = machine.core
-        self.machine = machine.name
-        self.stated = {(i.cls, i.type, i.bits): i for i in machine.instructions}
+
+class Rates:
+    """The rates of a machine of this name. Raises NoInCore if it states no loads."""
+
+    def __init__(self, machine: str, core: Core, instructions: Sequence[Instruction]) -> None:
+        self.machine = machine
+        self.stated = {(i.cls, i.type, i.bits): i for i in instructions}
         self.dispatch, self.window, self.waiting = core.dispatch, core.window, core.waiting
         self.mispredict, self.predicted = float(core.mispredict or 0), core.predicted
         self.taken = float(core.taken or 1)
         self.blocked = float(core.blocked or 0)
         self.drained = 0.0
         self._costs: dict[Kind, Cost] = {}
-        if not any(i.cls == "load" for i in machine.instructions):
-            raise NoInCore(f"machine {machine.name} states no `instruction load` (`characterize` measures it)")
+        self._forward: dict[int, float] = {}
+        for cls in ("load", "store"):
+            if not any(i.cls == cls for i in instructions):
+                raise NoInCore(f"machine {machine} states no `instruction {cls}` (`characterize` measures it)")
 
     # ---- arithmetic ----
 
@@ -143,16 +151,14 @@ class Rates:
 
     def forwarded(self, size: int) -> float:
         """Cycles from a store's data to those of the load that takes them from it."""
-        return self._forward.get(size) or self._forward_of(size)
-
-    _forward: dict[int, float] = {}  # noqa: RUF012
+        if size not in self._forward:
+            self._forward[size] = self._forward_of(size)
+        return self._forward[size]
 
     def _forward_of(self, size: int) -> float:
         own = sorted((i for i in self.stated.values() if i.cls == "store" and i.forward), key=lambda i: i.bits)
         fitting = [i for i in own if i.bits >= 8 * size] or own[-1:]
-        found = float(fitting[0].forward or 0) if fitting else 0.0
-        self._forward = {**self._forward, size: found}
-        return found
+        return float(fitting[0].forward or 0) if fitting else 0.0
 
     def call(self, function: str) -> tuple[float, float] | None:
         """Cycles in which a function's call keeps the core busy, and its latency; None where it is not stated."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from roofdsl.incore.chains import Chain, chain, overwritten_in, reductions
 from roofdsl.incore.classes import Kind
 from roofdsl.incore.model import InCore, NoInCore, Step
-from roofdsl.incore.rates import Rates
+from roofdsl.incore.rates import Rates, rates_of
 from roofdsl.incore.shape import Loop, loops_of
 from roofdsl.incore.stated_cycles import VECTOR_FUNCTIONS, Effects, Planned, Timer
 from roofdsl.lang.diagnostics import CommandError
@@ -29,7 +29,7 @@ REORDER = "another order of the loops, or of the array's dimensions"
 
 def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, relaxed: bool = False) -> InCore:
     """The in-core time of one launch of the kernel at these sizes. Raises NoInCore with the reason if there is none."""
-    rates = Rates(machine)
+    rates = rates_of(machine)
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock frequency")
     at = sized(kernel, values)

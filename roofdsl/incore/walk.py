@@ -197,8 +197,14 @@ class _Walk:
                 self.assumed["no result is NaN"] = None
                 return plan.condition == "np"
             innermost = self.flow.nests[block.start]
-            where = "the innermost loop branches" if innermost and self.flow.loops[innermost[-1]].innermost else "a branch depends"
-            raise NoInCore(f"{where} on computed data, so its time depends on them (line {plan.last.line} of the assembly)")
+            where = (
+                "the innermost loop branches"
+                if innermost and self.flow.loops[innermost[-1]].innermost
+                else "a branch depends"
+            )
+            raise NoInCore(
+                f"{where} on computed data, so its time depends on them (line {plan.last.line} of the assembly)"
+            )
         if flags is not None:
             for number in plan.leaves:
                 active = next((a for a in self.active if a.number == number), None)

@@ -190,6 +190,9 @@ class Machine(Record):
     links: tuple[Link, ...] = ()
     launch_s: Fraction | None = None
     launch_source: str = ""
+    launch_array_s: Fraction | None = None
+    launch_scalar_s: Fraction | None = None
+    launch_number_s: Fraction | None = None
     clock_hz: Fraction | None = None
     units: int | None = None
     costs: tuple[tuple[str, Fraction], ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
@@ -34,11 +35,15 @@ def loops(texts: Mapping[str, Sequence[str]], before: Mapping[str, Sequence[str]
     module = "".join(f'module asm "{_escaped(line)}"\n' for line in lines)
     for name in texts:
         module += f"declare void @roofdsl_{name}(ptr, i64)\n"
-        module += f"define void @call_{name}(ptr %p, i64 %n) {{\n call void @roofdsl_{name}(ptr %p, i64 %n)\n ret void\n}}\n"
+        module += (
+            f"define void @call_{name}(ptr %p, i64 %n) {{\n call void @roofdsl_{name}(ptr %p, i64 %n)\n ret void\n}}\n"
+        )
     engine = _engine(module)
     found: dict[str, Loop] = {}
     for name in texts:
-        function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(engine.get_function_address(f"call_{name}"))
+        function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(
+            engine.get_function_address(f"call_{name}")
+        )
         function.engine = engine  # the code lives as long as the engine
         found[name] = function
     return found
@@ -78,6 +83,7 @@ class Stopwatch:
     def __init__(self, all_loops: Mapping[str, Loop], address: int, runs: int) -> None:
         self.loops, self.address, self.runs = all_loops, address, runs
         self.clock = loops({_CLOCK: ["addq %rax, %rax"] * CHAIN}, {})[_CLOCK]
+        self.chain_ns = self.call_ns = self.best_ns = inf
         self._settle()
 
     def _settle(self) -> None:
@@ -86,20 +92,37 @@ class Stopwatch:
         while time.perf_counter() < until:
             self.clock(self.address, 1000)
 
-    def cycles(self, name: str, instructions: float, rounds_for: float = 30_000) -> float:
-        """Cycles of one round; `instructions` is about its cycles, so that a run lasts about `rounds_for` cycles."""
-        few = max(4, int(rounds_for / 4 / max(instructions, 1)))
+    def cycles(self, name: str, estimate: float, rounds_for: float = 12_000) -> float:
+        """Cycles of one round, of which `estimate` is a guess: a run lasts about `rounds_for` cycles.
+
+        A long and a short run are subtracted, so that calling them does not count. A few runs go ahead, because a core
+        takes some microseconds to power up its widest units.
+        """
+        few = max(4, int(rounds_for / 4 / max(estimate, 1)))
         many = 5 * few
         loop = self.loops[name]
-        loop(self.address, few)
-        short = long = hertz = float("inf")
+        until = time.perf_counter() + 50e-6
+        while time.perf_counter() < until:
+            loop(self.address, few)
+        short = long = self.chain_ns = inf
         for _ in range(self.runs):
-            hertz = min(hertz, self._timed(self.clock, 200))
+            self.chain_ns = min(self.chain_ns, self._timed(self.clock, 1 + self.ROUNDS))
+            self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
+            loop(self.address, few)
             short = min(short, self._timed(loop, few))
             long = min(long, self._timed(loop, many))
-        overhead = min(self._timed(self.clock, 1) for _ in range(5))
-        cycle_ns = (hertz - overhead) / (199 * CHAIN)
-        return (long - short) / (many - few) / cycle_ns
+        self.best_ns = min(self.best_ns, self.cycle_ns)
+        return (long - short) / (many - few) / self.cycle_ns
+
+    ROUNDS = 60
+
+    @property
+    def cycle_ns(self) -> float:
+        return (self.chain_ns - self.call_ns) / (self.ROUNDS * CHAIN)
+
+    def hertz(self) -> float:
+        """The highest clock frequency seen: wide vectors may lower it for a while."""
+        return 1e9 / self.best_ns
 
     def _timed(self, loop: Loop, rounds: int) -> float:
         start = time.perf_counter_ns()

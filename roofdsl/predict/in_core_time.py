@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Literal
 
+from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.model import InCore, NoInCore
-from roofdsl.lang.record import replace
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
@@ -17,17 +18,25 @@ Model = Literal["auto", "compiled", "stated", "none"]
 auto: compiled on the processor that the machine was measured on, stated elsewhere. none: no expected time.
 """
 
+class Code(Record):
+    """The code whose in-core time is wanted: where that comes from, and the compiler, with what it may do."""
+
+    model: Model = "auto"
+    compiler: Literal["numba", "cc"] = "numba"
+    math: Math = "relaxed"
+
+
 NONE_WANTED = "not asked for"
 
 
 def with_expected(
-    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, model: Model
+    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code
 ) -> Prediction:
     """The prediction of one launch with its expected time, or with the reason why there is none."""
-    if model == "none":
+    if code.model == "none":
         return replace(prediction, no_expected=NONE_WANTED)
     try:
-        core = _core(prediction, kernel, values, machine, model)
+        core = _core(prediction, kernel, values, machine, code)
     except NoInCore as error:
         return replace(prediction, no_expected=str(error))
     return composed(prediction, core, machine)
@@ -40,22 +49,21 @@ def composed(prediction: Prediction, core: InCore, machine: Machine) -> Predicti
     return replace(prediction, expected=found, assumptions=assumed)
 
 
-RELAXED = True
-
-
 def _core(
-    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, model: Model
+    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code
 ) -> InCore:
     """Raises NoInCore."""
     if machine.multiprocessor is not None:
         raise NoInCore(f"{machine.name} is a GPU; expected times are modeled for CPUs")
     if prediction.unit is not None:
         raise NoInCore("in-core times of matrix units are not modeled")
-    if model == "compiled" or (model == "auto" and is_here(machine)):
-        from roofdsl.incore.compiled import in_core
-    else:
-        from roofdsl.incore.stated import in_core
-    return cast(InCore, in_core(kernel, values, machine, relaxed=True))
+    if code.model == "compiled" or (code.model == "auto" and is_here(machine)):
+        from roofdsl.incore import compiled
+
+        return compiled.in_core(kernel, values, machine, code.compiler, code.math)
+    from roofdsl.incore import stated
+
+    return stated.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
 
 
 def is_here(machine: Machine) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from roofdsl.codegen.math_mode import Math
 from roofdsl.counts.results import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -19,7 +18,7 @@ from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.in_core_time import Model, with_expected
+from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.levels import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
@@ -51,8 +50,7 @@ class Options(Record):
     - sets: count bytes by simulating each cache with its sets, if the machine states its ways.
     - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
     - step_s: the latency of each step of a program's collectives.
-    - math: what the compiler of the code may do to it, for the in-core time.
-    - in_core: where the in-core time of the expected time comes from; None for the bound alone.
+    - code: the code whose expected time is wanted; None for the bound alone.
     """
 
     traffic: Traffic | None = None
@@ -67,8 +65,7 @@ class Options(Record):
     step_s: Fraction = Fraction(0)
     sets: bool = False
     conflicts: bool = False
-    in_core: Model | None = None
-    math: Math = "relaxed"
+    code: Code | None = None
 
 
 DEFAULTS = Options()
@@ -137,9 +134,7 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
-    return found if options.in_core is None else with_expected(
-        found, kernel, values, machine, options.in_core, options.math
-    )
+    return found if options.code is None else with_expected(found, kernel, values, machine, options.code)
 
 
 class _Crossing(Record):

@@ -61,6 +61,11 @@ def blocks(m: Machine) -> list[Block]:
     rows += settings(m)
     if m.multiprocessor is not None:
         rows.append(("multiprocessor", options(m.multiprocessor, "multiprocessor"), m.multiprocessor.source))
+    if m.core is not None:
+        rows.append(("core", options(m.core, "core"), m.core.source))
+    for i in m.instructions:
+        type_name = f" {i.type}" if i.type else ""
+        rows.append((f"instruction {i.cls}{type_name} {i.bits} bits", options(i, "instruction"), i.source))
     rows += [(f"latency {level}", show_time(time), "") for level, time in m.latencies]
     rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
     source: list[Block] = [line(f"source: {m.source}", 0)] if m.source else []
@@ -108,6 +113,8 @@ def plain(m: Machine) -> dict[str, Any]:
         ],
         **setting_numbers(m),
         "multiprocessor": None if m.multiprocessor is None else numbers(m.multiprocessor),
+        "core": None if m.core is None else numbers(m.core),
+        "instructions": [numbers(i) for i in m.instructions],
         "latencies_s": {level: float(time) for level, time in m.latencies},
         "processor": m.processor,
         "transfer_overlap": None if m.transfer_overlap is None else float(m.transfer_overlap),

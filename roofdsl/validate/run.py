@@ -19,6 +19,7 @@ from roofdsl.machine.quantities import group
 from roofdsl.measure.other_load import Others, wait_until_calm
 from roofdsl.measure.results import MATH, OTHERS, Measurement
 from roofdsl.measure.timing import Plan
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare, compare_program
@@ -158,7 +159,7 @@ def compare_all(
         if kernel is None or any(at.get(n, v) != v for n, v in (sizes or {}).items()):
             continue
         asked = replace(options or Options(), warm=m.state == "warm" if warm is None else warm)
-        asked = replace(asked, accesses=accesses or _accesses(m, machine), math=m.details.get(MATH, "relaxed"))
+        asked = replace(asked, accesses=accesses or _accesses(m, machine), code=_code(m))
         if isinstance(kernel, ProgramOf):
             predicted = predict_at(kernel.at(at), machine, asked)
             found.append(compare_program(predicted, m, machine, limits))
@@ -170,6 +171,14 @@ def compare_all(
         held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
         raise CommandError(f"the results contain no measurement of {names} at these sizes", f"they hold {held}")
     return found
+
+
+def _code(measured: Measurement) -> Code:
+    """What ran, as far as in-core times are modeled."""
+    if measured.backend != "cpu" or measured.variant != "loops":
+        return Code("none")
+    compiler: Literal["numba", "cc"] = "numba" if measured.compiler.startswith("numba") else "cc"
+    return Code("auto", compiler, "strict" if measured.details.get(MATH) == "strict" else "relaxed")
 
 
 def _accesses(measured: Measurement, machine: Machine) -> Accesses:

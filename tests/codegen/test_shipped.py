@@ -12,7 +12,7 @@ import pytest
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Call, Generated
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.measure.by_cc import FLAGS
+from roofdsl.codegen.c_compiler import FLAGS
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
 from tests.codegen.shipped import free, ragged, shipped
 
