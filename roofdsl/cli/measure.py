@@ -6,7 +6,16 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose, json_option, math_option, parse_steps, set_option, show_json, warn
+from roofdsl.cli.options import (
+    choose,
+    json_option,
+    math_option,
+    parse_steps,
+    refuse_strict,
+    set_option,
+    show_json,
+    warn,
+)
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.subjects import subjects_of
 from roofdsl.cli.text import show_blocks
@@ -86,6 +95,7 @@ def measure(
     A program is timed as a whole and launch by launch. A kernel without the chosen variant runs in the plain one. The
     exit status is 1 if results cannot be verified because the rounding error alone may exceed them.
     """
+    refuse_strict(backend, math)
     known = _CPU if backend == "cpu" else _GPU
     for name in variants:
         if name not in known:

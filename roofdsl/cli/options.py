@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 import roofdsl.frontends  # noqa: F401 registers what reads files of other languages
+from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
@@ -168,6 +169,12 @@ def math_option(function: F) -> F:
     )(function)
 
 
+def refuse_strict(backend: str, math: Math) -> None:
+    """Raises click.UsageError for strict math on a GPU, whose code has no such mode."""
+    if backend == "gpu" and math == "strict":
+        raise click.UsageError("--math is about the code for CPUs; omit it with --backend gpu")
+
+
 def in_core_option(function: F) -> F:
     """`--in-core MODEL`; the function gets `in_core`."""
     return click.option(
@@ -176,8 +183,8 @@ def in_core_option(function: F) -> F:
         type=click.Choice(get_args(Model)),
         default="auto",
         show_default=True,
-        help="Where the expected time's part inside a core comes from: the assembly of the generated code, or the kernel "
-        "and stated facts; auto reads assembly if the machine is this processor.",
+        help="Where the in-core time comes from: the assembly of generated code, or the kernel and what the machine "
+        "states; auto reads assembly if the machine is this processor.",
     )(function)
 
 

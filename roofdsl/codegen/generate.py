@@ -33,8 +33,8 @@ def generate(
     free: which loops have independent iterations (`roofdsl.checks.parallel.parallel_loops` proves them); without it,
     only loops that the kernel itself declares parallel are parallel. sizes: numbers for tile sizes, which the variant
     `tiled` needs. math: whether the compiler may reorder sums and fuse products with sums, where the text says so
-    (C's flags do instead). Raises CommandError for an unknown target and for a variant that the target or the kernel does not
-    have, InputError if the directives do not fit the loops.
+    (for C, the compiler's flags do). Raises CommandError for an unknown target and for a variant that the target or
+    the kernel does not have, InputError if the directives do not fit the loops.
     """
     syntax = target_of(target)()
     syntax.math = math

@@ -24,7 +24,10 @@ VARIANTS = ("loops", "parallel", "library")
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """How a kernel is run. math: what its compiler may do to it. cold: empty the caches before each sample, which is then a single call."""
+    """How a kernel is run. math: what its compiler may do.
+
+    cold: empty the caches before each sample, which is then a single call.
+    """
 
     variant: str = "loops"
     compiler: str = "numba"

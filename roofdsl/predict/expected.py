@@ -105,7 +105,7 @@ def expected(
 ) -> Expected:
     """The expected time of one launch with this bound, these levels and launch time, and this in-core time."""
     levels = sorted(levels, key=lambda level: _distance(level, machine))
-    behind = [level for level in levels if level.nearer != "registers"]
+    behind = [level for level in levels if not _is_nearest(level)]
     called = launch_s if core.launch_s is None else Fraction(core.launch_s)
     times = [level.time_s for level in behind]
     # what no rule of this page changes: links, and levels that take turns in the bound already
@@ -171,7 +171,12 @@ def _distance(level: LevelTime, machine: Machine) -> int:
 def _without_registers(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:
     """The levels that may take turns; the accesses to the nearest cache are the in-core time's, unless it states so."""
     takes_turns = {cache.name for cache in machine.caches if cache.beside_bytes_per_s is not None}
-    return [level for level in levels if level.nearer != "registers" or level.name in takes_turns]
+    return [level for level in levels if not _is_nearest(level) or level.name in takes_turns]
+
+
+def _is_nearest(level: LevelTime) -> bool:
+    """Whether it is the cache next to the registers, whose accesses are in-core time."""
+    return level.kind == "cache" and level.nearer == "registers"
 
 
 def _seconds(level: LevelTime, machine: Machine) -> Fraction:
