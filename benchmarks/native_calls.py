@@ -31,7 +31,7 @@ _CALLER = (
     "incq %rax", "jmp 77b", "78:",
     *(f"vmovsd {64 + 8 * k}(%rbx), %xmm{k}" for k in range(8)),
     "pushq %rsi", "popq %r12", "movq 16(%rbx), %rdi", "movq 32(%rbx), %rdx", "movq 40(%rbx), %rcx", "movq 48(%rbx), %r8",
-    "movq 56(%rbx), %r9", "movq 24(%rbx), %rsi", "callq *(%rbx)", "movq %r12, %rsi", "movq %rbx, %rdi",
+    "movq 56(%rbx), %r9", "movq 24(%rbx), %rsi", "lfence", "callq *(%rbx)", "lfence", "movq %r12, %rsi", "movq %rbx, %rdi",
     "addq %r14, %rsp", "popq %r14", "popq %r13", "popq %r12", "popq %rbp", "popq %rbx",
 )  # fmt: skip
 _NOTHING = ("xorl %eax, %eax", "retq")

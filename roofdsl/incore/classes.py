@@ -212,6 +212,8 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
     name, ops = instruction.name, instruction.operands
     plain, _ = split_name(name)
     memory = next((o for o in ops if isinstance(o, Memory)), None)
+    if _zeroes(plain, ops):
+        return Work(NONE, (), _written(instruction))
     if plain == "lea" or memory is None:
         reads = _families(ops[:-1])
         if plain == "lea" and memory is not None:
@@ -234,6 +236,13 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
     lanes = _lanes(kind) if kind.cls == "gather" else 0
     reads += _also_read(instruction)
     return Work(kind, reads, _written(instruction), addresses, load=memory, bytes=size, lanes=lanes)
+
+
+def _zeroes(plain: str, ops: tuple[Operand, ...]) -> bool:
+    """A register combined with itself to zero, which the core sees without waiting for it."""
+    if "xor" not in plain and plain not in ("sub", "vpsubd", "vpsubq", "vpsubw", "vpsubb"):
+        return False
+    return len(ops) >= 2 and ops[0] == ops[1] and isinstance(ops[0], Register) and not ops[-1].mask  # type: ignore[union-attr]
 
 
 def _lanes(kind: Kind) -> int:
@@ -268,16 +277,14 @@ def _also_read(instruction: Instruction) -> tuple[str, ...]:
         return ("flags", last.family)
     masks = (last.mask,) if last.mask else ()
     if last.is_vector or last.family[0] == "k":
-        zeroed = "xor" in name and len(ops) == 3 and ops[0] == ops[1]
         old = bool(re.match(r"vfn?m(?:add|sub)|vperm[it]2|vpternlog|vpdp", name)) or last.merging
         old = old or (not name.startswith(("v", "k")) and not name.startswith(("mov", "cvt", "sqrt", "pshuf")))
-        return ((last.family,) if old else ()) + masks if not zeroed else ()
+        return ((last.family,) if old else ()) + masks
     two = plain in ("add", "sub", "and", "or", "xor", "shl", "sal", "shr", "sar", "inc", "dec", "neg", "not", "imul", "rol",
                     "ror", "cmp", "test", "bt")  # fmt: skip
-    zeroed = plain in ("xor", "sub") and len(ops) == 2 and ops[0] == ops[1]
     if plain in ("div", "idiv", "mul"):
         return (last.family, "rax", "rdx")
-    return (last.family,) if two and not zeroed and not (plain == "imul" and len(ops) == 3) else ()
+    return (last.family,) if two and not (plain == "imul" and len(ops) == 3) else ()
 
 
 def _bytes_moved(instruction: Instruction, memory: Memory) -> int:

@@ -160,6 +160,13 @@ class Rates:
         fitting = [i for i in own if i.bits >= 8 * size] or own[-1:]
         return float(fitting[0].forward or 0) if fitting else 0.0
 
+    def block(self, function: str, size: int | None) -> tuple[float, float] | None:
+        """A call that fills or copies a block: its fixed part and that of each 64 bytes."""
+        stated = self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
+        if stated is None or size is None:
+            return None
+        return float(stated.latency or 0) + float(stated.throughput or 0) * size / LINE, 0.0
+
     def call(self, function: str) -> tuple[float, float] | None:
         """Cycles in which a function's call keeps the core busy, and its latency; None where it is not stated."""
         for cls in (function, function.removeprefix("__").removesuffix("_finite")):

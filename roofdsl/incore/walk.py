@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from roofdsl.incore.assembly import Code, Instruction, Memory
 from roofdsl.incore.classes import Work, work_of
@@ -23,12 +23,16 @@ from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import LINE, Rates
 from roofdsl.incore.state import State, holds, plain_condition
 from roofdsl.incore.window import Clock, Step
+from roofdsl.lang.record import replace as replace_record
 
-MOST_INSTRUCTIONS = 1_500_000
+MOST_INSTRUCTIONS = 400_000
 """Beyond so many instructions a walk is given up."""
 
-WORTH = 150_000
+WORTH = 60_000
 """Instructions that an outer loop whose iterations differ is worth."""
+
+BLOCKS = ("memset", "memcpy", "memmove")
+"""Functions whose time goes by the bytes that their third argument says."""
 
 LEAST_WARM = 12
 FEW_PARTS, MOST_PARTS = 4, 24
@@ -81,6 +85,20 @@ class _Boundary:
     path: tuple[object, ...]
 
 
+@dataclass(frozen=True)
+class _Pace:
+    """How an iteration of an outer loop went when it was steady: growth of registers, slots and compared numbers, the
+    time, and what was executed. Another entry of the loop that begins alike goes on alike.
+    """
+
+    path: tuple[object, ...]
+    registers: dict[str, int]
+    slots: dict[tuple[int, int], int]
+    exits: dict[int, tuple[int, int]]
+    cycles: float
+    totals: tuple[Counter[int], ...]
+
+
 @dataclass
 class _Active:
     """A loop that is being walked through."""
@@ -125,6 +143,7 @@ class _Walk:
         self.plans: dict[int, _Planned] = {}
         self.active: list[_Active] = []
         self.trips: dict[int, int] = {}
+        self.paces: dict[int, _Pace] = {}
         self.assumed: dict[str, None] = {}
         self.vectors = [k for name, k in self.clock.numbers.items() if name[0] in "vk" and name[1:].isdigit()]
 
@@ -221,6 +240,8 @@ class _Walk:
             where = self.state.reader(operand, 64)()
             target = self.state.outside.get(where or 0, "")
         found = self.rates.call(target)
+        if target in BLOCKS:
+            found = self.rates.block(target, self.state.registers.get("rdx"))
         if found is None:
             name = f"`{target[:60]}`" if target else "a function that it computes"
             raise NoInCore(f"the code calls {name}, whose time machine {self.rates.machine} does not state")
@@ -293,18 +314,25 @@ class _Walk:
             return
         left = self._left(loop)
         if left > warm:
-            self._skip(loop, left - 2, warm // 8 * 8 or warm)
+            self._skip(loop, left - 1, warm // 8 * 8 or warm)
 
     def _skip_outer(self, loop: _Active) -> None:
         """Skip the rest of an outer loop: all of it where its iterations are alike, else between samples."""
-        if loop.since < SAMPLE:
+        pace = self.paces.get(loop.number)
+        if loop.since == 1 and pace is not None and loop.total == 1:
+            self._skip_at(loop, pace)
+            return
+        if loop.since < SAMPLE - 1:
             return
         left = self._left(loop)
-        if left < 3:
+        if left < 2:
             return
         b = loop.boundaries
         if b[-1].path == b[-2].path == b[-3].path:
-            self._skip(loop, left - 2, 2)
+            self.paces[loop.number] = _pace(b[-2], b[-1])
+            self._skip(loop, left, 2)
+            return
+        if loop.since < SAMPLE:
             return
         each = (b[-1].instructions - b[-1 - SAMPLE].instructions) / SAMPLE
         outermost = len(self.active) == 1
@@ -316,6 +344,32 @@ class _Walk:
         bounds = [whole * k // parts for k in range(parts + 1)]
         loop.parts = [b - a for a, b in zip(bounds, bounds[1:], strict=False)]
         self._jump(loop, 0)
+
+    def _skip_at(self, loop: _Active, pace: _Pace) -> None:
+        """Skip an outer loop after its first iteration, if that was like those of an earlier entry."""
+        first, last = loop.boundaries
+        if last.path != pace.path or set(last.exits) != set(pace.exits):
+            return
+        if any(_grown(first.registers.get(n), last.registers.get(n)) != d for n, d in pace.registers.items()):
+            return
+        before = replace(
+            first,
+            registers={n: _back(v, pace.registers.get(n)) for n, v in first.registers.items()},
+            slots={n: _back(v, pace.slots.get(n)) for n, v in first.slots.items()},
+            exits={b: _earlier(e, pace.exits[b], 2) for b, e in last.exits.items()},
+        )
+        first.exits = {b: _earlier(e, pace.exits[b], 1) for b, e in last.exits.items()}
+        loop.boundaries = [before, first, last]
+        left = self._left(loop)
+        if left < 1:
+            loop.boundaries = [first, last]
+            return
+        self.clock.shift(pace.cycles * left)
+        for part, grown in zip(self.totals.parts(), pace.totals, strict=True):
+            for key, value in grown.items():
+                part[key] += value * left
+        loop.total += left
+        self._move(loop, left)
 
     def _sampled(self, loop: _Active) -> None:
         """Count a part of the loop by the iterations walked in it, and go to the next."""
@@ -371,3 +425,39 @@ class _Walk:
                 state.store(at, size, advanced(values, count, size > 8))
         loop.boundaries = [self._boundary(loop)]
         loop.since = 0
+
+
+def _grown(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else (b - a) % (1 << 64)
+
+
+def _back(value: int | None, step: int | None) -> int | None:
+    """A register's value one iteration earlier; unknown where its growth is not known."""
+    return None if value is None or step is None else (value - step) % (1 << 64)
+
+
+def _earlier(now: Exit, step: tuple[int, int], count: int) -> Exit:
+    """What an exit compared `count` iterations earlier."""
+    kind, a, b, bits = now.flags
+    mask = (1 << bits) - 1
+    return replace_record(now, flags=(kind, (a - count * step[0]) & mask, (b - count * step[1]) & mask, bits))
+
+
+def _pace(before: _Boundary, after: _Boundary) -> _Pace:
+    """The pace of the iteration between two boundaries."""
+    registers = {n: _grown(v, after.registers.get(n)) for n, v in before.registers.items() if n[:1] != "v"}
+    slots = {n: _grown(v, after.slots.get(n)) for n, v in before.slots.items() if n[1] <= 8}
+    exits = {
+        b: (e.flags[1] - before.exits[b].flags[1], e.flags[2] - before.exits[b].flags[2])
+        for b, e in after.exits.items()
+        if b in before.exits
+    }
+    totals = tuple(new - old for old, new in zip(before.totals, after.totals, strict=True))
+    return _Pace(
+        after.path,
+        {n: d for n, d in registers.items() if d is not None},
+        {n: d for n, d in slots.items() if d is not None},
+        exits,
+        after.retired - before.retired,
+        totals,
+    )

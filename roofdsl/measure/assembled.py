@@ -98,18 +98,20 @@ class Stopwatch:
         A long and a short run are subtracted, so that calling them does not count. A few runs go ahead, because a core
         takes some microseconds to power up its widest units.
         """
-        few = max(4, int(rounds_for / 4 / max(estimate, 1)))
-        many = 5 * few
         loop = self.loops[name]
+        few = int(rounds_for / 4 / max(estimate, 1))
+        many = 5 * few
+        if few < 4:  # long rounds: what it takes to call them is nothing beside
+            few, many = 0, max(1, int(rounds_for / max(estimate, 1)))
         until = time.perf_counter() + 50e-6
         while time.perf_counter() < until:
-            loop(self.address, few)
+            loop(self.address, many)
         short = long = self.chain_ns = inf
         for _ in range(self.runs):
             self.chain_ns = min(self.chain_ns, self._timed(self.clock, 1 + self.ROUNDS))
             self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
-            loop(self.address, few)
-            short = min(short, self._timed(loop, few))
+            loop(self.address, max(few, 1))
+            short = min(short, self._timed(loop, few)) if few else self.call_ns
             long = min(long, self._timed(loop, many))
         self.best_ns = min(self.best_ns, self.cycle_ns)
         return (long - short) / (many - few) / self.cycle_ns

@@ -14,6 +14,7 @@ from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Instruction
+from roofdsl.measure.assembled import Stopwatch, loops
 from roofdsl.measure.timing import is_time
 
 ELEMENTS = 256
@@ -108,6 +109,35 @@ def _shortest(function: Any, arguments: tuple[Any, ...], calls: int = 4) -> floa
         if is_time(taken):
             best = min(best, taken)
     return best
+
+
+_SIZES = (256, 2048)
+
+
+def block_rates(runs: int) -> list[Instruction]:
+    """Calls of `memset` and `memcpy` within the nearest cache: what a call takes, and what 64 bytes add."""
+    import ctypes
+
+    import numpy as np
+
+    texts = {}
+    for name in ("memset", "memcpy"):
+        address = ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
+        second = "xorl %esi, %esi" if name == "memset" else "leaq 8192(%rdi), %rsi"
+        for size in _SIZES:
+            texts[f"{name}_{size}"] = [
+                "pushq %rdi", "pushq %rsi", "subq $8, %rsp", second, f"movl ${size}, %edx", f"movabsq ${address}, %rax",
+                "callq *%rax", "addq $8, %rsp", "popq %rsi", "popq %rdi",
+            ]  # fmt: skip
+    block = np.zeros(1 << 15, np.uint8)
+    watch = Stopwatch(loops(texts, {}), (block.ctypes.data + 4095) // 4096 * 4096, runs)
+    found = []
+    for name in ("memset", "memcpy"):
+        small, large = (watch.cycles(f"{name}_{size}", 20 + size / 32) for size in _SIZES)
+        each = (large - small) / (_SIZES[1] - _SIZES[0]) * 64
+        fixed = max(1.0, small - each * _SIZES[0] / 64)
+        found.append(Instruction(name, "", 512, Fraction(round(fixed)), Fraction(max(1, round(100 * each)), 100)))
+    return found
 
 
 _LAUNCHED = "def loop({names}):\n    pass\n"

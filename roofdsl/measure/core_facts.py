@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Core, Instruction
-from roofdsl.measure.call_rates import Launches, call_rates, launches
-from roofdsl.measure.instruction_rates import is_known, measure_core
+from roofdsl.measure.call_rates import Launches, block_rates, call_rates, launches
+from roofdsl.measure.instruction_rates import RUNS, is_known, measure_core
 
 
 class CoreFacts(Record):
@@ -24,5 +24,5 @@ def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) ->
     if not is_known():
         return None
     rates = measure_core(quick, tell)
-    calls = call_rates(1e9 / rates.clock_hz, ("f64", "f32"))
+    calls = [*call_rates(1e9 / rates.clock_hz), *block_rates(RUNS[quick])]
     return CoreFacts((*rates.instructions, *calls), rates.core, launches(), rates.clock_hz)

@@ -424,7 +424,7 @@ def _queue(
         rates = Rates("measured", replace(core, waiting=queue), instructions)
         return sum((simulated(texts[f"waiting_{q}"], rates) / measured[q] - 1) ** 2 for q in asked)
 
-    return min(range(near - 24, near + _LINKS + 48, 4), key=error)
+    return min(range(max(8, near - 24), near + _LINKS + 48, 4), key=error)
 
 
 def simulated(text: Sequence[str], rates: Rates, rounds: int = 6) -> float:
