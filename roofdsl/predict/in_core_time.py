@@ -30,21 +30,31 @@ NONE_WANTED = "not asked for"
 
 
 def with_expected(
-    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code
+    prediction: Prediction,
+    kernel: Kernel,
+    values: Mapping[str, int],
+    machine: Machine,
+    code: Code,
+    *,
+    as_compiled: bool,
 ) -> Prediction:
-    """The prediction of one launch with its expected time, or with the reason why there is none."""
+    """The prediction of one launch with its expected time, or with the reason why there is none.
+
+    as_compiled: whether the bound counts the accesses of compiled code.
+    """
     if code.model == "none":
         return replace(prediction, no_expected=NONE_WANTED)
     try:
         core = _core(prediction, kernel, values, machine, code)
     except NoInCore as error:
         return replace(prediction, no_expected=str(error))
-    return composed(prediction, core, machine)
+    return composed(prediction, core, machine, as_compiled=as_compiled)
 
 
-def composed(prediction: Prediction, core: InCore, machine: Machine) -> Prediction:
+def composed(prediction: Prediction, core: InCore, machine: Machine, *, as_compiled: bool = False) -> Prediction:
     """The prediction with the expected time that this in-core time gives; its assumptions name what that assumes."""
-    found = expected(prediction.bound_s, prediction.levels, prediction.launch_s, core, machine)
+    bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
+    found = expected(bound, levels, launch, core, machine, as_compiled=as_compiled)
     assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions))
     return replace(prediction, expected=found, assumptions=assumed)
 

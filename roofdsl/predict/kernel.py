@@ -134,7 +134,11 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
-    return found if options.code is None else with_expected(found, kernel, values, machine, options.code)
+    if options.code is None:
+        return found
+    return with_expected(
+        found, kernel, values, machine, options.code, as_compiled=options.accesses == "compiled"
+    )
 
 
 class _Crossing(Record):
