@@ -36,7 +36,7 @@ class Case(Record):
 class Estimate(Record):
     """A prediction. `at_most`: the levels whose bytes are an upper bound because the exact number is missing.
 
-    The expected time is exact unless one of those levels is the largest term; then it is an upper bound.
+    The time is exact unless one of those levels is the largest term; then it is an upper bound.
     """
 
     prediction: Prediction

@@ -64,7 +64,8 @@ class _Resolver:
             "processor": self._processor, "peak": self._peak, "pipes": self._pipes, "transfers": self._transfers,
             "cache": self._level, "memory": self._level,
             "ceiling": self._ceiling, "link": self._link, "cost": self._cost, "multiprocessor": self._multiprocessor,
-            "latency": self._latency, "core": self._core, "instruction": self._instruction, **dict.fromkeys(SETTINGS, self._setting),
+            "latency": self._latency, "core": self._core, "instruction": self._instruction,
+            **dict.fromkeys(SETTINGS, self._setting),
         }  # fmt: skip
         lines = self.block.lines
         entries = tuple(

@@ -121,7 +121,7 @@ def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level
 
 
 def spot_of(prediction: Prediction, label: str, level: str) -> Spot:
-    """A predicted kernel or program at its expected time. Raises CommandError if the level was not counted."""
+    """A predicted kernel or program at the bound of its time. Raises CommandError if the level was not counted."""
     moved = next((found.bytes for found in prediction.levels if found.name == level), None)
     if moved is None:
         raise CommandError(f"the bytes of {prediction.kernel} at {level} were not found", "leave out --level")

@@ -33,7 +33,7 @@ def blocks(rows: Sequence[Row], machine: Machine, size: str | None, width: int =
         for name in levels_of(machine)
         if any(r.prediction is not None and any(v.name == name for v in r.prediction.levels) for r in rows)
     ]
-    head = ("kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "expected", "time", "bound by")
+    head = ("kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "rate", "time", "bound by")
     cells = [_cells(r, shown) for r in rows]
     found: list[Block] = [
         Title(f"{len(rows)} kernels on {on(machine)}{scale}"),

@@ -136,8 +136,8 @@ def test_programs_add_their_launches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_equal_causes_are_one() -> None:
-    each = [Cause("a", Fraction(1), "r"), Cause("b", Fraction(3)), Cause("a", Fraction(4), "r"), Cause("c", Fraction(0))]
-    found = joined(each)
+    repeated = [Cause("a", Fraction(1), "r"), Cause("b", Fraction(3)), Cause("a", Fraction(4), "r")]
+    found = joined([*repeated, Cause("c", Fraction(0))])
     assert found == (Cause("a", Fraction(5), "r"), Cause("b", Fraction(3)))
 
 

@@ -43,7 +43,7 @@ class Bar:
 
     @property
     def total_s(self) -> float:
-        """The expected run time."""
+        """The run time at the bound."""
         return sum(seconds for _, seconds in self.parts)
 
 
@@ -229,7 +229,7 @@ def _measured(bar: Bar, found: Comparison) -> Bar:
 
 KIND = Kind(
     "Draw run times as bars.",
-    "Draw expected run times as bars, with the launch overhead; the bars of programs are split by kernel.",
+    "Draw run times at the bound as bars, with the launch overhead; the bars of programs are split by kernel.",
     (
         "machine",
         "set",
