@@ -153,5 +153,9 @@ def widest_loads_cycles(all_executed: Iterable[Executed], rates: Rates) -> float
 
 def dispatch_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
     """The time in which so many instructions are dispatched."""
-    slots = sum(e.times * rates.cost(e.work.kind).slots for e in all_executed if not e.work.fused)
+    slots = sum(
+        e.times * (rates.cost(e.work.kind).slots + (rates.indexed - 1 if e.work.indexed else 0))
+        for e in all_executed
+        if not e.work.fused
+    )
     return slots / rates.dispatch

@@ -29,7 +29,8 @@ class Work(Record):
 
     reads, writes: families of registers, without those of addresses, which are in `address_reads`. load and store: the
     addresses with the bytes moved; masked: a store that leaves some elements out; lanes: loads of a gather.
-    fused: one with the instruction before it (a comparison and its jump). call: the function that it calls.
+    fused: one with the instruction before it (a comparison and its jump). indexed: vector arithmetic on an address of
+    two registers.
     """
 
     kind: Kind
@@ -43,6 +44,7 @@ class Work(Record):
     lanes: int = 0
     jump: bool = False
     fused: bool = False
+    indexed: bool = False
 
 
 NONE = Kind("", "", 0)
@@ -235,7 +237,8 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
         )
     lanes = _lanes(kind) if kind.cls == "gather" else 0
     reads += _also_read(instruction)
-    return Work(kind, reads, _written(instruction), addresses, load=memory, bytes=size, lanes=lanes)
+    indexed = vector and bool(memory.index) and bool(kind.cls) and not lanes
+    return Work(kind, reads, _written(instruction), addresses, load=memory, bytes=size, lanes=lanes, indexed=indexed)
 
 
 def _zeroes(plain: str, ops: tuple[Operand, ...]) -> bool:

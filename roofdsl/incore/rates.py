@@ -61,10 +61,13 @@ class Rates:
         self.machine = machine
         self.stated = {(i.cls, i.type, i.bits): i for i in instructions}
         self.dispatch, self.window, self.waiting = core.dispatch, core.window, core.waiting
-        self.mispredict, self.predicted = float(core.mispredict or 0), core.predicted
+        self.mispredict, self.left = float(core.mispredict or 0), float(core.left or 0)
+        self.predicted, self.varied = core.predicted, core.varied
         self.taken = float(core.taken or 1)
         self.blocked = float(core.blocked or 0)
         self.drained = 0.0
+        self.indexed = core.indexed
+        self.wide = frozenset(k for i in instructions if i.bits == 512 for k in _ports(i)) if core.closes else frozenset()
         self._costs: dict[Kind, Cost] = {}
         self._forward: dict[int, float] = {}
         for cls in ("load", "store"):
@@ -96,7 +99,7 @@ class Rates:
         latency = float(stated.latency or 1)
         if stated.cls in _SEPARATE:
             return Cost(latency, (DIVIDER,), throughput)
-        ports = tuple(k for k, used in enumerate((stated.p0, stated.p1, stated.p2, stated.p3)) if used)
+        ports = _ports(stated)
         if not ports:  # general registers: as many in a cycle as the throughput says, on units of their own
             return Cost(latency, (8,), throughput)
         return Cost(latency, ports, throughput * len(ports), max(1.0, round(throughput * len(ports))))
@@ -175,6 +178,10 @@ class Rates:
             if stated is not None:
                 return float(stated.throughput or 1), float(stated.latency or 1)
         return None
+
+
+def _ports(stated: Instruction) -> tuple[int, ...]:
+    return tuple(k for k, used in enumerate((stated.p0, stated.p1, stated.p2, stated.p3)) if used)
 
 
 def _family(type_name: str) -> str:

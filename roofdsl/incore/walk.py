@@ -274,7 +274,10 @@ class _Walk:
         total = loop.total + 1  # the last iteration leaves without arriving at the header
         self.totals.iterations[loop.number] += 1
         before = self.trips.get(loop.number)
-        if total > self.rates.predicted or (before is not None and before != total):
+        limit = self.rates.predicted if before in (None, total) else self.rates.varied
+        if total <= limit:
+            self.clock.left(total)
+        else:
             self.clock.mispredicted()
             self.totals.mispredicted[loop.number] += 1
         self.trips[loop.number] = total

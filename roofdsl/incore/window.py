@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from roofdsl.incore.classes import Work
-from roofdsl.incore.rates import LINE, Rates
+from roofdsl.incore.rates import DIVIDER, LINE, Rates
 from roofdsl.lang.record import Record
+
+AHEAD = 24.0
+"""Cycles that the predictor may be ahead: some dozens of blocks wait between it and the decoders."""
 
 RETIRED_EARLY = 8
 """How many instructions retire in a cycle, over what is dispatched in one: never what limits."""
@@ -39,6 +42,8 @@ class Step(Record):
     store_split: float
     mix: float
     mix_split: float
+    open_ports: tuple[int, ...]
+    wide: bool
 
 
 _DIVIDER, _LOADS, _STORES, _MIX = 4, 5, 6, 7
@@ -59,7 +64,7 @@ class Clock:
         self.waiting: list[float] = []
         self.stores: dict[int, tuple[int, int, float, float]] = {}
         self.per_slot = 1 / rates.dispatch
-        self.instructions = 0
+        self.instructions = self.closed_until = 0
 
     def step(self, work: Work) -> Step:
         """The costs of an instruction, looked up once."""
@@ -68,13 +73,18 @@ class Clock:
         load = rates.load(work) if work.load is not None else None
         store = rates.store(work) if work.store is not None else None
         mix = (load.mix if load else 0.0) + (store.mix if store else 0.0)
+        slots = 0.0 if work.fused else cost.slots
+        if work.indexed:
+            slots += rates.indexed - 1
+        open_ports = tuple(p for p in cost.ports if p in rates.wide or p >= DIVIDER) or cost.ports
         split = (load.mix_split if load else 0.0) + (store.mix_split if store else 0.0)
         return Step(
             tuple(number[r] for r in work.reads), tuple(number[r] for r in work.address_reads),
             number.get(work.writes, -1), load is not None, store is not None, work.bytes,
-            cost.latency, cost.ports, cost.busy, 0.0 if work.fused else cost.slots,
+            cost.latency, cost.ports, cost.busy, slots,
             load.busy if load else 0.0, load.split if load else 0.0, load.latency if load else 0.0,
-            store.busy if store else 0.0, store.split if store else 0.0, mix, split,
+            store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
+            bool(rates.wide) and work.kind.bits == 512,
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -98,7 +108,10 @@ class Clock:
         if step.loads:
             start = max(start, self._loaded(step, address, begun, crosses))
         if step.ports:
-            port = min(step.ports, key=free.__getitem__) if len(step.ports) > 1 else step.ports[0]
+            if step.wide:
+                self.closed_until = self.instructions + self.rates.waiting
+            ports = step.open_ports if self.instructions < self.closed_until else step.ports
+            port = min(ports, key=free.__getitem__) if len(ports) > 1 else ports[0]
             free[port] = max(free[port], begun) + step.busy
             start = max(start, free[port] - step.busy)
             heappush(self.waiting, start)
@@ -150,14 +163,20 @@ class Clock:
         return found
 
     def jumped(self) -> None:
-        """A jump was taken: the next instructions come in the next cycle."""
-        self.branched = max(self.branched + self.rates.taken, self.dispatched)
-        self.dispatched = self.branched
+        """A jump was taken. The predictor goes ahead of the instructions, one taken jump a cycle or so."""
+        self.branched = max(self.branched + self.rates.taken, self.dispatched - AHEAD)
+        self.dispatched = max(self.dispatched, self.branched)
+
+    def left(self, iterations: int) -> None:
+        """A loop was left as predicted: the predictor loses some cycles, which show where it is not ahead."""
+        if iterations > 1:
+            self.branched = max(self.branched + self.rates.left, self.dispatched - AHEAD)
 
     def mispredicted(self) -> None:
         """The last jump was predicted wrong: nothing is dispatched until it is known, and some cycles more."""
         flags = self.ready[self.numbers["flags"]] if "flags" in self.numbers else 0.0
         self.dispatched = max(self.dispatched, flags) + self.rates.mispredict
+        self.branched = self.dispatched
 
     def called(self, busy: float, latency: float, clobbered: Sequence[int]) -> None:
         """A function was called whose instructions are not walked through."""

@@ -144,6 +144,14 @@ ATTRIBUTES = (
         example="32", shown="loops of up to {number} predicted",
     ),
     Attribute(
+        "varied", _CORE, "count", "varied", "the same where the number of iterations differs from time to time",
+        example="32", shown="{number} where their number varies",
+    ),
+    Attribute(
+        "left", _CORE, "cycles", "left", "lost where a loop is left, even as predicted", example="3 cycles",
+        shown="{text} to leave a loop",
+    ),
+    Attribute(
         "taken", _CORE, "cycles", "taken", "from one taken jump to the next", example="1 cycle",
         shown="taken jumps every {text}",
     ),
@@ -154,6 +162,15 @@ ATTRIBUTES = (
     Attribute(
         "blocked", _CORE, "cycles", "blocked", "that a load waits for stores of parts of its bytes",
         example="12 cycles", shown="{text} for a load of several stores",
+    ),
+    Attribute(
+        "indexed", _CORE, "count", "indexed",
+        "instructions that vector arithmetic with an indexed address counts as", example="2",
+        shown="{number} for arithmetic on an indexed address",
+    ),
+    Attribute(
+        "closes", _CORE, None, "closes", "vectors of 512 bits close the units they do not use to narrower ones",
+        value=True, shown="512 bits close units",
     ),
     Attribute(
         "latency", _INSTRUCTION, "cycles", "latency", "from the operands to the result", example="4 cycles",

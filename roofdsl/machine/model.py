@@ -153,7 +153,9 @@ class Core(Record):
 
     dispatch: instructions a cycle; window: instructions between the first and the last that are under way; waiting:
     those of them that wait for operands; taken: cycles from one taken jump to the next; mispredict: cycles lost by a
-    jump predicted wrong; predicted: the most iterations of a short inner loop whose end is predicted; blocked: cycles
+    jump predicted wrong; indexed: what vector arithmetic with an indexed address counts as; closes: whether 512-bit
+    vectors close the units that they do not use to narrower ones; predicted: the most iterations of a short inner loop whose end is predicted, `varied` where
+    their number differs from time to time; left: cycles lost where a loop is left even so; blocked: cycles
     that a load waits for stores of parts of its bytes.
     """
 
@@ -161,9 +163,13 @@ class Core(Record):
     window: int
     waiting: int
     predicted: int = 0
+    varied: int = 0
+    left: Fraction | None = None
     taken: Fraction | None = None
     mispredict: Fraction | None = None
     blocked: Fraction | None = None
+    indexed: int = 1
+    closes: bool = False
     source: str = ""
 
 

@@ -20,7 +20,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Core, Instruction
 from roofdsl.measure.assembled import Stopwatch, loops
 from roofdsl.measure.instruction_texts import LOADS, Template, filled, register, templates
-from roofdsl.measure.port_sets import find_sets
+from roofdsl.measure.port_sets import find_sets, matched
 
 RUNS = {True: 12, False: 40}
 """How often each loop runs, in a quick and in a full characterization."""
@@ -165,7 +165,7 @@ def _arithmetic(known: Sequence[Template], cycles: dict[str, float]) -> list[Ins
             for a, b in itertools.combinations(group, 2)
         }
         units = min(4, max(1, round(1 / min(own.values()))))
-        sets |= find_sets(own, pairs, units)
+        sets |= matched(find_sets(own, pairs, units), sets)
     found = []
     for t in known:
         latency = _latency(t, cycles)
@@ -349,6 +349,7 @@ def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, 
 # ---- the core ----
 
 _TRIPS = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_NESTS = (8, 16, 32, 48, 64, 96)
 _FILLERS = tuple(range(32, 800, 32))
 _QUEUED = tuple(range(8, 260, 8))
 _LINKS = 40
@@ -364,9 +365,21 @@ def _core_loops(bench: _Bench) -> None:
     bench.add("alone_int_div", ["movl $1000, %eax", "xorl %edx, %edx", "divq %rcx"] * 8, 8 * 8, prepare)
     bench.add("nops", ["nop"] * 96, 16)
     bench.add("empty", [], 1)
+    for name, address in (("plain", "{o}(%rdi)"), ("indexed", "{o}(%rdi,%rax,8)")):
+        adds = [f"vaddpd {address.format(o=64 * k)}, %ymm1, %ymm{2 + k}" for k in range(4)]
+        bench.add(f"slots_{name}", [*adds, *["nop"] * 20], 4)
+    if "avx512f" in bench.has:
+        narrow = [f"vandpd %ymm14, %ymm15, %ymm{2 + k % 10}" for k in range(24)]
+        bench.add("closes", [*narrow, "vpandq %zmm14, %zmm15, %zmm13"], 12)
+        bench.add("closes_not", [*narrow, "vpand %ymm14, %ymm15, %ymm13"], 12)
     for trips in _TRIPS:
         inner = [f"movl ${trips}, %ecx", "77:", "decl %ecx", "jnz 77b"]
         bench.add(f"trips_{trips}", inner, trips)
+    for n in _NESTS:
+        body = ["77:", *["nop"] * 5, "decl %ecx", "jnz 77b"]
+        growing = ["movl $1, %edx", "78:", "movl %edx, %ecx", *body, "incl %edx", f"cmpl ${n}, %edx", "jle 78b"]
+        bench.add(f"triangle_{n}", growing, n * n / 2)
+    bench.add("nest_3", ["movl $32, %edx", "78:", "movl $3, %ecx", *body, "decl %edx", "jnz 78b"], 3 * 32)
     bench.add("random", _random("testl $0x40000000, %eax"), 25, ["rdtsc"])
     bench.add("foretold", _random("testl $0, %eax"), 25, ["rdtsc"])
     link = ["vmulsd %xmm15, {r}, {r}"]
@@ -404,9 +417,16 @@ def _core(cycles: dict[str, float]) -> Core:
         if cycles[f"trips_{trips}"] - trips - entry > mispredict / 2:
             break
         predicted = trips
+    # Each of the three iterations takes a cycle, since their jumps are taken: what is over is lost where a loop is left.
+    left = cycles["nest_3"] / 32 - 3
+    lost = {n: (cycles[f"triangle_{n}"] - n * (n + 1) / 2) / n for n in _NESTS}
+    varied = max((n for n in _NESTS if lost[n] - lost[_NESTS[0]] < mispredict / 2), default=0)
     window = _threshold({f: cycles[f"window_{f}"] for f in _FILLERS}) + _LINKS
     taken = _rounded(max(cycles["empty"], 0.5))
-    return Core(dispatch, window, window, predicted, taken, _rounded(mispredict), _rounded(cycles["blocked"] / 8))
+    indexed = 1 + max(0, round((cycles["slots_indexed"] - cycles["slots_plain"]) * dispatch / 4))
+    closes = cycles.get("closes", 0.0) > 1.25 * cycles.get("closes_not", 1.0)
+    return Core(dispatch, window, window, predicted, varied, _rounded(max(left, 0.01)), taken, _rounded(mispredict), _rounded(cycles["blocked"] / 8),
+                indexed, closes)  # fmt: skip
 
 
 def _queue(

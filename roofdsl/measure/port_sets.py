@@ -8,6 +8,7 @@ out well reaches that. The sets that explain all pairs best are sought, class by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 
 UNITS = 4
 """The most vector units that are told apart."""
@@ -73,6 +74,35 @@ def _in_order(sets: Sets, names: Sequence[str]) -> Sets:
 
     order = {u: k for k, u in enumerate(sorted(used, key=lambda u: (key(u), u)))}
     return {name: frozenset(order[u] for u in sets[name]) for name in names}
+
+
+def matched(sets: Sets, narrower: Sets) -> Sets:
+    """The sets of one width with its units numbered like those of a narrower one that execute most of the same classes.
+
+    Classes are the same where their names are, but for the width at the end.
+    """
+    own = {name.rpartition("_")[0]: units for name, units in sets.items()}
+    other: dict[str, frozenset[int]] = {}
+    for name, units in narrower.items():  # the last width stands, which is the nearest
+        other[name.rpartition("_")[0]] = units
+    used = sorted({u for units in sets.values() for u in units})
+    if not other or not used:
+        return sets
+
+    def alike(order: tuple[int, ...]) -> float:
+        """Classes that few units execute say most about which unit is which."""
+        numbered = dict(zip(used, order, strict=False))
+        return sum(
+            1 / (len(units) * len(other[name]))
+            for name, units in own.items()
+            if name in other
+            for unit in units
+            if numbered[unit] in other[name]
+        )
+
+    best = max(permutations(range(UNITS), len(used)), key=lambda order: (alike(order), [-n for n in order]))
+    numbered = dict(zip(used, best, strict=True))
+    return {name: frozenset(numbered[u] for u in units) for name, units in sets.items()}
 
 
 def _of(sets: Sets, cls: str) -> list[frozenset[int]]:
