@@ -85,7 +85,7 @@ for r in results:
 # %%
 # The answers, checked.
 r = results[0]
-assert abs(r.ratio - float(r.prediction.bound_s) / r.measured_s) < 1e-9
+assert abs(r.bound_ratio - float(r.prediction.bound_s) / r.measured_s) < 1e-9
 print("checked")
 
 # %% [markdown]

@@ -22,6 +22,8 @@ VECTOR_FUNCTIONS = ("sqrt",)
 
 UNROLLED = 4
 """Iterations between two jumps: compilers unroll short bodies, so that the loop's own instructions count little."""
+FORESEEN = 32
+"""Iterations up to which the end of a loop of constant length is predicted, where the machine does not say."""
 OWN_INSTRUCTIONS = 2
 """Of a loop: the increment, and the comparison with its jump."""
 
@@ -76,7 +78,7 @@ class Timer:
 
     def _exits(self, loop: Loop) -> float:
         """Ends of the loop that are not predicted: of a loop that is long, or not always of one length."""
-        if loop.length > self.rates.predicted or loop.iterations % loop.entries:
+        if loop.length > (self.rates.predicted or FORESEEN) or loop.iterations % loop.entries:
             return self.rates.mispredict * loop.entries
         return 0.0
 

@@ -44,7 +44,7 @@ class Expected(Record):
     causes: they add up to expected_s minus the bound. core_s, loads_s: T_OL and T_nOL. transfers: seconds of each level
     behind the nearest cache, nearest first. data_s: loads and transfers together, by the machine's rule. launch_s: what
     launches add. overlap: the part of what could overlap that does, None where the machine does not say. core: of one
-    launch, what it was made from.
+    launch, what it was made from. relaxed_s: the expected time with relaxed math, where that is a remedy.
     """
 
     expected_s: Fraction
@@ -58,6 +58,7 @@ class Expected(Record):
     overlap: Fraction | None = None
     assumptions: tuple[str, ...] = ()
     core: InCore | None = None
+    relaxed_s: Fraction | None = None
 
     def __add__(self, other: Expected) -> Expected:
         """Both, one after the other."""
@@ -75,6 +76,7 @@ class Expected(Record):
             self.launch_s + other.launch_s,
             self.overlap,
             tuple(dict.fromkeys(self.assumptions + other.assumptions)),
+            relaxed_s=_relaxed(self, other),
         )
 
     def __mul__(self, times: int) -> Expected:
@@ -90,7 +92,22 @@ class Expected(Record):
             self.launch_s * times,
             self.overlap,
             self.assumptions,
+            relaxed_s=None if self.relaxed_s is None else self.relaxed_s * times,
         )
+
+    def remedies(self) -> list[dict[str, Any]]:
+        """What helps, with the expected time under it, for JSON."""
+        if self.relaxed_s is None or not self.relaxed_s:
+            return []
+        speedup = float(self.expected_s / self.relaxed_s)
+        return [{"remedy": "--math relaxed", "expected_s": float(self.relaxed_s), "speedup": speedup}]
+
+
+def _relaxed(one: Expected, other: Expected) -> Fraction | None:
+    """Of both together: a part that relaxed math does not help takes its time."""
+    if one.relaxed_s is None and other.relaxed_s is None:
+        return None
+    return sum((p.expected_s if p.relaxed_s is None else p.relaxed_s for p in (one, other)), Fraction(0))
 
 
 def joined(causes: Sequence[Cause]) -> tuple[Cause, ...]:

@@ -26,6 +26,7 @@ class Code(Record):
     math: Math = "relaxed"
 
 
+RELAXED = "--math relaxed"
 NONE_WANTED = "not asked for"
 
 
@@ -48,7 +49,14 @@ def with_expected(
         core = _core(prediction, kernel, values, machine, code)
     except NoInCore as error:
         return replace(prediction, no_expected=str(error))
-    return composed(prediction, core, machine, as_compiled=as_compiled)
+    found = composed(prediction, core, machine, as_compiled=as_compiled)
+    if code.math == "strict" and found.expected and any(RELAXED in c.remedy for c in found.expected.causes):
+        other = with_expected(
+            prediction, kernel, values, machine, Code(code.model, code.compiler), as_compiled=as_compiled
+        )
+        if other.expected is not None:
+            found = replace(found, expected=replace(found.expected, relaxed_s=other.expected.expected_s))
+    return found
 
 
 def composed(prediction: Prediction, core: InCore, machine: Machine, *, as_compiled: bool = False) -> Prediction:
@@ -65,6 +73,8 @@ def _core(
     """Raises NoInCore."""
     if machine.multiprocessor is not None:
         raise NoInCore(f"{machine.name} is a GPU; expected times are modeled for CPUs")
+    if not machine.instructions:
+        raise NoInCore(f"{machine.name} states no instructions of a core, from which expected times are made")
     if prediction.unit is not None:
         raise NoInCore("in-core times of matrix units are not modeled")
     if code.model == "compiled" or (code.model == "auto" and is_here(machine)):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class KernelTotal(Record):
     """All launches of one kernel in a program, of any size, or all its collectives of one kind and array.
 
-    total: their sum. share: their fraction of the bound of the program's time. bounds: their bounds, largest time first.
+    total: their sum. share: their fraction of the program's time at the bound. bounds: theirs, largest time first.
     """
 
     total: Prediction
@@ -100,8 +100,8 @@ def predict_launches(
 ) -> ProgramPrediction:
     """All launches of program `name` in sequence on `machine`.
 
-    Bounds and expected times are added, and so are W, Q, launches and each term of the time. `options.unit` applies to the
-    launches that can use it, contractions in a type for which the machine has the unit; the assumptions name the
+    Bounds and expected times are added, and so are W, Q, launches and each term of the time. `options.unit` applies
+    to the launches that can use it, contractions in a type for which the machine has the unit; the assumptions name the
     others. Raises CommandError for a parameter that is missing or unknown, and what `predict` raises.
     """
     from roofdsl.loops.launched import program_at

@@ -263,6 +263,7 @@ class Prediction(Record):
             "expected_model": None if self.expected is None else self.expected.model,
             "expected_missing": self.no_expected or None,
             "causes": None if self.expected is None else [cause.to_json() for cause in self.expected.causes],
+            "remedies": [] if self.expected is None else self.expected.remedies(),
             "time_no_overlap_s": float(self.no_overlap_s),
             "compute_s": float(self.compute_s),
             "flops_per_s": float(self.rate_per_s),

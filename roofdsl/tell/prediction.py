@@ -193,6 +193,9 @@ def _outcome(p: Prediction) -> list[tuple[str, str, str]]:
     ]
     if p.expected is not None:
         rows.append(("expected", show_time(p.expected.expected_s), _expected_rate(p)))
+        for remedy in p.expected.remedies():
+            faster = f"{show_number(remedy['speedup'], 3)} times faster with `{remedy['remedy']}`"
+            rows.append(("", show_time(remedy["expected_s"]), faster))
     elif p.no_expected:
         rows.append(("expected", "", p.no_expected))
     for name, total in p.counters:

@@ -148,7 +148,7 @@ def test_equal_causes_are_one() -> None:
     ("name", "options", "why"),
     [
         ("v100", Options(code=Code()), "v100 is a GPU; expected times are modeled for CPUs"),
-        ("opteron_2356", Options(code=Code()), "machine opteron_2356 states no instruction latencies"),
+        ("opteron_2356", Options(code=Code()), "opteron_2356 states no instructions of a core"),
         ("skylake_gold_6148", Options(code=Code("none")), "not asked for"),
     ],
 )
@@ -177,3 +177,20 @@ def test_rules_that_no_machine_has() -> None:
             made(line)
     assert made("transfers overlap 0.4").transfer_overlap == Fraction(2, 5)
     assert made("transfers serial").transfer_overlap == 0
+
+
+def test_what_relaxed_math_gains() -> None:
+    """Ten additions of four cycles one after the other, or many at a time: by two predictions."""
+    text = "kernel total(n):\n    in x: f64[n]\n    out s: f64\n    s = 0\n    for i in range(n):\n        s += x[i]\n"
+    kernel, given = kernel_of(text), load_machine("skylake_gold_6148")
+    strict, relaxed = (
+        predict(kernel, {"n": 4000}, given, Options(code=Code("stated", math=math), warm=True))
+        for math in ("strict", "relaxed")
+    )
+    assert strict.expected is not None and relaxed.expected is not None
+    (remedy,) = strict.to_json()["remedies"]
+    assert remedy["expected_s"] == float(relaxed.expected.expected_s) and remedy["remedy"] == "--math relaxed"
+    assert remedy["speedup"] == pytest.approx(float(strict.expected.expected_s / relaxed.expected.expected_s))
+    assert remedy["speedup"] > 3 and relaxed.to_json()["remedies"] == []
+    both = strict + strict * 2
+    assert both.expected is not None and both.expected.relaxed_s == 3 * relaxed.expected.expected_s
