@@ -436,8 +436,7 @@ def _queue(
     two chains with instructions between them that wait for the first.
     """
     measured = {q: cycles[f"waiting_{q}"] for q in _QUEUED}
-    steps = {a: measured[b] / measured[a] for a, b in itertools.pairwise(_QUEUED)}
-    near = max(steps, key=lambda a: steps[a])
+    near = _threshold(measured)
     asked = [q for q in _QUEUED if near - 32 <= q <= near + 32]
 
     def error(queue: int) -> float:
@@ -465,5 +464,7 @@ def simulated(text: Sequence[str], rates: Rates, rounds: int = 6) -> float:
 def _threshold(times: dict[int, float]) -> int:
     """The size before the steepest step of the time of a round: from there on the chains run one after another."""
     sizes = sorted(times)
-    steps = {a: times[b] / times[a] for a, b in itertools.pairwise(sizes) if a >= sizes[len(sizes) // 8]}
+    # More instructions never take less time: a time above a later one was disturbed.
+    least = {size: min(times[s] for s in sizes[k:]) for k, size in enumerate(sizes)}
+    steps = {a: least[b] / least[a] for a, b in itertools.pairwise(sizes) if a >= sizes[len(sizes) // 8]}
     return max(steps, key=lambda a: steps[a])
