@@ -115,6 +115,7 @@ class _Active:
     path: list[object] = field(default_factory=list)
     written: set[tuple[int, int]] = field(default_factory=set)
     parts: list[int] = field(default_factory=list)  # lengths of the parts that are still to be sampled
+    first: tuple[object, ...] = ()  # the path of the first iteration
     into: int = 0  # the iterations of the present part that were gone through before its sample
 
 
@@ -287,7 +288,9 @@ class _Walk:
         self.trips[loop.number] = total
         self.state.written |= loop.written
         if self.active:
-            self.active[-1].path.append((loop.number, total))
+            # Iterations are alike only if those of the loops inside are: their first and last ones stand for them.
+            inside = hash((loop.first, loop.boundaries[-1].path, tuple(loop.path)))
+            self.active[-1].path.append((loop.number, total, inside))
 
     def _boundary(self, loop: _Active) -> _Boundary:
         state = self.state
@@ -304,6 +307,8 @@ class _Walk:
         loop.since += 1
         self.totals.iterations[loop.number] += 1
         loop.boundaries.append(self._boundary(loop))
+        if loop.total == 1:
+            loop.first = loop.boundaries[-1].path
         innermost = self.flow.loops[loop.number].innermost
         if loop.parts:
             if loop.since >= SAMPLE:
