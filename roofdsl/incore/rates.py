@@ -63,7 +63,7 @@ class Rates:
         self.dispatch, self.window, self.waiting = core.dispatch, core.window, core.waiting
         self.mispredict, self.left = float(core.mispredict or 0), float(core.left or 0)
         self.predicted, self.varied = core.predicted, core.varied
-        self.taken = float(core.taken or 1)
+        self.taken, self.redirect = float(core.taken or 1), float(core.redirect or 0)
         self.blocked = float(core.blocked or 0)
         self.drained = 0.0
         self.indexed = core.indexed

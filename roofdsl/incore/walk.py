@@ -35,6 +35,9 @@ BLOCKS = ("memset", "memcpy", "memmove")
 """Functions whose time goes by the bytes that their third argument says."""
 
 LEAST_WARM = 12
+WINDOWS = 4
+"""What is left of a loop is walked where it is less than so many windows: what comes after it runs beside it."""
+
 FEW_PARTS, MOST_PARTS = 4, 24
 SAMPLE = 4
 """Iterations walked in each part of such a loop: the registers' growth takes that many to see."""
@@ -96,6 +99,7 @@ class _Pace:
     slots: dict[tuple[int, int], int]
     exits: dict[int, tuple[int, int]]
     cycles: float
+    instructions: int
     totals: tuple[Counter[int], ...]
 
 
@@ -111,6 +115,7 @@ class _Active:
     path: list[object] = field(default_factory=list)
     written: set[tuple[int, int]] = field(default_factory=set)
     parts: list[int] = field(default_factory=list)  # lengths of the parts that are still to be sampled
+    first: tuple[object, ...] = ()  # the path of the first iteration
     into: int = 0  # the iterations of the present part that were gone through before its sample
 
 
@@ -283,7 +288,9 @@ class _Walk:
         self.trips[loop.number] = total
         self.state.written |= loop.written
         if self.active:
-            self.active[-1].path.append((loop.number, total))
+            # Iterations are alike only if those of the loops inside are: their first and last ones stand for them.
+            inside = hash((loop.first, loop.boundaries[-1].path, tuple(loop.path)))
+            self.active[-1].path.append((loop.number, total, inside))
 
     def _boundary(self, loop: _Active) -> _Boundary:
         state = self.state
@@ -300,6 +307,8 @@ class _Walk:
         loop.since += 1
         self.totals.iterations[loop.number] += 1
         loop.boundaries.append(self._boundary(loop))
+        if loop.total == 1:
+            loop.first = loop.boundaries[-1].path
         innermost = self.flow.loops[loop.number].innermost
         if loop.parts:
             if loop.since >= SAMPLE:
@@ -331,6 +340,8 @@ class _Walk:
         if left < 2:
             return
         b = loop.boundaries
+        if left * (b[-1].instructions - b[-2].instructions) < WINDOWS * self.rates.window:
+            return
         if b[-1].path == b[-2].path == b[-3].path:
             self.paces[loop.number] = _pace(b[-2], b[-1])
             self._skip(loop, left, 2)
@@ -364,7 +375,7 @@ class _Walk:
         first.exits = {b: _earlier(e, pace.exits[b], 1) for b, e in last.exits.items()}
         loop.boundaries = [before, first, last]
         left = self._left(loop)
-        if left < 1:
+        if left < 1 or left * pace.instructions < WINDOWS * self.rates.window:
             loop.boundaries = [first, last]
             return
         self.clock.shift(pace.cycles * left)
@@ -462,5 +473,6 @@ def _pace(before: _Boundary, after: _Boundary) -> _Pace:
         {n: d for n, d in slots.items() if d is not None},
         exits,
         after.retired - before.retired,
+        after.instructions - before.instructions,
         totals,
     )

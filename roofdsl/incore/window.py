@@ -165,7 +165,7 @@ class Clock:
     def jumped(self) -> None:
         """A jump was taken. The predictor goes ahead of the instructions, one taken jump a cycle or so."""
         self.branched = max(self.branched + self.rates.taken, self.dispatched - AHEAD)
-        self.dispatched = max(self.dispatched, self.branched)
+        self.dispatched = max(self.dispatched + self.rates.redirect, self.branched)
 
     def left(self, iterations: int) -> None:
         """A loop was left as predicted: the predictor loses some cycles, which show where it is not ahead."""

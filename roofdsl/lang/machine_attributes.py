@@ -156,6 +156,10 @@ ATTRIBUTES = (
         shown="taken jumps every {text}",
     ),
     Attribute(
+        "redirect", _CORE, "cycles", "redirect", "in which nothing begins after a taken jump, on average",
+        example="0.25 cycles", shown="{text} lost by a taken jump",
+    ),
+    Attribute(
         "mispredict", _CORE, "cycles", "mispredict", "lost by a jump that was predicted wrong", example="17 cycles",
         shown="{text} a wrong prediction",
     ),

@@ -350,6 +350,12 @@ def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, 
 
 _TRIPS = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _NESTS = (8, 16, 32, 48, 64, 96)
+_OFFSETS = (0, 16, 32, 48)
+_TURNS = 60
+_PLACED = (
+    "vmovsd (%rdi), %xmm1", "vaddsd 64(%rdi), %xmm1, %xmm2", "addq $8, %rcx", "vmovsd %xmm2, 512(%rdi)", "addq $8, %rax",
+    "nop", "nop",
+)  # fmt: skip
 _FILLERS = tuple(range(32, 800, 32))
 _QUEUED = tuple(range(8, 260, 8))
 _LINKS = 40
@@ -380,6 +386,9 @@ def _core_loops(bench: _Bench) -> None:
         growing = ["movl $1, %edx", "78:", "movl %edx, %ecx", *body, "incl %edx", f"cmpl ${n}, %edx", "jle 78b"]
         bench.add(f"triangle_{n}", growing, n * n / 2)
     bench.add("nest_3", ["movl $32, %edx", "78:", "movl $3, %ecx", *body, "decl %edx", "jnz 78b"], 3 * 32)
+    for offset in _OFFSETS:  # compilers align loops to 16 bytes, and instructions are fetched in lines of 64
+        placed = [".p2align 6", *([f".skip {offset}, 0x90"] if offset else []), "77:", *_PLACED, "decl %edx", "jnz 77b"]
+        bench.add(f"placed_{offset}", [f"movl ${_TURNS}, %edx", *placed], _TURNS * 1.5)
     bench.add("random", _random("testl $0x40000000, %eax"), 25, ["rdtsc"])
     bench.add("foretold", _random("testl $0, %eax"), 25, ["rdtsc"])
     link = ["vmulsd %xmm15, {r}, {r}"]
@@ -421,11 +430,14 @@ def _core(cycles: dict[str, float]) -> Core:
     left = cycles["nest_3"] / 32 - 3
     lost = {n: (cycles[f"triangle_{n}"] - n * (n + 1) / 2) / n for n in _NESTS}
     varied = max((n for n in _NESTS if lost[n] - lost[_NESTS[0]] < mispredict / 2), default=0)
+    placed = sum(cycles[f"placed_{o}"] for o in _OFFSETS) / len(_OFFSETS) / _TURNS
+    redirect = max(0.0, placed - (len(_PLACED) + 1) / dispatch)
     window = _threshold({f: cycles[f"window_{f}"] for f in _FILLERS}) + _LINKS
     taken = _rounded(max(cycles["empty"], 0.5))
     indexed = 1 + max(0, round((cycles["slots_indexed"] - cycles["slots_plain"]) * dispatch / 4))
     closes = cycles.get("closes", 0.0) > 1.25 * cycles.get("closes_not", 1.0)
-    return Core(dispatch, window, window, predicted, varied, _rounded(max(left, 0.01)), taken, _rounded(mispredict), _rounded(cycles["blocked"] / 8),
+    return Core(dispatch, window, window, predicted, varied, _rounded(max(left, 0.01)), taken,
+                _rounded(max(redirect, 0.01)), _rounded(mispredict), _rounded(cycles["blocked"] / 8),
                 indexed, closes)  # fmt: skip
 
 
@@ -436,8 +448,7 @@ def _queue(
     two chains with instructions between them that wait for the first.
     """
     measured = {q: cycles[f"waiting_{q}"] for q in _QUEUED}
-    steps = {a: measured[b] / measured[a] for a, b in itertools.pairwise(_QUEUED)}
-    near = max(steps, key=lambda a: steps[a])
+    near = _threshold(measured)
     asked = [q for q in _QUEUED if near - 32 <= q <= near + 32]
 
     def error(queue: int) -> float:
@@ -465,5 +476,7 @@ def simulated(text: Sequence[str], rates: Rates, rounds: int = 6) -> float:
 def _threshold(times: dict[int, float]) -> int:
     """The size before the steepest step of the time of a round: from there on the chains run one after another."""
     sizes = sorted(times)
-    steps = {a: times[b] / times[a] for a, b in itertools.pairwise(sizes) if a >= sizes[len(sizes) // 8]}
+    # More instructions never take less time: a time above a later one was disturbed.
+    least = {size: min(times[s] for s in sizes[k:]) for k, size in enumerate(sizes)}
+    steps = {a: least[b] / least[a] for a, b in itertools.pairwise(sizes) if a >= sizes[len(sizes) // 8]}
     return max(steps, key=lambda a: steps[a])
