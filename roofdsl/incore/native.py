@@ -145,10 +145,11 @@ def by_cc(kernel: Kernel, math: Math = "relaxed") -> Native:
 
     Raises CommandError if there is no compiler or it fails.
     """
-    from roofdsl.codegen.c_compiler import assembly, compiler_version, find_compiler, flags_for
+    from roofdsl.codegen.c_compiler import WITHOUT, assembly, flags_for
+    from roofdsl.codegen.compiler import compiler_version, find_compiler
     from roofdsl.codegen.generate import generate
 
     generated = generate(kernel, "c", "loops")
-    compiler = find_compiler()
+    compiler = find_compiler(WITHOUT)
     text = assembly(compiler, flags_for(math), generated.source)
     return Native(text, generated.function, compiler_version(compiler), generated.arguments, "c")

@@ -13,7 +13,7 @@ from typing import Literal
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
 
-Place = Literal["machine", "cache", "memory", "multiprocessor", "core", "instruction"]
+Place = Literal["machine", "cache", "memory", "multiprocessor", "sustained", "core", "instruction"]
 
 
 class Attribute(Record):
@@ -48,6 +48,7 @@ _LEVELS: tuple[Place, ...] = ("cache", "memory")
 _UNIT: tuple[Place, ...] = ("multiprocessor",)
 _CORE: tuple[Place, ...] = ("core",)
 _INSTRUCTION: tuple[Place, ...] = ("instruction",)
+_SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
     Attribute(
@@ -57,6 +58,10 @@ ATTRIBUTES = (
     Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "what each scalar of an array's type adds"),
     Attribute("launch_number", _MACHINE, "time", "launch_number_s", "what each size adds"),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
+    Attribute(
+        "throttled", _MACHINE, "frequency", "throttled_clock_hz",
+        "the clock frequency while all units compute, where a power limit lowers it",
+    ),
     Attribute("units", _MACHINE, "count", "units", "the number of cores or multiprocessors"),
     Attribute(
         "copies", _CACHE, "count", "copies", "the number of caches of this size",
@@ -204,6 +209,17 @@ ATTRIBUTES = (
         Attribute(f"p{k}", _INSTRUCTION, None, f"p{k}", f"vector unit {k} executes it", value=True, shown=f"p{k}")
         for k in range(4)
     ),
+    Attribute(
+        "latency", _SUSTAINED, "time", "latency_s",
+        "from the start of one round of requests of a thread to the start of its next",
+        example="600 ns", needed="a sustained bandwidth needs the latency that requests in flight have to cover",
+        shown="latency {text}",
+    ),
+    Attribute(
+        "exponent", _SUSTAINED, "number", "exponent",
+        "how sharply the bandwidth bends from latency-bound to sustained",
+        example="2", needed="a sustained bandwidth needs the exponent of its bend", shown="exponent {text}",
+    ),
 )  # fmt: skip
 
 
@@ -217,9 +233,12 @@ SETTINGS = tuple(attributes("machine"))
 
 LINES = (
     "processor", "peak", "pipes", "transfers", "cache", "memory", "ceiling", "link", *SETTINGS, "multiprocessor",
-    "latency", "core", "instruction", "source",
+    "latency", "sustained", "core", "instruction", "source",
 )  # fmt: skip
 """The words that begin the lines of a machine, without `cost`, which also stands outside of machines."""
+
+DIRECTIONS = ("read", "write", "mixed")
+"""What crosses a level's boundary while a `sustained` bandwidth holds: loads, stores, or both at the same time."""
 
 GRAMMAR = "\n".join([
     f"_setting: {' | '.join(SETTINGS)}",

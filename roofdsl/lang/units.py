@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal
 
-Kind = Literal["size", "bandwidth", "time", "flop_rate", "op_rate", "frequency", "count", "cycles", "bits"]
+Kind = Literal["size", "bandwidth", "time", "flop_rate", "op_rate", "frequency", "count", "number", "cycles", "bits"]
 
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZES |= {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -26,6 +26,7 @@ UNITS: Mapping[Kind, Mapping[str, Fraction]] = {
     "count": {"": Fraction(1)},
     "cycles": {"cycles": Fraction(1), "cycle": Fraction(1)},
     "bits": {"bits": Fraction(1), "bit": Fraction(1)},
+    "number": {"": Fraction(1)},
 }
 WORDS: Mapping[Kind, str] = {
     "size": "a size",
@@ -37,6 +38,7 @@ WORDS: Mapping[Kind, str] = {
     "count": "a plain number",
     "cycles": "a number of clock cycles",
     "bits": "a number of bits",
+    "number": "a plain number",
 }
 _SHOWN: Mapping[Kind, str] = {
     "size": "B KiB MiB GiB TiB kB MB GB TB",
@@ -48,6 +50,7 @@ _SHOWN: Mapping[Kind, str] = {
     "count": "",
     "cycles": "cycles",
     "bits": "bits",
+    "number": "",
 }
 _NUMBER = re.compile(r"(?:\d+(?:_\d+)*\.?(?:\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d{1,3})?")
 _QUANTITY = re.compile(rf"\s*({_NUMBER.pattern})\s*([A-Za-z]*(?:\s*/\s*[A-Za-z]+)?)\s*")

@@ -22,6 +22,7 @@ _TEXT: dict[Kind | None, Callable[[Any], str]] = {
     "count": str,
     "cycles": lambda cycles: f"{float(cycles):g} cycle{'' if cycles == 1 else 's'}",
     "bits": lambda bits: f"{bits} bits",
+    "number": lambda value: f"{float(value):g}",
     None: str,
 }
 

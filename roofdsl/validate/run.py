@@ -12,12 +12,12 @@ from typing import Literal
 from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
-from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.program_at import ProgramOf
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group
+from roofdsl.measure.measurement import MATH, OTHERS, Measurement
 from roofdsl.measure.other_load import Others, wait_until_calm
-from roofdsl.measure.results import MATH, OTHERS, Measurement
 from roofdsl.measure.timing import Plan
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Accesses, Options, predict

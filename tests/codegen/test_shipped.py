@@ -11,7 +11,8 @@ import pytest
 
 from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
-from roofdsl.codegen.generated import Call, Generated
+from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.launch_grids import Call
 from roofdsl.lang.diagnostics import CommandError
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
 from tests.codegen.shipped import free, ragged, shipped

@@ -14,7 +14,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_number, show_time
 from roofdsl.plot.kind import Asked, Kind, Option, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, no_y_limits, styled
-from roofdsl.plot.points import labels_of
+from roofdsl.plot.roofline_points import labels_of
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import Code
