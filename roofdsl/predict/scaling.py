@@ -13,7 +13,7 @@ from math import ceil
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.model import Cache, Machine, Peak
+from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Peak
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 
@@ -43,7 +43,11 @@ def scaling(
     found = single.expected
     if found is None:
         raise CommandError(f"{kernel.name} has no expected time on {machine.name}: {single.no_expected}")
-    shared = {name: time for name, time in found.transfers if name in shared_levels(machine)}
+    faster = {c.name: c.bandwidth_bytes_per_s for c in (*machine.caches, machine.main_memory)}
+    slower = {v.name: v.bandwidth_bytes_per_s for v in single.levels}
+    shared = {
+        name: time * slower[name] / faster[name] for name, time in found.transfers if name in shared_levels(machine)
+    }  # of all cores together
     name = max(shared, key=lambda level: shared[level])
     work_s = found.expected_s - found.launch_s
     times = tuple(max(work_s / n, shared[name]) + found.launch_s for n in cores)
@@ -57,16 +61,29 @@ def shared_levels(machine: Machine) -> tuple[str, ...]:
     return (*(cache.name for cache in machine.caches if cache.copies < cores), machine.main_memory.name)
 
 
+ONE_CORE = "one core, {level}"
+"""The name of the ceiling that `characterize` writes for what a single core gets from a level."""
+
+
 def one_core(machine: Machine) -> Machine:
-    """The machine with a single core: its part of the peaks and of the private caches, and all of what is shared."""
-    cores = machine.units or 1
+    """The machine with a single core, which has its part of the peaks and of the caches' bandwidths.
+
+    Raises CommandError if the machine has several cores and does not state what one of them gets from the memory.
+    """
+    cores, memory = machine.units or 1, machine.main_memory
     if cores == 1:
         return machine
+    name = ONE_CORE.format(level=memory.name)
+    alone = [c.bandwidth_bytes_per_s for c in machine.ceilings if isinstance(c, BandwidthCeiling) and c.name == name]
+    if not alone:
+        what = f"{machine.name} does not state what a single core gets from {memory.name}"
+        raise CommandError(what, f'state it as `ceiling "{name}" {memory.name} 12 GB/s`, or use a machine of one core')
     return replace(
         machine,
         units=1,
         peaks=tuple(_of_one(peak, cores) for peak in machine.peaks),
-        caches=tuple(_nearest(cache, cores) for cache in machine.caches),
+        caches=tuple(_of_cache(cache, cores) for cache in machine.caches),
+        memories=(replace(memory, bandwidth_bytes_per_s=alone[0]), *machine.memories[1:]),
         ceilings=(),
     )
 
@@ -75,6 +92,9 @@ def _of_one(peak: Peak, cores: int) -> Peak:
     return replace(peak, rate_per_s=peak.rate_per_s / cores)
 
 
-def _nearest(cache: Cache, cores: int) -> Cache:
-    """The copy that serves one core; one that several cores share delivers all it can to a single one."""
-    return replace(cache, copies=1, bandwidth_bytes_per_s=cache.bandwidth_bytes_per_s / cache.copies)
+def _of_cache(cache: Cache, cores: int) -> Cache:
+    """The copy that serves one core, with that core's part of the bandwidth."""
+    beside = None if cache.beside_bytes_per_s is None else cache.beside_bytes_per_s / cores
+    return replace(
+        cache, copies=1, bandwidth_bytes_per_s=cache.bandwidth_bytes_per_s / cores, beside_bytes_per_s=beside
+    )

@@ -50,7 +50,7 @@ def eight(*more: str) -> Machine:
         "cache L2 1 MiB, 400 GB/s, line 64 B, copies 4, write_allocate",
         "cache L3 16 MiB, 300 GB/s, line 64 B, write_allocate",
         "memory DRAM 16 GiB, 100 GB/s",
-        'ceiling "x" f64 1 GFLOP/s',
+        'ceiling "one core, DRAM" DRAM 20 GB/s',
         "units 8",
         *more,
     )
@@ -60,8 +60,10 @@ def test_one_core_of_eight() -> None:
     one = one_core(eight())
     assert shared_levels(eight()) == ("L2", "L3", "DRAM")
     assert [p.rate_per_s for p in one.peaks] == [10 * 10**9]
-    assert [c.bandwidth_bytes_per_s for c in one.caches] == [100 * 10**9, 100 * 10**9, 300 * 10**9]
-    assert (one.units, one.main_memory.bandwidth_bytes_per_s) == (1, 100 * 10**9)
+    assert [c.bandwidth_bytes_per_s for c in one.caches] == [
+        100 * 10**9, 50 * 10**9, Fraction(300, 8) * 10**9,
+    ]  # fmt: skip
+    assert (one.units, one.main_memory.bandwidth_bytes_per_s) == (1, 20 * 10**9)
     assert one_core(load_machine(SNB)) == load_machine(SNB)
 
 
@@ -73,6 +75,19 @@ def test_launches_do_not_scale(kernel: Kernel = FIVE_POINTS) -> None:
     work = expected.expected_s - expected.launch_s
     assert alone.times_s[0] == work + expected.launch_s
     assert alone.times_s[1] == max(Fraction(work, 2), alone.shared[1]) + expected.launch_s
+
+
+def test_a_shared_memory_is_five_times_as_fast_as_one_core_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All data from memory, at 20 GB/s for one core and 100 GB/s for all: five cores, and then no more."""
+    monkeypatch.setattr(in_core_time, "_core", lambda *_: InCore("nothing", (Step("", "", 0.0, 0.0),), 0.0))
+    found = scaling(FIVE_POINTS, {"m": 2000, "n": 2000}, eight("transfers overlap"), range(1, 9), CODE)
+    assert found.saturation == 5
+    assert [found.times_s[0] / t for t in found.times_s] == [1, 2, 3, 4, 5, 5, 5, 5]
+
+
+def test_a_machine_of_many_cores_states_what_one_of_them_gets() -> None:
+    with pytest.raises(CommandError, match="does not state what a single core gets from DRAM"):
+        scaling(FIVE_POINTS, {"m": 40, "n": 40}, load_machine("skylake_gold_6148"), [1, 2], CODE)
 
 
 def test_without_an_expected_time_there_is_a_reason() -> None:
