@@ -43,7 +43,8 @@ def scaling(
     found = single.expected
     if found is None:
         raise CommandError(f"{kernel.name} has no expected time on {machine.name}: {single.no_expected}")
-    faster = {c.name: c.bandwidth_bytes_per_s for c in (*machine.caches, machine.main_memory)}
+    faster = {c.name: c.bandwidth_bytes_per_s for c in machine.caches}
+    faster[machine.main_memory.name] = machine.main_memory.bandwidth_bytes_per_s
     slower = {v.name: v.bandwidth_bytes_per_s for v in single.levels}
     shared = {
         name: time * slower[name] / faster[name] for name, time in found.transfers if name in shared_levels(machine)

@@ -80,7 +80,8 @@ def _figure(asked: Asked, cores: int | None) -> Any:
             continue
         found.append(scaling(subject, sizes, machine, range(1, most + 1), options))
     labels = labels_of([s.single for s in found])
-    title = f"{machine.title or machine.name}\n{found[0].single.expected.model}" if found else machine.title
+    models = dict.fromkeys(s.single.expected.model for s in found if s.single.expected is not None)
+    title = "\n".join([machine.title or machine.name, *models])
     return draw_scaling(found, labels, title, look=asked.look)
 
 
