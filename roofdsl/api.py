@@ -42,6 +42,7 @@ from roofdsl.machine.named import (
     several,
 )
 from roofdsl.plot.traffic_content import traffic_content
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.kernel import predict as predicted
 from roofdsl.predict.program import predict_launches
@@ -197,9 +198,11 @@ def predict(
 ) -> Prediction:
     """The time of one launch on a machine, or of all launches of a program, and what bounds it (`roofdsl predict`).
 
+    On a CPU whose instructions are known, also the time that the code is expected to take (`.expected`); with
+    `Options(code=Code("none"))` the bound alone.
     traffic, unit, ceilings, warm: as in Options; they override those of `options`.
     """
-    how = _options(options, traffic, unit, ceilings, warm)
+    how = _with_code(_options(options, traffic, unit, ceilings, warm))
     if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
         return _launches(source, on, how, {**(sizes or {}), **more}).total
     own, values = kernel_and_sizes(source, sizes, more)
@@ -219,7 +222,7 @@ def launches(
     **more: int,
 ) -> ProgramPrediction:
     """As `predict` for a program, launch by launch: `.parts`, `.by_kernel`, and `.total`, which `predict` returns."""
-    how = _options(options, traffic, unit, ceilings, warm)
+    how = _with_code(_options(options, traffic, unit, ceilings, warm))
     return _launches(source, on, how, {**(sizes or {}), **more})
 
 
@@ -363,6 +366,11 @@ def _options(
 ) -> Options:
     asked = {"traffic": traffic, "unit": unit, "ceilings": tuple(ceilings), "warm": warm}
     return replace(options or Options(), **{name: value for name, value in asked.items() if value})
+
+
+def _with_code(options: Options) -> Options:
+    """The options of a prediction that has an expected time as well, by default of what `measure` runs here."""
+    return options if options.code is not None else replace(options, code=Code())
 
 
 def _bytes(size: Size | None, what: str) -> int | None:

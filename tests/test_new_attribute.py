@@ -19,7 +19,10 @@ ROWS = """\
 AFTER_ROWS = '    Attribute(\n        "duplex",'
 SCRUB = "    scrub_bytes_per_s: Fraction | None = None\n"
 CACHE = "    beside_bytes_per_s: Fraction | None = None\n"
-MEMORY = "    line_bytes: int | None = None\n    duplex: bool = False\n    source"
+MEMORY = (
+    "    line_bytes: int | None = None\n    duplex: bool = False\n"
+    "    stores_bytes_per_s: Fraction | None = None\n    source"
+)
 MACHINE = "    clock_hz: Fraction | None = None\n"
 CHANGES = {
     "lang/machine_attributes.py": [(AFTER_ROWS, ROWS + AFTER_ROWS)],

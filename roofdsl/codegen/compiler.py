@@ -51,7 +51,7 @@ def compile_library(
     command = [*compiler, *flags, "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
     done = run_compiler(command, shown, 300, help)
     if done.returncode != 0:
-        raise CommandError(f"`{shown}` does not compile {what}: {_fault(done)}", help)
+        raise CommandError(f"`{shown}` does not compile {what}: {fault(done)}", help)
     if not library.is_file() or library.stat().st_size == 0:
         raise CommandError(f"`{shown}` exited without an error but wrote no library", help)
 
@@ -95,7 +95,7 @@ def compiler_version(compiler: Sequence[str]) -> str:
     return printable(next((line for line in done.stdout.splitlines() if line.strip()), "")) or shown
 
 
-def _fault(done: subprocess.CompletedProcess[str]) -> str:
+def fault(done: subprocess.CompletedProcess[str]) -> str:
     """The first error that a compiler reports."""
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     first = next((line for line in lines if "error" in line or "cannot" in line), *lines[:1] or [""])

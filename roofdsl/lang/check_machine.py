@@ -9,7 +9,7 @@ from typing import Any
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedMachine, Entry
 from roofdsl.lang.machine_attributes import DIRECTIONS, SETTINGS, attributes
-from roofdsl.lang.operation_classes import COST_CLASSES, PEAK_CLASSES
+from roofdsl.lang.operation_classes import COST_CLASSES, INSTRUCTION_CLASSES, PEAK_CLASSES
 from roofdsl.lang.report import Report, did_you_mean, listed
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
@@ -61,9 +61,11 @@ class _Resolver:
 
     def run(self) -> CheckedMachine:
         resolvers: dict[str, Callable[[tree.MachineLine], Fields]] = {
-            "peak": self._peak, "pipes": self._pipes, "cache": self._level, "memory": self._level,
+            "processor": self._processor, "peak": self._peak, "pipes": self._pipes, "transfers": self._transfers,
+            "cache": self._level, "memory": self._level,
             "ceiling": self._ceiling, "link": self._link, "cost": self._cost, "multiprocessor": self._multiprocessor,
-            "latency": self._latency, "sustained": self._sustained,
+            "latency": self._latency, "sustained": self._sustained, "core": self._core,
+            "instruction": self._instruction,
             **dict.fromkeys(SETTINGS, self._setting),
         }  # fmt: skip
         lines = self.block.lines
@@ -89,6 +91,10 @@ class _Resolver:
             shown = " ".join(filter(None, (what, *key)))
             message = f"`{shown}` appears twice in this machine; it was first given on line {before.line}"
             self.report.error("machine-twice", message, line.span)
+
+    def _processor(self, line: tree.MachineLine) -> Fields:
+        self._once(line, "processor")
+        return {"processor": line.label.text if line.label else ""}
 
     # ---- peaks ----
 
@@ -133,6 +139,19 @@ class _Resolver:
             self.report.error("machine-pipes", message, line.span)
             kinds = ("add", "mul")
         return {"pipes_separate": True, "divider_separate": "div" in kinds}
+
+    def _transfers(self, line: tree.MachineLine) -> Fields:
+        """`transfers serial` is an overlap of 0, `transfers overlap` one of 1, `transfers overlap 0.4` one in part."""
+        self._once(line, "transfers")
+        word = line.names[0].text
+        overlap = Fraction(word == "overlap")
+        if line.quantities and word == "overlap":
+            overlap = resolve_quantity(line.quantities[0], "count", self.report)
+        if word not in ("serial", "overlap") or (word == "serial" and line.quantities) or overlap > 1:
+            message = "transfers are `serial`, `overlap`, or `overlap SHARE` with a share of at most 1"
+            help = "`transfers overlap 0.4` if four tenths of what could overlap does"
+            self.report.error("machine-transfers", message, line.span, help)
+        return {"transfer_overlap": overlap}
 
     def _ceiling(self, line: tree.MachineLine) -> Fields:
         label = line.label.text if line.label else ""
@@ -237,6 +256,26 @@ class _Resolver:
     def _multiprocessor(self, line: tree.MachineLine) -> Fields:
         self._once(line, "multiprocessor")
         return self._options(line)
+
+    def _core(self, line: tree.MachineLine) -> Fields:
+        self._once(line, "core")
+        return self._options(line)
+
+    def _instruction(self, line: tree.MachineLine) -> Fields:
+        """A class of instructions at one width; loads and stores have no type."""
+        cls, *types = line.names
+        if cls.text not in INSTRUCTION_CLASSES:
+            help = did_you_mean(cls.text, INSTRUCTION_CLASSES, f"the classes are {listed(INSTRUCTION_CLASSES, 'and')}")
+            message = f"there is no class of instructions `{cls.text}`"
+            self.report.error("class-unknown", message, cls.span, help)
+        for name in types:
+            self._type(name)
+        bits = resolve_quantity(line.quantities[0], "bits", self.report)
+        if bits.denominator != 1:
+            self.report.error("quantity-whole", "the width must be a whole number of bits", line.quantities[0].span)
+        type_name = types[0].text if types else ""
+        self._once(line, "instruction", cls.text, *([type_name] if types else []), f"{int(bits)} bits")
+        return {"cls": cls.text, "type": type_name, "bits": int(bits), **self._options(line)}
 
     def _latency(self, line: tree.MachineLine) -> Fields:
         level = self._level_of(line)

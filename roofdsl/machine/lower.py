@@ -9,6 +9,8 @@ from roofdsl.machine.model import (
     BandwidthCeiling,
     Cache,
     ComputeCeiling,
+    Core,
+    Instruction,
     Link,
     Machine,
     Memory,
@@ -20,13 +22,15 @@ from roofdsl.machine.model import (
 
 def lower(block: CheckedMachine) -> Machine:
     """The machine of a checked block; its numbers are exact and plain already (bytes, seconds, operations)."""
-    settings = dict(pair for entry in block.all_of("pipes") for pair in entry.fields.items())
+    lines = [entry for word in ("processor", "pipes", "transfers") for entry in block.all_of(word)]
+    settings = dict(pair for entry in lines for pair in entry.fields.items())
     for word, attribute in attributes("machine").items():
         for entry in block.all_of(word):
             settings |= entry.fields
             if attribute.source_field:
                 settings[attribute.source_field] = entry.source
     units = [Multiprocessor(**e.fields, source=e.source) for e in block.all_of("multiprocessor")]
+    cores = [Core(**e.fields, source=e.source) for e in block.all_of("core")]
     return Machine(
         name=block.name,
         title=block.title,
@@ -39,6 +43,8 @@ def lower(block: CheckedMachine) -> Machine:
         multiprocessor=units[0] if units else None,
         sustained=tuple(Sustained(**e.fields, source=e.source) for e in block.all_of("sustained")),
         latencies=tuple((e.fields["level"], e.fields["time_s"]) for e in block.all_of("latency")),
+        instructions=tuple(Instruction(**e.fields, source=e.source) for e in block.all_of("instruction")),
+        core=cores[0] if cores else None,
         source="; ".join(block.sources),
         origin=block.source.name,
         **settings,

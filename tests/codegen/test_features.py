@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
+from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.measure.by_cc import FLAGS
 from tests.codegen.features import FEATURES, TILED
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
 from tests.oracle.loading import kernel_of

@@ -10,10 +10,10 @@ from random import Random
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
+from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.loops.transform import apply
-from roofdsl.measure.by_cc import FLAGS
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
 from tests.oracle.enumerate import counters
 from tests.oracle.loading import kernel_of

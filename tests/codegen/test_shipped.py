@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.launch_grids import Call
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.measure.by_cc import FLAGS
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
 from tests.codegen.shipped import free, ragged, shipped
 

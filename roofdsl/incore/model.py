@@ -1,0 +1,39 @@
+"""The in-core time of one launch: what code takes with all data in the nearest cache, and why it is not the peak."""
+
+from __future__ import annotations
+
+from roofdsl.lang.record import Record
+
+
+class Step(Record):
+    """The in-core time of one launch after one more cause is taken into account; steps never get faster.
+
+    cause: in the field's words ("the sum may not be reordered", "chain of 4-cycle adds", "no SIMD: ...", "division",
+    "call of exp", "short inner loop of 16", "vectors split lines", ...); empty for the machine's peak.
+    remedy: what legal change would remove it ("`--math relaxed` lets sums be reordered"), or "".
+    overlapping_s: T_OL, what runs beside data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and
+    stores between registers and the nearest cache. Both in seconds.
+    """
+
+    cause: str
+    remedy: str
+    overlapping_s: float
+    loads_s: float
+
+
+class InCore(Record):
+    """The in-core time of one launch, with all data in the nearest cache.
+
+    steps: the first is the machine's peak, the last is the result. model: where the time comes from, "assembly of numba
+    0.68.1, ...", "stated: strict compiler" or another tool. launch_s: seconds of one launch by its kinds of arguments,
+    where that was measured; None for the machine's own. assumptions: in words.
+    """
+
+    model: str
+    steps: tuple[Step, ...]
+    launch_s: float | None
+    assumptions: tuple[str, ...] = ()
+
+
+class NoInCore(Exception):
+    """Why there is no in-core time: one sentence for people (a machine without latencies, code not understood, ...)."""
