@@ -9,7 +9,7 @@ from typing import Any
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedMachine, Entry
 from roofdsl.lang.machine_attributes import DIRECTIONS, SETTINGS, attributes
-from roofdsl.lang.operation_classes import COST_CLASSES, PEAK_CLASSES
+from roofdsl.lang.operation_classes import COST_CLASSES, INSTRUCTION_CLASSES, PEAK_CLASSES
 from roofdsl.lang.report import Report, did_you_mean, listed
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
@@ -63,7 +63,8 @@ class _Resolver:
         resolvers: dict[str, Callable[[tree.MachineLine], Fields]] = {
             "peak": self._peak, "pipes": self._pipes, "cache": self._level, "memory": self._level,
             "ceiling": self._ceiling, "link": self._link, "cost": self._cost, "multiprocessor": self._multiprocessor,
-            "latency": self._latency, "sustained": self._sustained,
+            "latency": self._latency, "sustained": self._sustained, "core": self._core,
+            "instruction": self._instruction,
             **dict.fromkeys(SETTINGS, self._setting),
         }  # fmt: skip
         lines = self.block.lines
@@ -237,6 +238,26 @@ class _Resolver:
     def _multiprocessor(self, line: tree.MachineLine) -> Fields:
         self._once(line, "multiprocessor")
         return self._options(line)
+
+    def _core(self, line: tree.MachineLine) -> Fields:
+        self._once(line, "core")
+        return self._options(line)
+
+    def _instruction(self, line: tree.MachineLine) -> Fields:
+        """A class of instructions at one width; loads and stores have no type."""
+        cls, *types = line.names
+        if cls.text not in INSTRUCTION_CLASSES:
+            help = did_you_mean(cls.text, INSTRUCTION_CLASSES, f"the classes are {listed(INSTRUCTION_CLASSES, 'and')}")
+            message = f"there is no class of instructions `{cls.text}`"
+            self.report.error("class-unknown", message, cls.span, help)
+        for name in types:
+            self._type(name)
+        bits = resolve_quantity(line.quantities[0], "bits", self.report)
+        if bits.denominator != 1:
+            self.report.error("quantity-whole", "the width must be a whole number of bits", line.quantities[0].span)
+        type_name = types[0].text if types else ""
+        self._once(line, "instruction", cls.text, *([type_name] if types else []), f"{int(bits)} bits")
+        return {"cls": cls.text, "type": type_name, "bits": int(bits), **self._options(line)}
 
     def _latency(self, line: tree.MachineLine) -> Fields:
         level = self._level_of(line)

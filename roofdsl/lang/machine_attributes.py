@@ -13,7 +13,7 @@ from typing import Literal
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
 
-Place = Literal["machine", "cache", "memory", "multiprocessor", "sustained"]
+Place = Literal["machine", "cache", "memory", "multiprocessor", "sustained", "core", "instruction"]
 
 
 class Attribute(Record):
@@ -47,11 +47,16 @@ _CACHE: tuple[Place, ...] = ("cache",)
 _LEVELS: tuple[Place, ...] = ("cache", "memory")
 _UNIT: tuple[Place, ...] = ("multiprocessor",)
 _SUSTAINED: tuple[Place, ...] = ("sustained",)
+_CORE: tuple[Place, ...] = ("core",)
+_INSTRUCTION: tuple[Place, ...] = ("instruction",)
 
 ATTRIBUTES = (
     Attribute(
         "launch", _MACHINE, "time", "launch_s", "the time of one launch of a kernel", source_field="launch_source",
     ),
+    Attribute("launch_array", _MACHINE, "time", "launch_array_s", "what each array adds to a launch"),
+    Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "what each scalar of an array's type adds"),
+    Attribute("launch_number", _MACHINE, "time", "launch_number_s", "what each size adds"),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
     Attribute(
         "throttled", _MACHINE, "frequency", "throttled_clock_hz",
@@ -131,6 +136,85 @@ ATTRIBUTES = (
         "how sharply the bandwidth bends from latency-bound to sustained",
         example="2", needed="a sustained bandwidth needs the exponent of its bend", shown="exponent {text}",
     ),
+    Attribute(
+        "dispatch", _CORE, "count", "dispatch", "instructions that begin in a cycle",
+        example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} a cycle",
+    ),
+    Attribute(
+        "window", _CORE, "count", "window", "instructions under way at the same time",
+        example="512", needed="a core needs the number of instructions under way at the same time",
+        shown="{number} under way",
+    ),
+    Attribute(
+        "waiting", _CORE, "count", "waiting", "those of them that wait for operands",
+        example="97", needed="a core needs the number of instructions that wait for operands",
+        shown="{number} waiting",
+    ),
+    Attribute(
+        "predicted", _CORE, "count", "predicted", "the most iterations of an inner loop whose end is predicted",
+        example="32", shown="loops of up to {number} predicted",
+    ),
+    Attribute(
+        "varied", _CORE, "count", "varied", "the same where the number of iterations differs from time to time",
+        example="32", shown="{number} where their number varies",
+    ),
+    Attribute(
+        "left", _CORE, "cycles", "left", "lost where a loop is left, even as predicted", example="3 cycles",
+        shown="{text} to leave a loop",
+    ),
+    Attribute(
+        "taken", _CORE, "cycles", "taken", "from one taken jump to the next", example="1 cycle",
+        shown="taken jumps every {text}",
+    ),
+    Attribute(
+        "redirect", _CORE, "cycles", "redirect", "in which nothing begins after a taken jump, on average",
+        example="0.25 cycles", shown="{text} lost by a taken jump",
+    ),
+    Attribute(
+        "mispredict", _CORE, "cycles", "mispredict", "lost by a jump that was predicted wrong", example="17 cycles",
+        shown="{text} a wrong prediction",
+    ),
+    Attribute(
+        "blocked", _CORE, "cycles", "blocked", "that a load waits for stores of parts of its bytes",
+        example="12 cycles", shown="{text} for a load of several stores",
+    ),
+    Attribute(
+        "indexed", _CORE, "count", "indexed",
+        "instructions that vector arithmetic with an indexed address counts as", example="2",
+        shown="{number} for arithmetic on an indexed address",
+    ),
+    Attribute(
+        "closes", _CORE, None, "closes", "vectors of 512 bits close the units they do not use to narrower ones",
+        value=True, shown="512 bits close units",
+    ),
+    Attribute(
+        "latency", _INSTRUCTION, "cycles", "latency", "from the operands to the result", example="4 cycles",
+        shown="latency {text}",
+    ),
+    Attribute(
+        "throughput", _INSTRUCTION, "cycles", "throughput", "from one to the next, where none waits for another",
+        example="0.5 cycles", needed="an instruction needs its throughput", shown="one every {text}",
+    ),
+    Attribute(
+        "split", _INSTRUCTION, "cycles", "split", "the throughput of loads or stores across two lines",
+        example="1 cycle", shown="across lines {text}",
+    ),
+    Attribute(
+        "page", _INSTRUCTION, "cycles", "page", "the throughput of loads or stores across two pages",
+        example="4 cycles", shown="across pages {text}",
+    ),
+    Attribute(
+        "mixed", _INSTRUCTION, "cycles", "mixed", "what a load or store takes of that which both share",
+        example="0.25 cycles", shown="{text} of what loads and stores share",
+    ),
+    Attribute(
+        "forward", _INSTRUCTION, "cycles", "forward", "from a store to a load of the same bytes", example="5 cycles",
+        shown="forwarded in {text}",
+    ),
+    *(
+        Attribute(f"p{k}", _INSTRUCTION, None, f"p{k}", f"vector unit {k} executes it", value=True, shown=f"p{k}")
+        for k in range(4)
+    ),
 )  # fmt: skip
 
 
@@ -144,7 +228,7 @@ SETTINGS = tuple(attributes("machine"))
 
 LINES = (
     "peak", "pipes", "cache", "memory", "ceiling", "link", *SETTINGS,
-    "multiprocessor", "latency", "sustained", "source",
+    "multiprocessor", "latency", "sustained", "core", "instruction", "source",
 )  # fmt: skip
 """The words that begin the lines of a machine, without `cost`, which also stands outside of machines."""
 

@@ -19,3 +19,13 @@ PEAK_CLASSES = ("fma", "min", "div", "special", *SPECIAL_FUNCTIONS, *MATRIX_CLAS
 """What a `peak` line may name after its type; without a class it is of additions and multiplications. `fma` is a class
 of rates only: a fused pair is counted as an `add` and a `mul`.
 """
+
+INSTRUCTION_CLASSES = (
+    "add", "mul", "fma", "max", "div", "sqrt", "convert", "compare", "shuffle", "permute", "blend", "logic", "shift",
+    "mask", "move", "load", "store", "masked_store", "gather", "scatter", "memset", "memcpy",
+    *SPECIAL_FUNCTIONS,
+)  # fmt: skip
+"""What an `instruction` line may name: `max` is of minima too, `permute` moves elements across the 128-bit parts of a
+vector and `shuffle` within them, `move` goes between general and vector registers. A function is a call of it,
+and `memset` and `memcpy` are calls that take their latency and, for each 64 bytes, their throughput.
+"""

@@ -9,6 +9,8 @@ from roofdsl.machine.model import (
     BandwidthCeiling,
     Cache,
     ComputeCeiling,
+    Core,
+    Instruction,
     Link,
     Machine,
     Memory,
@@ -27,6 +29,7 @@ def lower(block: CheckedMachine) -> Machine:
             if attribute.source_field:
                 settings[attribute.source_field] = entry.source
     units = [Multiprocessor(**e.fields, source=e.source) for e in block.all_of("multiprocessor")]
+    cores = [Core(**e.fields, source=e.source) for e in block.all_of("core")]
     return Machine(
         name=block.name,
         title=block.title,
@@ -39,6 +42,8 @@ def lower(block: CheckedMachine) -> Machine:
         multiprocessor=units[0] if units else None,
         sustained=tuple(Sustained(**e.fields, source=e.source) for e in block.all_of("sustained")),
         latencies=tuple((e.fields["level"], e.fields["time_s"]) for e in block.all_of("latency")),
+        instructions=tuple(Instruction(**e.fields, source=e.source) for e in block.all_of("instruction")),
+        core=cores[0] if cores else None,
         source="; ".join(block.sources),
         origin=block.source.name,
         **settings,

@@ -134,6 +134,59 @@ class Sustained(Record):
     source: str = ""
 
 
+class Instruction(Record):
+    """What one instruction of a class costs a core, in cycles, while its data are in the nearest cache.
+
+    cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type.
+    latency: from its operands to its result; throughput: cycles from one to the next where nothing waits.
+    p0 to p3: the vector units that can execute it; two classes with a unit in common compete for it.
+    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `mixed` the cycles that one
+    takes of what loads and stores share, `forward` the cycles from a store to a load of the same bytes.
+    """
+
+    cls: str
+    type: str
+    bits: int
+    latency: Fraction | None = None
+    throughput: Fraction | None = None
+    split: Fraction | None = None
+    page: Fraction | None = None
+    mixed: Fraction | None = None
+    forward: Fraction | None = None
+    p0: bool = False
+    p1: bool = False
+    p2: bool = False
+    p3: bool = False
+    source: str = ""
+
+
+class Core(Record):
+    """How a core executes out of order.
+
+    dispatch: instructions a cycle; window: instructions between the first and the last that are under way; waiting:
+    those of them that wait for operands. predicted: the most iterations of a short inner loop whose end is predicted,
+    `varied` where their number differs from time to time. left: cycles lost where a loop is left even so.
+    taken: cycles from one taken jump to the next; redirect: cycles of dispatch lost by each, on average over where
+    loops lie in memory; mispredict: cycles lost by a jump predicted wrong; blocked: cycles that a load waits for stores
+    of parts of its bytes. indexed: what vector arithmetic with an indexed address counts as. closes: whether 512-bit
+    vectors close the units that they do not use to narrower ones.
+    """
+
+    dispatch: int
+    window: int
+    waiting: int
+    predicted: int = 0
+    varied: int = 0
+    left: Fraction | None = None
+    taken: Fraction | None = None
+    redirect: Fraction | None = None
+    mispredict: Fraction | None = None
+    blocked: Fraction | None = None
+    indexed: int = 1
+    closes: bool = False
+    source: str = ""
+
+
 class Rate(Record):
     """Operations per second, and in words what was assumed to get them (empty where the machine states it)."""
 
@@ -157,6 +210,9 @@ class Machine(Record):
     links: tuple[Link, ...] = ()
     launch_s: Fraction | None = None
     launch_source: str = ""
+    launch_array_s: Fraction | None = None
+    launch_scalar_s: Fraction | None = None
+    launch_number_s: Fraction | None = None
     clock_hz: Fraction | None = None
     throttled_clock_hz: Fraction | None = None
     units: int | None = None
@@ -166,6 +222,8 @@ class Machine(Record):
     multiprocessor: Multiprocessor | None = None
     latencies: tuple[tuple[str, Fraction], ...] = ()  # seconds, by level
     sustained: tuple[Sustained, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
+    core: Core | None = None
     source: str = ""
     origin: str = field(default="", compare=False)  # the file it was read from
 

@@ -8,20 +8,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from roofdsl.codegen.compiler import compiler_version, find_compiler, load_function
+from roofdsl.codegen.compiler import KERNEL_FLAGS, compiler_version, find_compiler, load_function
 from roofdsl.codegen.generated import Argument
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.by_numba import by_value, generate_for, runner_of
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import usable_cores
-
-# The same freedom that numba gets: sums may be regrouped, products fused, and zeros have no sign; nothing else is
-# relaxed.
-FLAGS = (
-    "-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros",
-    "-fno-trapping-math", "-fno-math-errno",
-)  # fmt: skip
-
 
 _WITHOUT = "omit `--compiler cc`: numba needs no C compiler"
 
@@ -30,7 +22,7 @@ def c_runner(kernel: Kernel, variant: str) -> Runner:
     """The variants `loops` and `parallel` (OpenMP). Raises CommandError if there is no compiler or it fails."""
     generated = generate_for(kernel, "c", variant)
     compiler = find_compiler(_WITHOUT)
-    flags = (*FLAGS, *(("-fopenmp",) if variant == "parallel" else ()))
+    flags = (*KERNEL_FLAGS, *(("-fopenmp",) if variant == "parallel" else ()))
     function = load_function(compiler, flags, generated.source, generated.function, _WITHOUT)
     function.restype = None
     function.argtypes = [_type_of(a) for a in generated.arguments]

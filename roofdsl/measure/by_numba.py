@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.codegen.generated import Argument, Generated
+from roofdsl.codegen.load import load_python
 from roofdsl.codegen.storage import STORAGE, decode
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.device import software
@@ -23,7 +23,7 @@ Value = Callable[[Argument, Mapping[str, NDArray[Any]], Mapping[str, int]], Any]
 def numba_runner(kernel: Kernel, variant: str) -> Runner:
     """The variants `loops` and `parallel`. Raises CommandError if the kernel has no parallel loop."""
     generated = generate_for(kernel, "python", variant)
-    function = _load(generated)
+    function = load_python(generated)
     flags = re.findall(r"^@njit\((.*)\)$", generated.source, re.MULTILINE)[-1]
     threads = _threads() if variant == "parallel" else 1
 
@@ -52,15 +52,6 @@ def generate_for(kernel: Kernel, target: Any, variant: str) -> Generated:
     from roofdsl.checks.parallel import parallel_loops
 
     return generate(kernel, target, "parallel", free=parallel_loops(kernel))
-
-
-def _load(generated: Generated) -> Any:
-    """The compiled function of a generated text, which comes from a checked kernel; no code of a user is executed."""
-    name = f"<{generated.kernel}, {generated.variant}>"
-    names: dict[str, Any] = {}
-    linecache.cache[name] = (len(generated.source), None, generated.source.splitlines(True), name)
-    exec(compile(generated.source, name, "exec"), names)
-    return names[generated.function]
 
 
 def _threads() -> int:

@@ -14,6 +14,7 @@ from math import log
 from typing import Any
 
 from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
+from roofdsl.measure.core_facts import CoreFacts, core_facts
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.level_overlap import Place, measure
 from roofdsl.measure.levels_of_curve import Plateau, plateaus
@@ -67,6 +68,7 @@ class Characterization:
     """All measured data; machine_file.py writes it as a machine.
 
     disturbed: a message about what other programs took meanwhile; empty if it is little or unknown.
+    facts: what instructions cost one core; None where this processor's are unknown.
     """
 
     cpu: Cpu
@@ -81,6 +83,7 @@ class Characterization:
     call_s: float
     notes: tuple[str, ...]
     disturbed: str = ""
+    facts: CoreFacts | None = None
 
     def peak(self, type_name: str, cls: str) -> Peak | None:
         return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
@@ -125,6 +128,9 @@ def characterize_cpu(
     together = again_in_doubt(together, cpu, team, buffers, effort) if len(team) > 1 else alone
     levels, notes = find_levels(cpu, len(team), alone, together)
     levels = beside_each_other(levels, team, buffers, effort, lambda p, w: tell(0.95 + 0.04 * p, w))
+    tell(0.98, "instructions")
+    with pinned(team[:1]):
+        facts = core_facts(quick)
     tell(0.99, "call")
     call_s = _call_s()
     others = meanwhile.cores() or 0.0
@@ -133,7 +139,7 @@ def characterize_cpu(
     notes = (*notes, *_noise(together), *misfits, *([disturbed] if disturbed else []))
     peaks_found = at_least_one_core(checked)
     return Characterization(
-        cpu, software(), now(), len(team), quick, peaks_found, levels, alone, together, call_s, notes, disturbed
+        cpu, software(), now(), len(team), quick, peaks_found, levels, alone, together, call_s, notes, disturbed, facts
     )
 
 

@@ -15,6 +15,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.bandwidth_curve import Bandwidth
 from roofdsl.measure.characterize_cpu import Characterization, Level
+from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.microkernels import DIVIDE_EVERY
 from roofdsl.measure.peaks import Peak
 from roofdsl.store.atomic import write_whole
@@ -50,6 +51,8 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
     lines += [f"    {line}" for line in (*_peaks(found), *_reduced(found), *_levels(found), *_ceilings(found))]
     lines += [f'    launch {show_time(found.call_s)} source "call of a compiled function of three arrays"']
     lines += [f"    units {found.cores}"]
+    if found.facts is not None:
+        lines += [f"    {line}" for line in core_lines(found.facts)]
     return "\n".join(lines) + "\n"
 
 

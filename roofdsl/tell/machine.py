@@ -58,6 +58,11 @@ def blocks(m: Machine) -> list[Block]:
     rows += settings(m)
     if m.multiprocessor is not None:
         rows.append(("multiprocessor", options(m.multiprocessor, "multiprocessor"), m.multiprocessor.source))
+    if m.core is not None:
+        rows.append(("core", options(m.core, "core"), m.core.source))
+    for i in m.instructions:
+        type_name = f" {i.type}" if i.type else ""
+        rows.append((f"instruction {i.cls}{type_name} {i.bits} bits", options(i, "instruction"), i.source))
     rows += [(f"latency {level}", show_time(time), "") for level, time in m.latencies]
     for s in m.sustained:
         rate = show_bandwidth(s.bandwidth_bytes_per_s)
@@ -101,6 +106,8 @@ def plain(m: Machine) -> dict[str, Any]:
         ],
         **setting_numbers(m),
         "multiprocessor": None if m.multiprocessor is None else numbers(m.multiprocessor),
+        "core": None if m.core is None else numbers(m.core),
+        "instructions": [numbers(i) for i in m.instructions],
         "latencies_s": {level: float(time) for level, time in m.latencies},
         "sustained": [numbers(s) for s in m.sustained],
         "pipes_separate": m.pipes_separate,

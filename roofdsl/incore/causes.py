@@ -1,0 +1,152 @@
+"""Why a launch takes longer than at the machine's peak: the steps from the peak to its in-core time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from roofdsl.incore.ceilings import (
+    Executed,
+    class_cycles,
+    dispatch_cycles,
+    divider_cycles,
+    executed,
+    lanes,
+    loads_cycles,
+    operations,
+    peak_cycles,
+    unfused_cycles,
+    widest_loads_cycles,
+)
+from roofdsl.incore.model import Step
+from roofdsl.incore.rates import Rates
+from roofdsl.incore.walk import Walked
+
+_ARITHMETIC = ("add", "mul", "fma", "max")
+_SHORT = 64
+RELAXED = "`--math relaxed` lets sums be reordered"
+
+
+def steps_of(walked: Walked, rates: Rates, clock_hz: float) -> tuple[Step, ...]:
+    """The steps of one launch; each takes one more cause into account, and those that add nothing are left out."""
+    done = executed(walked)
+    found = operations(done)
+    chain = _chain(walked, rates)
+    short = _shortest_loop(walked)
+    entered = f"short inner loop of {short:g}" if short < _SHORT else "entering and leaving loops"
+    ideal = widest_loads_cycles(done, rates)
+    plain = max(ideal, loads_cycles(done, rates, split=False, gathers=False))
+    gathered = max(plain, loads_cycles(done, rates, split=False, gathers=True))
+    split = max(gathered, loads_cycles(done, rates, split=True, gathers=True))
+    calls = sum(count * (rates.call(name) or (0.0, 0.0))[0] for name, count in walked.totals.calls.items())
+    named = ", ".join(sorted(walked.totals.calls))
+    arithmetic = [e for e in done if e.work.kind.cls in _ARITHMETIC]
+    rows = [
+        ("", "", peak_cycles(found, rates), ideal),
+        ("operations that are not fused pairs", "", unfused_cycles(found, rates), ideal),
+        (_width(done, rates), "", class_cycles(arithmetic, rates), plain),
+        ("division and square roots", "", divider_cycles(done, rates), plain),
+        (_others(done), "", class_cycles(done, rates), plain),
+        (f"call of {named}", "", calls, plain),
+        ("stride: elements gathered one by one", "", 0.0, gathered),
+        ("vectors split lines", "", 0.0, split),
+        ("instructions beside the arithmetic", "", dispatch_cycles(done, rates), split),
+        (chain, RELAXED if chain.endswith(("add", "fma")) else "", _unhurried(walked, rates), split),
+        (entered, "", walked.cycles, split),
+    ]
+    return _accumulated(rows, clock_hz)
+
+
+def _accumulated(rows: list[tuple[str, str, float, float]], clock_hz: float) -> tuple[Step, ...]:
+    """Steps in seconds that never get faster; one that adds less than a thousandth is left out, but for the last."""
+    steps: list[Step] = []
+    overlapping = loads = 0.0
+    for k, (cause, remedy, own, own_loads) in enumerate(rows):
+        before = max(overlapping, loads)
+        moved = own > overlapping or own_loads > loads
+        overlapping, loads = max(overlapping, own), max(loads, own_loads)
+        grown = max(overlapping, loads) > 1.001 * before
+        if k == 0 or (moved and (grown or k == len(rows) - 1)):
+            steps.append(Step(cause, remedy, overlapping / clock_hz, loads / clock_hz))
+    last = steps[-1]
+    if (last.overlapping_s, last.loads_s) != (overlapping / clock_hz, loads / clock_hz):
+        steps[-1] = Step(last.cause, last.remedy, overlapping / clock_hz, loads / clock_hz)
+    return tuple(steps)
+
+
+def _width(done: list[Executed], rates: Rates) -> str:
+    """How wide the arithmetic is."""
+    widths: Counter[int] = Counter()
+    for e in done:
+        kind = e.work.kind
+        if kind.cls in (*_ARITHMETIC, "div", "sqrt") and kind.type.startswith("f"):
+            widths[kind.bits if lanes(kind) > 1 else 0] += e.times * lanes(kind)  # type: ignore[assignment]
+    if not widths:
+        return "no arithmetic on vectors"
+    widest = max(i.bits for i in rates.stated.values() if i.cls in _ARITHMETIC)
+    bits = max(widths, key=lambda b: widths[b])
+    return "no SIMD: scalar instructions" if bits == 0 else f"vectors of {bits} bits of {widest}"
+
+
+_NAMES = {
+    "convert": "conversions", "compare": "comparisons", "shuffle": "shuffles", "permute": "shuffles", "blend": "blends",
+    "logic": "bit operations", "shift": "shifts", "mask": "masks", "move": "moves between registers", "add": "integers",
+    "mul": "integer products",
+}  # fmt: skip
+
+
+def _others(done: list[Executed]) -> str:
+    """What else the vector units execute."""
+    counts: Counter[str] = Counter()
+    for e in done:
+        kind = e.work.kind
+        vector = kind.cls in _NAMES and not (kind.cls in _ARITHMETIC and kind.type.startswith("f"))
+        if vector and not (kind.type == "i64" and kind.bits == 64 and kind.cls in ("add", "mul")):
+            counts[_NAMES[kind.cls]] += e.times  # type: ignore[assignment]
+    names = [name for name, _ in counts.most_common(2)]
+    return " and ".join(names) if names else "other instructions"
+
+
+def _hot_loop(walked: Walked) -> int | None:
+    """The innermost loop that executes most instructions."""
+    totals = walked.totals
+
+    def size(number: int) -> float:
+        loop = walked.flow.loops[number]
+        return sum(totals.blocks[b] * (walked.flow.blocks[b].stop - walked.flow.blocks[b].start) for b in loop.blocks)
+
+    inner = [loop.number for loop in walked.flow.loops if loop.innermost and totals.entries[loop.number]]
+    return max(inner, key=size, default=None)
+
+
+def _shortest_loop(walked: Walked) -> float:
+    """Iterations at one entry of the innermost loop that executes most instructions."""
+    hot = _hot_loop(walked)
+    if hot is None:
+        return 1.0
+    return round(walked.totals.iterations[hot] / max(1, walked.totals.entries[hot]), 1)
+
+
+def _chain(walked: Walked, rates: Rates) -> str:
+    """The slowest class of instructions in that loop whose results it needs again."""
+    hot = _hot_loop(walked)
+    if hot is None:
+        return "latency"
+    loop = walked.flow.loops[hot]
+    works = [
+        walked.works[k]
+        for b in sorted(loop.blocks)
+        for k in range(walked.flow.blocks[b].start, walked.flow.blocks[b].stop)
+    ]
+    carried = [w for w in works if w.kind.cls and w.writes in w.reads and w.writes[:1] == "v"]
+    if not carried:
+        return "latency of dependent instructions"
+    slowest = max(carried, key=lambda w: rates.cost(w.kind).latency)
+    return f"chain of {rates.cost(slowest.kind).latency:g}-cycle {slowest.kind.cls}"
+
+
+def _unhurried(walked: Walked, rates: Rates) -> float:
+    """The launch's time less what its loops' ends lose by wrong predictions: latencies and the window remain."""
+    lost = sum(walked.totals.mispredicted.values()) * rates.mispredict
+    hot = _hot_loop(walked)
+    entries = walked.totals.entries[hot] if hot is not None else 0
+    return max(0.0, walked.cycles - lost) if entries <= 1 else 0.0

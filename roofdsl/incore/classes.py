@@ -1,0 +1,346 @@
+"""What an instruction is to the core: its class, the registers it reads and writes, what it loads and stores.
+
+Classes are those that `characterize` measures (`instruction` lines of a machine). An instruction of a class that was
+not measured costs what the nearest one does (`rates.py`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from roofdsl.incore.assembly import Instruction, Memory, Operand, Register
+from roofdsl.incore.integers import split_name
+from roofdsl.lang.record import Record
+
+
+class Kind(Record):
+    """A class of instructions at one width: `fma` of f64 in 256 bits; scalars have the bits of their type.
+
+    cls: "" for what needs no execution port (a copy between registers, a zeroed register, a plain load or store).
+    """
+
+    cls: str
+    type: str
+    bits: int
+
+
+class Work(Record):
+    """One instruction for the core.
+
+    reads, writes: families of registers, without those of addresses, which are in `address_reads`. load and store: the
+    addresses with the bytes moved; masked: a store that leaves some elements out; lanes: loads of a gather.
+    fused: one with the instruction before it (a comparison and its jump). indexed: vector arithmetic on an address of
+    two registers.
+    """
+
+    kind: Kind
+    reads: tuple[str, ...]
+    writes: str
+    address_reads: tuple[str, ...] = ()
+    load: Memory | None = None
+    store: Memory | None = None
+    bytes: int = 0
+    masked: bool = False
+    lanes: int = 0
+    jump: bool = False
+    fused: bool = False
+    indexed: bool = False
+
+
+NONE = Kind("", "", 0)
+_FLOAT = r"([sp])([sdh])$"
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), cls) for pattern, cls in (
+    (r"fn?m(?:add|sub)(?:add|sub)?\d{3}" + _FLOAT, "fma"),
+    (r"(?:add|sub|addsub)" + _FLOAT, "add"),
+    (r"mul" + _FLOAT, "mul"),
+    (r"div" + _FLOAT, "div"),
+    (r"sqrt" + _FLOAT, "sqrt"),
+    (r"(?:max|min)" + _FLOAT, "max"),
+    (r"(?:cmp\w*|u?comi)" + _FLOAT, "compare"),
+    (r"(?:round|rndscale|reduce|getexp|getmant|scalef|range)" + _FLOAT, "convert"),
+    (r"(?:rcp|rsqrt)\d*" + _FLOAT, "convert"),
+    (r"h(?:add|sub)" + _FLOAT, "shuffle"),
+))  # fmt: skip
+_LOGIC = re.compile(r"(?:p?(?:and|or|xor|andn))(?:ps|pd|q|d)?$|pternlog[dq]$")
+_MOVES = re.compile(
+    r"mov(?:u|a)p[sd]$|movdq[ua](?:8|16|32|64)?$|lddqu$|mov(?:sd|ss|q|d|h|w)$|broadcast\w*$|pbroadcast\w*$"
+)
+_ACROSS = re.compile(
+    r"perm(?:pd|ps|q|d|w|b|t2\w+|i2\w+|2f128|2i128)$|(?:extract|insert)[fi]\d+\w*$|shuf[fi]\d\w*$|pmov[sz]x\w+$"
+    r"|pmovu?s?[qdw][bwd]$|p?broadcast\w*$|align[dq]$|p?compress\w*$|p?expand\w*$"
+)
+_WITHIN = re.compile(
+    r"p?shuf\w*$|permil\w*$|p?unpck\w*$|pack\w*$|mov(?:ddup|s[hl]dup|hlps|lhps|[hl][sp][sd])$|palignr$|insertps$"
+    r"|ps[lr]ldq$|extractps$"
+)
+_SHIFTS = re.compile(r"p(?:s(?:ll|rl|ra)v?|rolv?|rorv?|shld\w*|shrd\w*)[wdq]$")
+_COMPARES = re.compile(r"pcmp\w+$|ptestn?m[bwdq]$|ptest$|testp[sd]$")
+_INTEGERS = re.compile(r"p(?:add|sub|min|max|abs|avg|sign|sad)\w*$")
+_PRODUCTS = re.compile(r"pm(?:ull|uldq|uludq|ulh|adds?)\w*$|pdp\w+$")
+_IN_PLACE = frozenset((
+    "add", "sub", "and", "or", "xor", "shl", "sal", "shr", "sar", "inc", "dec", "neg", "not", "imul", "rol", "ror",
+    "cmp", "test", "bt",
+))  # fmt: skip
+_STORING = ("mov", "extract", "pextr", "cvtps2ph", "pmov", "scatter", "set", "compress", "vcompress", "st", "pop")
+
+
+def work_of(instruction: Instruction, after: Instruction | None = None) -> Work:
+    """What an instruction asks of the core; `after` is the one before it in the text."""
+    name, ops = instruction.name, instruction.operands
+    if name.startswith("j") and name != "jrcxz":
+        return Work(NONE, (), "", jump=True, fused=after is not None and _fuses(after, name))
+    if name.startswith(("call", "ret", "nop", "endbr", "prefetch", "vzero", "ud2")):
+        reads = _families(ops[:1]) if name.startswith("call") else ()
+        return Work(NONE, reads, "")
+    vector = any(isinstance(o, Register) and o.family[:1] in ("v", "k") for o in ops)
+    kind = _vector_kind(name, ops) if vector else _general_kind(name, ops)
+    return _moved(instruction, kind, vector)
+
+
+def _fuses(before: Instruction, jump: str) -> bool:
+    """Whether the decoder makes one operation of a comparison and the conditional jump behind it."""
+    name, _ = split_name(before.name)
+    return jump != "jmp" and name in ("cmp", "test", "and", "add", "sub", "inc", "dec")
+
+
+def _families(operands: tuple[Operand, ...]) -> tuple[str, ...]:
+    found: list[str] = []
+    for operand in operands:
+        if isinstance(operand, Register):
+            found.append(operand.family)
+            if operand.mask:
+                found.append(operand.mask)
+        elif isinstance(operand, Memory):
+            found += [r for r in (operand.base, operand.index) if r and r != "rip"]
+            if operand.mask:
+                found.append(operand.mask)
+    return tuple(found)
+
+
+# ---- kinds ----
+
+
+def _bits(ops: tuple[Operand, ...]) -> int:
+    return max((o.bits for o in ops if isinstance(o, Register) and o.is_vector), default=64)
+
+
+_TYPES = {"d": "f64", "s": "f32", "h": "f16"}
+_ELEMENTS = {"b": "i8", "w": "i16", "d": "i32", "q": "i64"}
+
+
+def _vector_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
+    plain, bits = name.removeprefix("v"), _bits(ops)
+    for rule, cls in _RULES:
+        found = rule.match(plain)
+        if found is not None and found.end() == len(plain):
+            type_name = _TYPES[found[2]]
+            return Kind(cls, type_name, bits if found[1] == "p" else int(type_name[1:]))
+    if plain.startswith("cvt"):
+        return _conversion(plain, bits)
+    if plain[0] == "k":
+        return Kind("mask", "i64", 64)
+    if plain.startswith(("gather", "pgather")):
+        return Kind("gather", "f64" if plain.endswith(("pd", "dq", "qq")) else "f32", bits)
+    if plain.startswith(("scatter", "pscatter")):
+        return Kind("scatter", "f64" if plain.endswith(("pd", "dq", "qq")) else "f32", bits)
+    return _data_movement(plain, ops, bits)
+
+
+def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
+    """Moves, shuffles, and vectors of integers."""
+    memory = any(isinstance(o, Memory) for o in ops)
+    general = any(isinstance(o, Register) and o.family[0] not in "vk" for o in ops)
+    masked = any(isinstance(o, Register) and o.mask for o in ops)
+    if general or plain.startswith(("pextr", "pinsr")):
+        return Kind("", "", 0) if plain.startswith("mov") and memory else Kind("move", "i64", 64)
+    if _MOVES.match(plain):
+        if memory:
+            return NONE if not masked or isinstance(ops[-1], Memory) else Kind("blend", "f64", bits)
+        if plain in ("movss", "movsd"):
+            return Kind("blend", "f64", 128)
+        if "broadcast" not in plain:
+            return NONE if not masked else Kind("blend", "f64", bits)
+    if _LOGIC.match(plain):
+        same = len(ops) == 3 and ops[0] == ops[1] and "xor" in plain
+        return NONE if same else Kind("logic", "f64", bits)
+    if "blend" in plain:
+        return Kind("blend", "f64", bits)
+    if _ACROSS.match(plain):
+        return Kind("permute", "f64", bits)
+    if _SHIFTS.match(plain):
+        return Kind("shift", _ELEMENTS[plain[-1]], bits)
+    if _WITHIN.match(plain):
+        return Kind("shuffle", "f64", bits)
+    if _COMPARES.match(plain):
+        to_mask = isinstance(ops[-1], Register) and ops[-1].family[0] == "k"
+        return Kind("compare", "f64", bits) if to_mask else Kind("add", "i32", bits)
+    if _INTEGERS.match(plain):
+        return Kind("add", _ELEMENTS.get(plain[-1], "i32"), bits)
+    if _PRODUCTS.match(plain):
+        last = "q" if plain == "pmullq" else "d" if plain == "pmulld" else "w"
+        return Kind("mul", _ELEMENTS[last], bits)
+    return Kind("shuffle", "f64", bits)
+
+
+def _conversion(plain: str, bits: int) -> Kind:
+    """Conversions by what they convert: between floats, integers and floats, and halves."""
+    scalar = any(s in plain for s in ("sd2", "ss2", "si2", "sh2", "2si", "2usi", "usi2"))
+    if "ph" in plain or "sh" in plain or "bf16" in plain:
+        return Kind("convert", "f16", 32 if scalar else bits)
+    if "si" in plain:
+        return Kind("convert", "i64", 64)
+    if "dq" in plain or "qq" in plain:
+        return Kind("convert", "f64" if "pd" in plain else "i32", bits)
+    return Kind("convert", "f32" if scalar else "f64", 32 if scalar else bits)
+
+
+def _general_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
+    """Instructions on general registers."""
+    plain, _ = split_name(name)
+    if name.startswith("mov") and len(ops) == 2:
+        if isinstance(ops[0], Memory) or isinstance(ops[1], Memory):
+            return NONE
+        return NONE if plain == "mov" and isinstance(ops[0], Register) else Kind("add", "i64", 64)
+    if plain in ("push", "pop"):
+        return NONE
+    if plain in ("imul", "mul"):
+        return Kind("mul", "i64", 64)
+    if plain in ("div", "idiv"):
+        return Kind("div", "i64", 64)
+    if plain in ("xor", "sub") and len(ops) == 2 and ops[0] == ops[1]:
+        return NONE
+    return Kind("add", "i64", 64)
+
+
+# ---- registers and memory ----
+
+
+def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
+    """The instruction with what it reads, writes, loads and stores."""
+    name, ops = instruction.name, instruction.operands
+    plain, _ = split_name(name)
+    memory = next((o for o in ops if isinstance(o, Memory)), None)
+    if _zeroes(plain, ops):
+        return Work(NONE, (), _written(instruction))
+    if plain == "lea" or memory is None:
+        reads = _families(ops[:-1])
+        if plain == "lea" and memory is not None:
+            reads = _families((memory,))
+        return Work(kind, reads + _also_read(instruction), _written(instruction))
+    addresses = tuple(r for r in (memory.base, memory.index) if r and r != "rip")
+    masks = (memory.mask,) if memory.mask else ()
+    size = _bytes_moved(instruction, memory)
+    last = ops[-1] is memory
+    reads = _families(tuple(o for o in ops if o is not memory and o is not ops[-1])) + masks
+    if last and _only_compares(plain):
+        return Work(kind, reads, "", addresses, load=memory, bytes=size)
+    if last:
+        storing = vector or plain.startswith(_STORING)
+        store_reads = _families(tuple(o for o in ops if o is not memory)) + masks
+        lanes = _lanes(kind) if kind.cls == "scatter" else 0
+        return Work(
+            kind, store_reads, "", addresses, None if storing else memory, memory, size, bool(memory.mask), lanes
+        )
+    lanes = _lanes(kind) if kind.cls == "gather" else 0
+    reads += _also_read(instruction)
+    indexed = vector and bool(memory.index) and bool(kind.cls) and not lanes
+    return Work(kind, reads, _written(instruction), addresses, load=memory, bytes=size, lanes=lanes, indexed=indexed)
+
+
+def _zeroes(plain: str, ops: tuple[Operand, ...]) -> bool:
+    """A register combined with itself to zero, which the core sees without waiting for it."""
+    if "xor" not in plain and plain not in ("sub", "vpsubd", "vpsubq", "vpsubw", "vpsubb"):
+        return False
+    return len(ops) >= 2 and ops[0] == ops[1] and isinstance(ops[0], Register) and not ops[-1].mask  # type: ignore[union-attr]
+
+
+def _lanes(kind: Kind) -> int:
+    return kind.bits // int(kind.type[1:])
+
+
+def _only_compares(plain: str) -> bool:
+    return plain in ("cmp", "test", "bt", "mul", "div", "idiv", "push") or plain.lstrip("v").startswith(
+        ("ucomi", "comi")
+    )
+
+
+def _written(instruction: Instruction) -> str:
+    """The register that is written; the flags go by the name `flags`."""
+    plain, _ = split_name(instruction.name)
+    last = instruction.operands[-1] if instruction.operands else None
+    if plain in ("cmp", "test", "bt") or plain.lstrip("v").startswith(("ucomi", "comi", "ptest")):
+        return "flags"
+    if plain in ("mul", "div", "idiv"):
+        return "rax"
+    return last.family if isinstance(last, Register) else ""
+
+
+def _also_read(instruction: Instruction) -> tuple[str, ...]:
+    """The destination where its old value counts: two-operand arithmetic, fused multiply-add, merging masks."""
+    name, ops = instruction.name, instruction.operands
+    last = ops[-1] if ops else None
+    if not isinstance(last, Register):
+        return ()
+    plain, _ = split_name(name)
+    if name.startswith(("set", "cmov", "adc", "sbb", "j")):
+        return ("flags", last.family)
+    masks = (last.mask,) if last.mask else ()
+    if last.is_vector or last.family[0] == "k":
+        old = bool(re.match(r"vfn?m(?:add|sub)|vperm[it]2|vpternlog|vpdp", name)) or last.merging
+        old = old or (not name.startswith(("v", "k")) and not name.startswith(("mov", "cvt", "sqrt", "pshuf")))
+        return ((last.family,) if old else ()) + masks
+    two = plain in _IN_PLACE
+    if plain in ("div", "idiv", "mul"):
+        return (last.family, "rax", "rdx")
+    return (last.family,) if two and not (plain == "imul" and len(ops) == 3) else ()
+
+
+def _bytes_moved(instruction: Instruction, memory: Memory) -> int:
+    """Bytes loaded or stored."""
+    name, ops = instruction.name, instruction.operands
+    plain = name.removeprefix("v")
+    registers = [o for o in ops if isinstance(o, Register)]
+    bits = max((r.bits for r in registers), default=64)
+    found = re.search(_FLOAT, plain)
+    if memory.broadcast or plain.startswith(("broadcasts", "pbroadcast")):
+        return 8 if plain.endswith(("d", "q")) and not plain.endswith("pbroadcastd") else 4
+    if plain.startswith(("ucomi", "comi")) or (found is not None and found[1] == "s" and not plain.startswith("cvtp")):
+        return {"d": 8, "s": 4, "h": 2}[plain[-1]]
+    if plain in ("movq", "movhpd", "movlpd", "movhps", "movlps", "movsd", "movddup") and any(
+        r.is_vector for r in registers
+    ):
+        return 8
+    if plain in ("movd", "movss", "insertps"):
+        return 4
+    if plain in ("movw", "pinsrw", "pextrw") and any(r.is_vector for r in registers):
+        return 2
+    return _packed_bytes(plain, name, bits)
+
+
+_WIDTHS = {"b": 1, "w": 2, "d": 4, "q": 8}
+
+
+def _packed_bytes(plain: str, name: str, bits: int) -> int:
+    widened = re.fullmatch(r"pmov[sz]x([bwd])([wdq])", plain)
+    if widened is not None:
+        return bits // 8 * _WIDTHS[widened[1]] // _WIDTHS[widened[2]]
+    narrowed = re.fullmatch(r"pmovu?s?([qdw])([bwd])", plain)
+    if narrowed is not None:
+        return bits // 8 * _WIDTHS[narrowed[2]] // _WIDTHS[narrowed[1]]
+    if plain in ("cvtps2pd", "cvtdq2pd", "cvtph2ps", "cvtps2ph"):
+        return bits // 16
+    across = re.match(r"(?:extract|insert)[fi](\d+)", plain)
+    if across is not None:
+        lanes = re.search(r"x(\d)$", plain)
+        return int(across[1]) * int(lanes[1]) // 8 if lanes else int(across[1]) // 8
+    single = re.fullmatch(r"p(?:extr|insr)([bwdq])", plain)
+    if single is not None:
+        return _WIDTHS[single[1]]
+    integer, width = split_name(name)
+    if width:
+        return width // 8
+    if integer.startswith(("movz", "movs")) and len(integer) == 6:
+        return {"b": 1, "w": 2, "l": 4}.get(integer[4], 8)
+    if plain.startswith("set"):
+        return 1
+    return bits // 8

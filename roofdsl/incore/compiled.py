@@ -1,0 +1,69 @@
+"""In-core time of a kernel from the code that its compiler makes for this processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.incore.assembly import read
+from roofdsl.incore.causes import steps_of
+from roofdsl.incore.model import InCore, NoInCore
+from roofdsl.incore.native import Native, by_cc, by_numba, entered
+from roofdsl.incore.rates import Rates, rates_of
+from roofdsl.incore.state import State
+from roofdsl.incore.walk import Walked, walk
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+
+_ARRAYS, _NUMBERS = 3, 1
+"""The arguments of the launch whose time a machine states: see `measure.microkernels.nothing`."""
+
+
+def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, code: str = "numba") -> InCore:
+    """The in-core time of one launch of the variant `loops`, from the assembly of `code` ("numba" or "cc").
+
+    values: of all parameters. Raises NoInCore where the machine states no instructions or no clock, where the code
+    cannot be made or read, and where its time depends on data.
+    """
+    rates = rates_of(machine)
+    if machine.clock_hz is None:
+        raise NoInCore(f"machine {machine.name} states no clock")
+    native = native_code(kernel, code)
+    walked = walked_through(native, kernel, values, rates)
+    steps = steps_of(walked, rates, float(machine.clock_hz))
+    model = f"assembly of {native.compiler}"
+    return InCore(model, steps, launch_seconds(native, machine), walked.assumptions)
+
+
+def native_code(kernel: Kernel, code: str) -> Native:
+    """The compiled code. Raises NoInCore where there is none."""
+    try:
+        return by_numba(kernel) if code == "numba" else by_cc(kernel)
+    except CommandError as error:
+        raise NoInCore(str(error)) from None
+    except ImportError as error:
+        raise NoInCore(f"numba cannot be imported ({error})") from None
+
+
+def walked_through(native: Native, kernel: Kernel, values: Mapping[str, int], rates: Rates) -> Walked:
+    """One launch at these sizes. Raises NoInCore."""
+    text = read(native.text)
+    state = State(text.data)
+    entered(native, kernel, values, state)
+    return walk(text, native.function, state, rates)
+
+
+def launch_seconds(native: Native, machine: Machine) -> float | None:
+    """The time of a call with these arguments; None where the machine does not state what each adds."""
+    if machine.launch_s is None or machine.launch_array_s is None or native.convention != "numba":
+        return None
+    roles = [a.role for a in native.arguments]
+    arrays = roles.count("array") + roles.count("scalar_out") - _ARRAYS
+    numbers = roles.count("parameter") - _NUMBERS
+    scalars = roles.count("scalar_in")
+    added = (
+        arrays * machine.launch_array_s
+        + numbers * (machine.launch_number_s or 0)
+        + scalars * (machine.launch_scalar_s or 0)
+    )
+    return float(machine.launch_s + added)

@@ -1,0 +1,153 @@
+"""Control flow of a compiled function: basic blocks, successors, and the nest of loops.
+
+Loops are the strongly connected components of the blocks, and within each of them those that remain when its header is
+taken away: compilers lay blocks out in an order that says nothing of how loops nest.
+"""
+
+from __future__ import annotations
+
+from roofdsl.incore.assembly import Code, Instruction
+from roofdsl.incore.model import NoInCore
+from roofdsl.lang.record import Record
+
+
+class Block(Record):
+    """Instructions `start` to `stop` (exclusive); successors are blocks by number, the fall-through last."""
+
+    start: int
+    stop: int
+    successors: tuple[int, ...]
+
+
+class Loop(Record):
+    """A loop by its number: the header's block, all blocks, the loop around it (None for an outermost one).
+
+    innermost: no loop inside.
+    """
+
+    number: int
+    header: int
+    blocks: frozenset[int]
+    parent: int | None
+    innermost: bool
+
+
+class Flow(Record):
+    """The blocks reachable from a function's first; `nests` gives the loops around each block, outermost first."""
+
+    blocks: dict[int, Block]  # by the index of the first instruction
+    entry: int
+    loops: tuple[Loop, ...]
+    nests: dict[int, tuple[int, ...]]
+
+
+def flow_of(code: Code, function: str) -> Flow:
+    """The control flow of one function. Raises NoInCore where it jumps to what is not in the text."""
+    if function not in code.labels:
+        raise NoInCore(f"the assembly has no function `{function[:60]}`")
+    entry = code.labels[function]
+    starts = set(code.labels.values())
+    blocks: dict[int, Block] = {}
+    waiting = [entry]
+    while waiting:
+        start = waiting.pop()
+        if start in blocks:
+            continue
+        block = _block(code, start, starts)
+        blocks[start] = block
+        waiting += block.successors
+    loops: list[Loop] = []
+    _find_loops(blocks, set(blocks), None, loops, frozenset())
+    nests: dict[int, tuple[int, ...]] = dict.fromkeys(blocks, ())
+    for loop in loops:  # outer loops come before the loops inside them
+        for b in loop.blocks:
+            nests[b] = (*nests[b], loop.number)
+    return Flow(blocks, entry, tuple(loops), nests)
+
+
+def _block(code: Code, start: int, starts: set[int]) -> Block:
+    k = start
+    while k < len(code.instructions):
+        instruction = code.instructions[k]
+        k += 1
+        if _ends(instruction):
+            return Block(start, k, _targets(code, instruction, k))
+        if k in starts:
+            return Block(start, k, (k,))
+    raise NoInCore("the assembly ends within a function")
+
+
+def _ends(instruction: Instruction) -> bool:
+    return instruction.name.startswith(("j", "ret")) or instruction.name == "ud2"
+
+
+def _targets(code: Code, jump: Instruction, behind: int) -> tuple[int, ...]:
+    if jump.name.startswith("ret") or jump.name == "ud2":
+        return ()
+    if jump.indirect:
+        raise NoInCore(f"the code jumps to an address that it computes (line {jump.line} of the assembly)")
+    target = code.labels.get(jump.target)
+    if target is None:
+        if jump.name == "jmp":
+            return ()  # a call at the end of a function
+        raise NoInCore(f"the code jumps to `{jump.target[:60]}`, which is not in the assembly")
+    return (target,) if jump.name == "jmp" else (target, behind)
+
+
+def _find_loops(
+    blocks: dict[int, Block], nodes: set[int], parent: int | None, loops: list[Loop], removed: frozenset[int]
+) -> None:
+    """Append the loops among `nodes`, each before the loops inside it; edges into `removed` headers do not count."""
+    for component in _components(blocks, nodes, removed):
+        inside = set(component)
+        entries = [n for n in nodes - inside if any(s in inside for s in blocks[n].successors)]
+        headers = {s for n in entries for s in blocks[n].successors if s in inside}
+        header = min(headers or inside)
+        number = len(loops)
+        loops.append(Loop(number, header, frozenset(inside), parent, True))
+        _find_loops(blocks, inside, number, loops, removed | {header})
+        if len(loops) > number + 1:
+            loops[number] = Loop(number, header, frozenset(inside), parent, False)
+
+
+def _components(blocks: dict[int, Block], nodes: set[int], removed: frozenset[int]) -> list[list[int]]:
+    """Strongly connected components with a cycle, by Tarjan's algorithm without recursion."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on: set[int] = set()
+    found: list[list[int]] = []
+
+    def edges(v: int) -> list[int]:
+        return [s for s in blocks[v].successors if s in nodes and s not in removed]
+
+    for root in sorted(nodes):
+        if root in index:
+            continue
+        work = [(root, iter(edges(root)))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on.add(root)
+        while work:
+            v, successors = work[-1]
+            for w in successors:
+                if w not in index:
+                    index[w] = low[w] = len(index)
+                    stack.append(w)
+                    on.add(w)
+                    work.append((w, iter(edges(w))))
+                    break
+                if w in on:
+                    low[v] = min(low[v], index[w])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[v])
+                if low[v] == index[v]:
+                    component: list[int] = []
+                    while not component or component[-1] != v:
+                        component.append(stack.pop())
+                        on.discard(component[-1])
+                    if len(component) > 1 or v in edges(v):
+                        found.append(component)
+    return found

@@ -1,0 +1,391 @@
+"""What instructions do to integers: one function for each instruction of a text, made once, called as often as it runs.
+
+Instructions on data leave an unknown value where they write. Semantics are those of Intel's manual (volume 2) as far as
+compilers use the instructions for loops, addresses and spills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from roofdsl.incore.assembly import REGISTERS, Immediate, Instruction, Memory, Operand, Register
+from roofdsl.incore.state import MASKS, Flags, Read, State, Write, holds, plain_condition, signed
+
+Effect = Callable[[], None]
+
+_BITS = {"b": 8, "w": 16, "l": 32, "q": 64}
+_BINARY: dict[str, tuple[str, Callable[[int, int], int]]] = {
+    "add": ("add", lambda a, b: a + b),
+    "sub": ("sub", lambda a, b: a - b),
+    "and": ("and", lambda a, b: a & b),
+    "or": ("or", lambda a, b: a | b),
+    "xor": ("xor", lambda a, b: a ^ b),
+}
+_SHIFTS: dict[str, Callable[[int, int, int], int]] = {
+    "shl": lambda v, n, bits: v << n,
+    "sal": lambda v, n, bits: v << n,
+    "shr": lambda v, n, bits: v >> n,
+    "sar": lambda v, n, bits: signed(v, bits) >> n,
+    "rol": lambda v, n, bits: v << n % bits | v >> (bits - n % bits),
+    "ror": lambda v, n, bits: v >> n % bits | v << (bits - n % bits),
+}
+_WORDS = frozenset((
+    "mov", "movabs", "lea", "inc", "dec", "neg", "not", "cmp", "test", "imul", "mul", "div", "idiv", "push", "pop",
+    "adc", "sbb", "andn", "bt", "shlx", "shrx", "sarx", "popcnt", "tzcnt", "lzcnt", "blsr", "bzhi", "xchg", "rorx",
+    *_BINARY, *_SHIFTS,
+))  # fmt: skip
+_NOTHING = frozenset(("nop", "nopw", "nopl", "endbr64", "vzeroupper", "vzeroall", "ud2", "pause", "leave", "emms"))
+_COMPARES = ("vucomis", "vcomis", "ucomis", "comis", "vptest", "ptest", "vtestp", "kortest", "ktest")
+
+
+def split_name(name: str) -> tuple[str, int]:
+    """An integer instruction's name without its suffix, and the bits of its operands: `addq` is `add`, 64."""
+    if name[:-1] in _WORDS and name[-1] in _BITS:
+        return name[:-1], _BITS[name[-1]]
+    return name, 0
+
+
+def writes(instruction: Instruction) -> bool:
+    """Whether the last operand is written: comparisons and stores to the stack by `push` do not."""
+    name, _ = split_name(instruction.name)
+    return name not in ("cmp", "test", "bt", "push", "mul", "div", "idiv") and not name.startswith(_COMPARES)
+
+
+def effect(instruction: Instruction, state: State) -> Effect:
+    """What the instruction does to a state, as a function to call. Jumps and calls do nothing here."""
+    name, bits = split_name(instruction.name)
+    ops = instruction.operands
+    if instruction.name in _NOTHING or instruction.name.startswith(("j", "call", "ret", "prefetch")):
+        return _nothing
+    if bits == 0 and ops and isinstance(ops[-1], Register) and not ops[-1].is_vector and name in _WORDS:
+        bits = ops[-1].bits
+    made = _integer(name, bits, ops, state) or _wider(instruction.name, ops, state) or _vector(name, ops, state)
+    return made or _unknown(instruction, state)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _unknown(instruction: Instruction, state: State) -> Effect:
+    """An instruction on data: its destination is unknown, and the flags of a comparison."""
+    ops = instruction.operands
+    registers = state.registers
+    if instruction.name.startswith(_COMPARES):
+
+        def compare() -> None:
+            state.flags = None
+
+        return compare
+    if not ops or isinstance(ops[-1], Immediate):
+        return _nothing
+    last = ops[-1]
+    if isinstance(last, Register):
+        family = last.family
+        changes_flags = not instruction.name.startswith(("v", "k", "mov", "set"))
+
+        def forget() -> None:
+            registers[family] = None
+            if changes_flags:
+                state.flags = None
+
+        return forget
+    at = state.address(last)
+    size = max((o.bits for o in ops if isinstance(o, Register) and o.is_vector), default=64) // 8
+
+    def forget_stored() -> None:
+        state.store(at(), size, None)
+
+    return forget_stored
+
+
+def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect | None:
+    """Instructions with a suffix of size."""
+    if name not in _WORDS or bits == 0 or any(isinstance(o, Register) and o.is_vector for o in ops):
+        return None
+    if name in ("mov", "movabs") and len(ops) == 2:
+        return _copy(state.reader(ops[0], bits), state.writer(ops[1], bits))
+    if name == "lea" and isinstance(ops[0], Memory):
+        return _copy(state.address(ops[0]), state.writer(ops[1], bits))
+    if name in _BINARY and len(ops) == 2:
+        return _binary(name, bits, ops, state)
+    if name in ("cmp", "test"):
+        return _compare("sub" if name == "cmp" else "and", bits, ops, state)
+    if name in ("inc", "dec", "neg", "not"):
+        return _single(name, bits, ops[0], state)
+    if name in _SHIFTS:
+        return _shift(name, bits, ops, state)
+    if name in ("shlx", "shrx", "sarx") and len(ops) == 3:
+        count, value, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[2], bits)
+        kind = _SHIFTS[name[:3]]
+        return _copy(_both(value, count, lambda v, n: kind(v, n % bits, bits)), write)
+    if name == "andn":
+        a, b, write = state.reader(ops[1], bits), state.reader(ops[0], bits), state.writer(ops[2], bits)
+        return _copy(_both(a, b, lambda x, y: ~x & y), write)
+    if name == "imul" and len(ops) >= 2:
+        a, b, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[-1], bits)
+        return _copy(_both(a, b, lambda x, y: x * y), write)
+    if name in ("push", "pop"):
+        return _push(ops[0], state) if name == "push" else _pop(ops[0], state)
+    if name in ("div", "idiv"):
+        return _divide(name, bits, ops[0], state)
+    if name == "bt":
+        return _bit_test(bits, ops, state)
+    return None
+
+
+def _copy(read: Read, write: Write) -> Effect:
+    def run() -> None:
+        write(read())
+
+    return run
+
+
+def _both(a: Read, b: Read, operation: Callable[[int, int], int]) -> Read:
+    def run() -> int | None:
+        x, y = a(), b()
+        return None if x is None or y is None else operation(x, y)
+
+    return run
+
+
+def _binary(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
+    kind, operation = _BINARY[name]
+    write, mask = state.writer(ops[1], bits), MASKS[bits]
+    if name in ("xor", "sub") and ops[0] == ops[1]:
+        zero: Flags = ("and", 0, 0, bits)
+
+        def clear() -> None:
+            write(0)
+            state.flags = zero
+
+        return clear
+    source, target = state.reader(ops[0], bits), state.reader(ops[1], bits)
+
+    def run() -> None:
+        b, a = source(), target()
+        if a is None or b is None:
+            write(0 if name == "and" and 0 in (a, b) else None)
+            state.flags = None
+            return
+        result = operation(a, b) & mask
+        write(result)
+        state.flags = (kind, a, b, bits) if kind != "and" and name in ("add", "sub") else ("and", result, result, bits)
+
+    return run
+
+
+def _compare(kind: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
+    source, target = state.reader(ops[0], bits), state.reader(ops[1], bits)
+
+    def run() -> None:
+        b, a = source(), target()
+        state.flags = None if a is None or b is None else (kind, a, b, bits)
+
+    return run
+
+
+def _single(name: str, bits: int, operand: Operand, state: State) -> Effect:
+    read, write, mask = state.reader(operand, bits), state.writer(operand, bits), MASKS[bits]
+
+    def run() -> None:
+        a = read()
+        if a is None:
+            write(None)
+            if name != "not":
+                state.flags = None
+        elif name == "not":
+            write(a ^ mask)
+        elif name == "neg":
+            write(-a & mask)
+            state.flags = ("sub", 0, a, bits)
+        else:
+            write((a + 1 if name == "inc" else a - 1) & mask)
+            state.flags = (name, a, 1, bits)
+
+    return run
+
+
+def _shift(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
+    count = state.reader(ops[0], 8) if len(ops) == 2 else lambda: 1
+    read, write, kind, mask = state.reader(ops[-1], bits), state.writer(ops[-1], bits), _SHIFTS[name], MASKS[bits]
+
+    def run() -> None:
+        v, n = read(), count()
+        if v is None or n is None:
+            write(None)
+            state.flags = None
+            return
+        n &= 63 if bits == 64 else 31
+        result = kind(v, n, bits) & mask
+        write(result)
+        if n:
+            state.flags = ("shift", result, result, bits)
+
+    return run
+
+
+def _push(operand: Operand, state: State) -> Effect:
+    read, registers = state.reader(operand, 64), state.registers
+
+    def run() -> None:
+        value, at = read(), registers["rsp"]
+        assert at is not None
+        registers["rsp"] = at - 8
+        state.store(at - 8, 8, value)
+
+    return run
+
+
+def _pop(operand: Operand, state: State) -> Effect:
+    write, registers = state.writer(operand, 64), state.registers
+
+    def run() -> None:
+        at = registers["rsp"]
+        assert at is not None
+        registers["rsp"] = at + 8
+        write(state.load(at, 8))
+
+    return run
+
+
+def _divide(name: str, bits: int, operand: Operand, state: State) -> Effect:
+    read, registers = state.reader(operand, bits), state.registers
+
+    def run() -> None:
+        divisor, low, high = read(), registers.get("rax"), registers.get("rdx")
+        state.flags = None
+        registers["rax"] = registers["rdx"] = None
+        if not divisor or low is None or high is None or bits < 32:
+            return
+        whole = (high & MASKS[bits]) << bits | low & MASKS[bits]
+        if name == "idiv":
+            whole, divisor = signed(whole, 2 * bits), signed(divisor, bits)
+        quotient = abs(whole) // abs(divisor) * (1 if (whole < 0) == (divisor < 0) else -1)  # rounded to zero
+        registers["rax"] = quotient & MASKS[bits]
+        registers["rdx"] = (whole - quotient * divisor) & MASKS[bits]
+
+    return run
+
+
+def _bit_test(bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
+    place, value = state.reader(ops[0], 8), state.reader(ops[1], bits)
+
+    def run() -> None:
+        n, v = place(), value()
+        state.flags = None if n is None or v is None else ("carry", v >> n % bits & 1, 0, bits)
+
+    return run
+
+
+_EXTENSIONS = {
+    "cltq": ("rax", 32, 64), "cwtl": ("rax", 16, 32), "cbtw": ("rax", 8, 16),
+}  # fmt: skip
+
+
+def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
+    """Conversions between widths, and what depends on the flags."""
+    registers = state.registers
+    if len(name) in (5, 6) and name[:4] in ("movz", "movs") and len(ops) == 2 and isinstance(ops[1], Register):
+        small, large = _BITS.get(name[4], 0), _BITS.get(name[-1], 0)
+        if small and large and not ops[1].is_vector and len(name) == 6:
+            read, write = state.reader(ops[0], small), state.writer(ops[1], large)
+            if name[3] == "z":
+                return _copy(read, write)
+
+            def extend() -> None:
+                v = read()
+                write(None if v is None else signed(v, small))
+
+            return extend
+    if name in _EXTENSIONS:
+        family, small, large = _EXTENSIONS[name]
+        read = state.reader(REGISTERS["rax"], small)
+        write = state.writer(Register(family, large), large)
+
+        def widen() -> None:
+            v = read()
+            write(None if v is None else signed(v, small))
+
+        return widen
+    if name in ("cqto", "cltd"):
+        bits = 64 if name == "cqto" else 32
+
+        def sign() -> None:
+            v = registers.get("rax")
+            registers["rdx"] = None if v is None else (MASKS[bits] if signed(v & MASKS[bits], bits) < 0 else 0)
+
+        return sign
+    if name.startswith("set") and len(ops) == 1:
+        condition, write = plain_condition(name[3:]), state.writer(ops[0], 8)
+
+        def set_byte() -> None:
+            found = holds(condition, state.flags)
+            write(None if found is None else int(found))
+
+        return set_byte
+    if name.startswith("cmov") and len(ops) == 2:
+        condition, bits = plain_condition(name[4:-1]), _BITS.get(name[-1], 64)
+        read, keep, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[1], bits)
+
+        def move() -> None:
+            found = holds(condition, state.flags)
+            a, b = read(), keep()
+            write(a if found or a == b else None if found is None else b)
+
+        return move
+    return None
+
+
+_MOVES = frozenset((
+    "movups", "movaps", "movupd", "movapd", "movdqu", "movdqa", "lddqu", "movdqu64", "movdqa64", "movdqu32", "movdqa32",
+    "movdqu8", "movdqu16",
+))  # fmt: skip
+
+
+def _vector(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
+    """Vector registers hold integers where compilers keep addresses in them or copy pieces of the stack by them."""
+    plain = name.removeprefix("v")
+    if any(isinstance(o, Register | Memory) and o.mask for o in ops):
+        return None
+    if plain in _MOVES and len(ops) == 2:
+        bits = max((o.bits for o in ops if isinstance(o, Register)), default=0)
+        return _copy(state.reader(ops[0], bits), state.writer(ops[1], bits)) if bits >= 128 else None
+    if plain in ("movq", "movd") and len(ops) == 2:
+        bits = 64 if plain == "movq" else 32
+        return _copy(state.reader(ops[0], bits), state.writer(ops[1], bits))
+    if plain == "pextrq" and len(ops) == 3 and isinstance(ops[0], Immediate):
+        lane, read = ops[0].value & 1, state.reader(ops[1], 128)
+        return _copy(_both(read, lambda: 64 * lane, lambda v, n: v >> n), state.writer(ops[2], 64))
+    if plain in ("punpcklqdq", "pinsrq", "paddq", "pbroadcastq"):
+        return _lanes(plain, ops, state)
+    if plain in ("pxor", "pxorq", "pxord", "xorps", "xorpd") and len(ops) == 3 and ops[0] == ops[1]:
+        return _copy(lambda: 0, state.writer(ops[2], 512))
+    return None
+
+
+def _lanes(plain: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
+    """Instructions on the 64-bit elements of a vector."""
+    last = ops[-1]
+    assert isinstance(last, Register)
+    bits, write = last.bits, state.writer(last, last.bits)
+    if plain == "pbroadcastq":
+        count = bits // 64
+        factor = sum(1 << 64 * k for k in range(count))
+        return _copy(_both(state.reader(ops[0], 64), lambda: factor, lambda v, f: (v & MASKS[64]) * f), write)
+    if len(ops) == 3 and plain == "punpcklqdq" and bits == 128:
+        high, low = state.reader(ops[0], 64), state.reader(ops[1], 64)
+        return _copy(_both(high, low, lambda h, v: (h & MASKS[64]) << 64 | v & MASKS[64]), write)
+    if len(ops) == 4 and plain == "pinsrq" and isinstance(ops[0], Immediate):
+        lane = 64 * (ops[0].value & 1)
+        source, whole = state.reader(ops[1], 64), state.reader(ops[2], 128)
+        keep = MASKS[128] ^ (MASKS[64] << lane)
+        return _copy(_both(source, whole, lambda s, v: v & keep | s << lane), write)
+    if len(ops) == 3 and plain == "paddq":
+        a, b = state.reader(ops[0], bits), state.reader(ops[1], bits)
+
+        def add(x: int, y: int) -> int:
+            return sum((((x >> k) + (y >> k)) & MASKS[64]) << k for k in range(0, bits, 64))
+
+        return _copy(_both(a, b, add), write)
+    return None

@@ -1,0 +1,190 @@
+"""What instructions cost on a machine: its `instruction` and `core` lines, looked up by class, type and width.
+
+An instruction that the machine does not state costs what the nearest stated one does: another type of the same class
+and width, then a narrower or a wider one (twice the width, twice the time), then a simple one of its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofdsl.incore.classes import Kind, Work
+from roofdsl.incore.model import NoInCore
+from roofdsl.lang.record import Record
+from roofdsl.machine.model import Core, Instruction, Machine
+
+LINE, PAGE = 64, 4096
+
+FALLBACKS = {
+    "max": "add", "compare": "add", "convert": "add", "shuffle": "add", "permute": "shuffle", "blend": "logic",
+    "logic": "add", "shift": "logic", "mask": "compare", "move": "permute", "fma": "mul", "mul": "add",
+}  # fmt: skip
+"""The class to take where none of a class is stated; divisions, roots, gathers and calls have none."""
+
+_SEPARATE = ("div", "sqrt")
+DIVIDER = 4
+
+
+class Cost(Record):
+    """latency in cycles; ports by number, one of which it keeps busy; slots that it takes of those dispatched."""
+
+    latency: float
+    ports: tuple[int, ...]
+    busy: float
+    slots: float = 1.0
+
+
+class Access(Record):
+    """A load or store: cycles that it keeps its units busy, within a line and across two; `mix` of both together."""
+
+    latency: float
+    busy: float
+    split: float
+    mix: float
+    mix_split: float
+
+
+_FREE = Cost(0.0, (), 0.0)
+
+
+def rates_of(machine: Machine) -> Rates:
+    """The rates that a machine states. Raises NoInCore if it states none."""
+    if machine.core is None or not machine.instructions:
+        raise NoInCore(f"machine {machine.name} states no instruction latencies (`characterize` measures them)")
+    return Rates(machine.name, machine.core, machine.instructions)
+
+
+class Rates:
+    """The rates of a machine of this name. Raises NoInCore if it states no loads."""
+
+    def __init__(self, machine: str, core: Core, instructions: Sequence[Instruction]) -> None:
+        self.machine = machine
+        self.stated = {(i.cls, i.type, i.bits): i for i in instructions}
+        self.dispatch, self.window, self.waiting = core.dispatch, core.window, core.waiting
+        self.mispredict, self.left = float(core.mispredict or 0), float(core.left or 0)
+        self.predicted, self.varied = core.predicted, core.varied
+        self.taken, self.redirect = float(core.taken or 1), float(core.redirect or 0)
+        self.blocked = float(core.blocked or 0)
+        self.drained = 0.0
+        self.indexed = core.indexed
+        self.wide = (
+            frozenset(k for i in instructions if i.bits == 512 for k in _ports(i)) if core.closes else frozenset()
+        )
+        self._costs: dict[Kind, Cost] = {}
+        self._forward: dict[int, float] = {}
+        for cls in ("load", "store"):
+            if not any(i.cls == cls for i in instructions):
+                raise NoInCore(f"machine {machine} states no `instruction {cls}` (`characterize` measures it)")
+
+    # ---- arithmetic ----
+
+    def cost(self, kind: Kind) -> Cost:
+        """What one instruction of a class costs. Raises NoInCore where nothing near it is stated."""
+        if kind not in self._costs:
+            self._costs[kind] = self._cost(kind)
+        return self._costs[kind]
+
+    def _cost(self, kind: Kind) -> Cost:
+        if kind.cls in ("", "gather", "scatter"):
+            return _FREE
+        cls = kind.cls
+        while True:
+            found = self._nearest(cls, kind.type, kind.bits)
+            if found is not None:
+                return self._of(*found)
+            if cls not in FALLBACKS:
+                raise NoInCore(f"machine {self.machine} states nothing like `instruction {kind.cls} {kind.type}`")
+            cls = FALLBACKS[cls]
+
+    def _of(self, stated: Instruction, factor: float) -> Cost:
+        throughput = float(stated.throughput or 1) * factor
+        latency = float(stated.latency or 1)
+        if stated.cls in _SEPARATE:
+            return Cost(latency, (DIVIDER,), throughput)
+        ports = _ports(stated)
+        if not ports:  # general registers: as many in a cycle as the throughput says, on units of their own
+            return Cost(latency, (8,), throughput)
+        return Cost(latency, ports, throughput * len(ports), max(1.0, round(throughput * len(ports))))
+
+    def _nearest(self, cls: str, type_name: str, bits: int) -> tuple[Instruction, float] | None:
+        own = [i for i in self.stated.values() if i.cls == cls and _family(i.type) == _family(type_name)]
+        if not own:
+            own = [i for i in self.stated.values() if i.cls == cls]
+        if not own:
+            return None
+
+        def distance(i: Instruction) -> tuple[float, bool, bool]:
+            ratio = i.bits / bits
+            return (max(ratio, 1 / ratio), i.type != type_name, i.bits > bits)
+
+        best = min(own, key=distance)
+        return best, max(1.0, bits / best.bits if bits >= 128 else 1.0)
+
+    # ---- memory ----
+
+    def load(self, work: Work) -> Access:
+        """One load, or all loads of a gather."""
+        if work.lanes:
+            found = self._nearest("gather", work.kind.type, work.kind.bits)
+            if found is None:
+                raise NoInCore(f"machine {self.machine} states no `instruction gather`")
+            busy = float(found[0].throughput or 1) * found[1]
+            return Access(float(found[0].latency or 1), busy, busy, 0.0, 0.0)
+        return self._access("load", work.bytes)
+
+    def store(self, work: Work) -> Access:
+        """One store."""
+        if work.lanes:
+            found = self._nearest("scatter", work.kind.type, work.kind.bits)
+            if found is None:
+                raise NoInCore(f"machine {self.machine} states no `instruction scatter`")
+            busy = float(found[0].throughput or 1) * found[1]
+            return Access(0.0, busy, busy, 0.0, 0.0)
+        if work.masked and any(i.cls == "masked_store" for i in self.stated.values()):
+            return self._access("masked_store", work.bytes)
+        return self._access("store", work.bytes)
+
+    def _access(self, cls: str, size: int) -> Access:
+        own = [i for i in self.stated.values() if i.cls == cls]
+        fitting = sorted((i for i in own if i.bits >= 8 * size), key=lambda i: i.bits)
+        stated = fitting[0] if fitting else max(own, key=lambda i: i.bits)
+        busy = float(stated.throughput or 1)
+        split, page = float(stated.split or busy), float(stated.page or stated.split or busy)
+        crossing = split + max(0.0, page - split) * LINE / PAGE  # one in 64 of the lines' ends is a page's
+        mix = float(stated.mixed or 0)
+        return Access(float(stated.latency or 0), busy, crossing, mix, mix * crossing / busy)
+
+    def forwarded(self, size: int) -> float:
+        """Cycles from a store's data to those of the load that takes them from it."""
+        if size not in self._forward:
+            self._forward[size] = self._forward_of(size)
+        return self._forward[size]
+
+    def _forward_of(self, size: int) -> float:
+        own = sorted((i for i in self.stated.values() if i.cls == "store" and i.forward), key=lambda i: i.bits)
+        fitting = [i for i in own if i.bits >= 8 * size] or own[-1:]
+        return float(fitting[0].forward or 0) if fitting else 0.0
+
+    def block(self, function: str, size: int | None) -> tuple[float, float] | None:
+        """A call that fills or copies a block: its fixed part and that of each 64 bytes."""
+        stated = self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
+        if stated is None or size is None:
+            return None
+        return float(stated.latency or 0) + float(stated.throughput or 0) * size / LINE, 0.0
+
+    def call(self, function: str) -> tuple[float, float] | None:
+        """Cycles in which a function's call keeps the core busy, and its latency; None where it is not stated."""
+        for cls in (function, function.removeprefix("__").removesuffix("_finite")):
+            name, type_name = (cls[:-1], "f32") if cls.endswith("f") else (cls, "f64")
+            stated = self.stated.get((name, type_name, int(type_name[1:])))
+            if stated is not None:
+                return float(stated.throughput or 1), float(stated.latency or 1)
+        return None
+
+
+def _ports(stated: Instruction) -> tuple[int, ...]:
+    return tuple(k for k, used in enumerate((stated.p0, stated.p1, stated.p2, stated.p3)) if used)
+
+
+def _family(type_name: str) -> str:
+    return type_name[:1]

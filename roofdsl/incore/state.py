@@ -1,0 +1,229 @@
+"""What a processor knows while it runs a compiled function: registers, flags and the stack, as far as integers go.
+
+Only control flow and addresses are followed. A value that depends on the data of arrays is unknown (None), and so is
+everything computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from roofdsl.incore.assembly import Immediate, Memory, Operand, Register
+
+STACK, STACK_BYTES = 0x7FFF_0000_0000, 1 << 17
+DATA = 0x1000_0000
+"""Where symbols of the text's data stand, far from any array."""
+FUNCTIONS = 0x6000_0000_0000
+"""Where functions that are not in the text stand, one after another."""
+
+MASKS = {bits: (1 << bits) - 1 for bits in (8, 16, 32, 64, 128, 256, 512)}
+
+Flags = tuple[str, int, int, int]
+"""What the last instruction compared: the kind (`sub`, `add`, `and`, `carry`), both operands and their bits."""
+
+Read = Callable[[], "int | None"]
+Write = Callable[["int | None"], None]
+
+
+class State:
+    """Registers by family, the flags, and the bytes of the stack.
+
+    symbols: addresses of the data symbols and of outside functions, which `function_at` turns back into names.
+    """
+
+    def __init__(self, data: Mapping[str, bytes]) -> None:
+        self.registers: dict[str, int | None] = {"": 0}
+        self.flags: Flags | None = None
+        self.stack = bytearray(STACK_BYTES)
+        self.known = bytearray(STACK_BYTES)
+        self.written: set[tuple[int, int]] = set()
+        self.addresses: dict[str, int] = {}
+        self.outside: dict[int, str] = {}
+        self.blocks: dict[int, bytes] = {}
+        at = DATA
+        for name, block in data.items():
+            self.addresses[name] = at
+            self.blocks[at] = block
+            at += -(-len(block) // 64) * 64 + 64
+
+    def address_of(self, symbol: str) -> int:
+        """A symbol's address; one that the text does not define is an outside function's."""
+        if symbol not in self.addresses:
+            at = FUNCTIONS + 16 * len(self.outside)
+            self.addresses[symbol] = at
+            self.outside[at] = symbol
+        return self.addresses[symbol]
+
+    # ---- memory ----
+
+    def load(self, at: int | None, size: int) -> int | None:
+        """The number in memory; None where it is an array's or was never written."""
+        if at is None:
+            return None
+        k = at - STACK
+        if 0 <= k <= STACK_BYTES - size:
+            if self.known.find(0, k, k + size) >= 0:
+                return None
+            return int.from_bytes(self.stack[k : k + size], "little")
+        if DATA <= at < DATA + (1 << 28):
+            for begin, block in self.blocks.items():
+                if begin <= at and at + size <= begin + len(block):
+                    return int.from_bytes(block[at - begin : at - begin + size], "little")
+        return None
+
+    def store(self, at: int | None, size: int, value: int | None) -> None:
+        """Write a number; what is written outside of the stack is an array's, and forgotten."""
+        if at is None:
+            return
+        k = at - STACK
+        if not 0 <= k <= STACK_BYTES - size:
+            return
+        self.written.add((at, size))
+        if value is None:
+            self.known[k : k + size] = bytes(size)
+            return
+        self.stack[k : k + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        self.known[k : k + size] = b"\x01" * size
+
+    # ---- operands ----
+
+    def address(self, operand: Memory) -> Read:
+        """A function that gives the address."""
+        registers, d = self.registers, operand.displacement
+        if operand.symbol:
+            d += self.address_of(operand.symbol)
+            if operand.base in ("", "rip") and not operand.index:
+                return lambda: d
+        if operand.vector_index:
+            return lambda: None
+        base, index, scale = operand.base, operand.index, operand.scale
+        if not index:
+
+            def plain() -> int | None:
+                b = registers.get(base)
+                return None if b is None else (b + d) & 0xFFFF_FFFF_FFFF_FFFF
+
+            return plain
+
+        def indexed() -> int | None:
+            b, i = registers.get(base), registers.get(index)
+            return None if b is None or i is None else (b + i * scale + d) & 0xFFFF_FFFF_FFFF_FFFF
+
+        return indexed
+
+    def reader(self, operand: Operand, bits: int) -> Read:
+        """A function that reads `bits` of an operand, without sign."""
+        if isinstance(operand, Immediate):
+            value = self.address_of(operand.symbol) if operand.symbol else operand.value
+            value &= MASKS[bits]
+            return lambda: value
+        if isinstance(operand, Memory):
+            at, size = self.address(operand), bits // 8
+            return lambda: self.load(at(), size)
+        registers, family, mask = self.registers, operand.family, MASKS[bits]
+        if operand.high:
+
+            def high() -> int | None:
+                v = registers.get(family)
+                return None if v is None else v >> 8 & 0xFF
+
+            return high
+        if bits == 64 and not operand.is_vector:
+            return lambda: registers.get(family)
+
+        def part() -> int | None:
+            v = registers.get(family)
+            return None if v is None else v & mask
+
+        return part
+
+    def writer(self, operand: Operand, bits: int) -> Write:
+        """A function that writes `bits` of an operand; parts below 32 bits leave the rest as it is."""
+        if isinstance(operand, Memory):
+            at, size = self.address(operand), bits // 8
+            return lambda value: self.store(at(), size, value)
+        assert isinstance(operand, Register)
+        registers, family, mask = self.registers, operand.family, MASKS[bits]
+        if bits >= 32:
+
+            def whole(value: int | None) -> None:
+                registers[family] = None if value is None else value & mask
+
+            return whole
+        shift = 8 if operand.high else 0
+        keep = MASKS[64] ^ (mask << shift)
+
+        def part(value: int | None) -> None:
+            if value is None:
+                registers[family] = None
+            else:
+                registers[family] = ((registers.get(family) or 0) & keep) | (value & mask) << shift
+
+        return part
+
+
+# ---- conditions ----
+
+
+def signed(value: int, bits: int) -> int:
+    """A number in two's complement as a signed one."""
+    return value - (1 << bits) if value >> (bits - 1) & 1 else value
+
+
+def _flag_values(flags: Flags) -> tuple[bool | None, bool, bool, bool]:
+    """Carry, zero, sign and overflow."""
+    kind, a, b, bits = flags
+    if kind == "carry":  # of bit tests: only the carry counts
+        return bool(a), False, False, False
+    mask = MASKS[bits]
+    if kind in ("sub", "dec"):
+        result, carry = (a - b) & mask, a < b
+        overflow = bool((a ^ b) & (a ^ result) & (mask ^ mask >> 1))
+    elif kind in ("add", "inc"):
+        result, carry = (a + b) & mask, a + b > mask
+        overflow = bool((a ^ result) & (b ^ result) & (mask ^ mask >> 1))
+    else:
+        result, carry, overflow = a & b, False, False
+    known = None if kind in ("inc", "dec", "shift") else carry  # these leave the carry as it was, or shift it out
+    return known, result == 0, bool(result >> (bits - 1) & 1), overflow
+
+
+_SYNONYMS = {
+    "z": "e", "nz": "ne", "c": "b", "nae": "b", "nb": "ae", "nc": "ae", "na": "be", "nbe": "a", "nge": "l", "nl": "ge",
+    "ng": "le", "nle": "g",
+}  # fmt: skip
+_OPPOSITE = {"ne": "e", "ae": "b", "a": "be", "ge": "l", "g": "le", "ns": "s", "no": "o", "np": "p"}
+
+
+def plain_condition(condition: str) -> str:
+    """One name for each condition: `z` is `e`."""
+    return _SYNONYMS.get(condition, condition)
+
+
+def holds(condition: str, flags: Flags | None) -> bool | None:
+    """Whether a condition (`e`, `b`, `le`, ...) holds after what set the flags; None where that is unknown."""
+    if flags is None:
+        return None
+    condition = plain_condition(condition)
+    if condition in _OPPOSITE:
+        found = holds(_OPPOSITE[condition], flags)
+        return None if found is None else not found
+    carry, zero, sign, overflow = _flag_values(flags)
+    if flags[0] == "carry" and condition != "b":
+        return None
+    match condition:
+        case "e":
+            return zero
+        case "b":
+            return carry
+        case "be":
+            return True if zero else carry
+        case "s":
+            return sign
+        case "o":
+            return overflow
+        case "l":
+            return sign != overflow
+        case "le":
+            return zero or sign != overflow
+    return None

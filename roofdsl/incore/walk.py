@@ -1,0 +1,378 @@
+"""A walk through a compiled function as the processor would go: its integer instructions decide which way.
+
+Loops are not walked to their ends. Once a loop is steady, what is left of it is skipped: registers that grow by the
+same number each time are moved on, and the clock by as many iterations as were skipped. Where an outer loop's
+iterations differ (triangular loops), some are walked in each part of its range, and stand for the others there.
+
+So the code that really runs is found without guessing: alias and contiguity checks, remainders, the number of vectors
+in each row and where they lie in their lines come out as they do on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from roofdsl.incore.assembly import Code, Instruction, Memory
+from roofdsl.incore.classes import Work, work_of
+from roofdsl.incore.extrapolate import Exit, advanced, iterations_left
+from roofdsl.incore.flow import Block, Flow, flow_of
+from roofdsl.incore.integers import Effect, effect
+from roofdsl.incore.loop_state import Active, Boundary, Pace, Totals, earlier_exit, earlier_value, grown, pace_of
+from roofdsl.incore.model import NoInCore
+from roofdsl.incore.rates import LINE, Rates
+from roofdsl.incore.state import State, holds, plain_condition
+from roofdsl.incore.window import Clock, Step
+
+MOST_INSTRUCTIONS = 400_000
+"""Beyond so many instructions a walk is given up."""
+
+WORTH = 60_000
+"""Instructions that an outer loop whose iterations differ is worth."""
+
+BLOCKS = ("memset", "memcpy", "memmove")
+"""Functions whose time goes by the bytes that their third argument says."""
+
+LEAST_WARM = 12
+WINDOWS = 4
+"""What is left of a loop is walked where it is less than so many windows: what comes after it runs beside it."""
+
+FEW_PARTS, MOST_PARTS = 4, 24
+SAMPLE = 4
+"""Iterations walked in each part of such a loop: the registers' growth takes that many to see."""
+
+
+@dataclass(frozen=True)
+class Walked:
+    """The result: cycles of one launch, what was executed, and the function that it was."""
+
+    cycles: float
+    totals: Totals
+    flow: Flow
+    code: Code
+    works: dict[int, Work]
+    walked: int
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A block ready to run: for each instruction its effect, its costs and its address."""
+
+    items: tuple[tuple[Effect, Step | None, Callable[[], int | None] | None, int, str], ...]
+    last: Instruction
+    condition: str
+    leaves: tuple[int, ...]  # the loops that its jump may leave
+
+
+def walk(code: Code, function: str, state: State, rates: Rates) -> Walked:
+    """One launch of a function from the state that its caller leaves. Raises NoInCore where that is not to be told."""
+    return _Walk(code, function, state, rates).run()
+
+
+class _Walk:
+    def __init__(self, code: Code, function: str, state: State, rates: Rates) -> None:
+        self.code, self.state, self.rates = code, state, rates
+        self.flow = flow_of(code, function)
+        self.works: dict[int, Work] = {}
+        for block in self.flow.blocks.values():
+            for k in range(block.start, block.stop):
+                before = code.instructions[k - 1] if k > block.start else None
+                self.works[k] = work_of(code.instructions[k], before)
+        self.clock = Clock(rates, list(self.works.values()))
+        self.totals = Totals()
+        self.plans: dict[int, _Planned] = {}
+        self.active: list[Active] = []
+        self.trips: dict[int, int] = {}
+        self.paces: dict[int, Pace] = {}
+        self.assumed: dict[str, None] = {}
+        self.vectors = [k for name, k in self.clock.numbers.items() if name[0] in "vk" and name[1:].isdigit()]
+
+    def run(self) -> Walked:
+        at: int | None = self.flow.entry
+        while at is not None:
+            self._arrive(at)
+            at = self._block(at)
+            if self.clock.instructions > MOST_INSTRUCTIONS:
+                raise NoInCore("the compiled code has too many different iterations to walk through")
+        cycles = max(self.clock.retired, self.clock.dispatched)
+        return Walked(
+            cycles, self.totals, self.flow, self.code, self.works, self.clock.instructions, tuple(self.assumed)
+        )
+
+    # ---- one block ----
+
+    def _plan(self, block: Block) -> _Planned:
+        items = []
+        for k in range(block.start, block.stop):
+            instruction, work = self.code.instructions[k], self.works[k]
+            memory = work.load or work.store
+            address = self.state.address(memory) if isinstance(memory, Memory) else None
+            call = instruction.target or "*" if instruction.name.startswith("call") else ""
+            quiet = instruction.name.startswith(("nop", "endbr", "vzero", "prefetch", "ret"))
+            step = None if quiet or call else self.clock.step(work)
+            items.append((effect(instruction, self.state), step, address, k, call))
+        last = self.code.instructions[block.stop - 1]
+        leaves: tuple[int, ...] = ()
+        if len(block.successors) == 2:
+            around = self.flow.nests[block.start]
+            leaves = tuple(n for n in around if any(n not in self.flow.nests[s] for s in block.successors))
+        jump = last.name.startswith("j") and last.name != "jmp"
+        return _Planned(tuple(items), last, plain_condition(last.name[1:]) if jump else "", leaves)
+
+    def _block(self, at: int) -> int | None:
+        """Run a block; the next one's start, None at the end of the function."""
+        block = self.flow.blocks[at]
+        plan = self.plans.get(at)
+        if plan is None:
+            plan = self.plans[at] = self._plan(block)
+        self.totals.blocks[at] += 1
+        issue, splits = self.clock.issue, self.totals.splits
+        for run, step, address, k, call in plan.items:
+            if call:
+                self._call(call, k)
+                continue
+            if step is not None:
+                where = address() if address is not None else None
+                if where is not None and where % LINE + step.bytes > LINE:
+                    splits[k] += 1
+                issue(step, where)
+            run()
+        if not block.successors:
+            return None
+        if len(block.successors) == 1:
+            if plan.last.name == "jmp":
+                self.clock.jumped()
+            return block.successors[0]
+        taken = self._decide(block, plan)
+        if taken:
+            self.clock.jumped()
+        return block.successors[0 if taken else 1]
+
+    def _decide(self, block: Block, plan: _Planned) -> bool:
+        flags = self.state.flags
+        taken = holds(plan.condition, flags)
+        if taken is None:
+            if plan.condition in ("p", "np"):  # after a comparison of floats: whether one of them is not a number
+                self.assumed["no result is NaN"] = None
+                return plan.condition == "np"
+            innermost = self.flow.nests[block.start]
+            where = (
+                "the innermost loop branches"
+                if innermost and self.flow.loops[innermost[-1]].innermost
+                else "a branch depends"
+            )
+            raise NoInCore(
+                f"{where} on computed data, so its time depends on them (line {plan.last.line} of the assembly)"
+            )
+        if flags is not None:
+            for number in plan.leaves:
+                active = next((a for a in self.active if a.number == number), None)
+                if active is not None:
+                    active.exits[block.start] = Exit(plan.condition, flags, taken)
+        if self.active:
+            self.active[-1].path.append(taken)
+        return taken
+
+    def _call(self, target: str, k: int) -> None:
+        """A call of an outside function."""
+        if target == "*":
+            operand = self.code.instructions[k].operands[0]
+            where = self.state.reader(operand, 64)()
+            target = self.state.outside.get(where or 0, "")
+        found = self.rates.call(target)
+        if target in BLOCKS:
+            found = self.rates.block(target, self.state.registers.get("rdx"))
+        if found is None:
+            name = f"`{target[:60]}`" if target else "a function that it computes"
+            raise NoInCore(f"the code calls {name}, whose time machine {self.rates.machine} does not state")
+        self.totals.calls[target] += 1
+        for register in ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"):
+            self.state.registers[register] = None
+        for name in list(self.state.registers):
+            if name[:1] in ("v", "k"):
+                self.state.registers[name] = None
+        self.state.flags = None
+        self.clock.called(*found, self.vectors)
+
+    # ---- loops ----
+
+    def _arrive(self, at: int) -> None:
+        """Note which loops are left, entered, or begin another iteration."""
+        nest = self.flow.nests[at]
+        while self.active and self.active[-1].number not in nest:
+            self._leave(self.active.pop())
+        entered = nest[len(self.active) :]
+        for number in entered:
+            self.totals.entries[number] += 1
+            self.active.append(Active(number, written=self.state.written))
+            self.state.written = set()
+            self.active[-1].boundaries.append(self._boundary(self.active[-1]))
+        if self.active and not entered and self.flow.loops[self.active[-1].number].header == at:
+            self._iterated(self.active[-1])
+
+    def _leave(self, loop: Active) -> None:
+        total = loop.total + 1  # the last iteration leaves without arriving at the header
+        self.totals.iterations[loop.number] += 1
+        before = self.trips.get(loop.number)
+        limit = self.rates.predicted if before in (None, total) else self.rates.varied
+        if total <= limit:
+            self.clock.left(total)
+        else:
+            self.clock.mispredicted()
+            self.totals.mispredicted[loop.number] += 1
+        self.trips[loop.number] = total
+        self.state.written |= loop.written
+        if self.active:
+            # Iterations are alike only if those of the loops inside are: their first and last ones stand for them.
+            inside = hash((loop.first, loop.boundaries[-1].path, tuple(loop.path)))
+            self.active[-1].path.append((loop.number, total, inside))
+
+    def _boundary(self, loop: Active) -> Boundary:
+        state = self.state
+        slots = {(at, size): state.load(at, size) for at, size in state.written}
+        found = Boundary(
+            dict(state.registers), slots, self.clock.retired, self.clock.instructions,
+            tuple(part.copy() for part in self.totals.parts()), loop.exits, tuple(loop.path),
+        )  # fmt: skip
+        loop.exits, loop.path = {}, []
+        return found
+
+    def _iterated(self, loop: Active) -> None:
+        loop.total += 1
+        loop.since += 1
+        self.totals.iterations[loop.number] += 1
+        loop.boundaries.append(self._boundary(loop))
+        if loop.total == 1:
+            loop.first = loop.boundaries[-1].path
+        innermost = self.flow.loops[loop.number].innermost
+        if loop.parts:
+            if loop.since >= SAMPLE:
+                self._sampled(loop)
+        elif innermost:
+            self._skip_steady(loop)
+        else:
+            self._skip_outer(loop)
+
+    def _skip_steady(self, loop: Active) -> None:
+        """Skip what is left of an innermost loop once the core's window is full of it."""
+        each = max(1, (loop.boundaries[-1].instructions - loop.boundaries[0].instructions) // max(1, loop.since))
+        warm = max(LEAST_WARM, self.rates.window // each + 1)
+        if loop.since < 2 * warm or loop.since % 8:
+            return
+        left = self._left(loop)
+        if left > warm:
+            self._skip(loop, left - 1, warm // 8 * 8 or warm)
+
+    def _skip_outer(self, loop: Active) -> None:
+        """Skip the rest of an outer loop: all of it where its iterations are alike, else between samples."""
+        pace = self.paces.get(loop.number)
+        if loop.since == 1 and pace is not None and loop.total == 1:
+            self._skip_at(loop, pace)
+            return
+        if loop.since < SAMPLE - 1:
+            return
+        left = self._left(loop)
+        if left < 2:
+            return
+        b = loop.boundaries
+        if left * (b[-1].instructions - b[-2].instructions) < WINDOWS * self.rates.window:
+            return
+        if b[-1].path == b[-2].path == b[-3].path:
+            self.paces[loop.number] = pace_of(b[-2], b[-1])
+            self._skip(loop, left, 2)
+            return
+        if loop.since < SAMPLE:
+            return
+        each = (b[-1].instructions - b[-1 - SAMPLE].instructions) / SAMPLE
+        outermost = len(self.active) == 1
+        parts = int(min(MOST_PARTS, WORTH / (SAMPLE * each))) if outermost else FEW_PARTS
+        parts = max(parts, FEW_PARTS)
+        if left <= 2 * parts * SAMPLE or left * each < WORTH / 100:
+            return
+        whole = left - 2
+        bounds = [whole * k // parts for k in range(parts + 1)]
+        loop.parts = [b - a for a, b in pairwise(bounds)]
+        self._jump(loop, 0)
+
+    def _skip_at(self, loop: Active, pace: Pace) -> None:
+        """Skip an outer loop after its first iteration, if that was like those of an earlier entry."""
+        first, last = loop.boundaries
+        if last.path != pace.path or set(last.exits) != set(pace.exits):
+            return
+        if any(grown(first.registers.get(n), last.registers.get(n)) != d for n, d in pace.registers.items()):
+            return
+        before = replace(
+            first,
+            registers={n: earlier_value(v, pace.registers.get(n)) for n, v in first.registers.items()},
+            slots={n: earlier_value(v, pace.slots.get(n)) for n, v in first.slots.items()},
+            exits={b: earlier_exit(e, pace.exits[b], 2) for b, e in last.exits.items()},
+        )
+        first.exits = {b: earlier_exit(e, pace.exits[b], 1) for b, e in last.exits.items()}
+        loop.boundaries = [before, first, last]
+        left = self._left(loop)
+        if left < 1 or left * pace.instructions < WINDOWS * self.rates.window:
+            loop.boundaries = [first, last]
+            return
+        self.clock.shift(pace.cycles * left)
+        for part, added in zip(self.totals.parts(), pace.totals, strict=True):
+            for key, value in added.items():
+                part[key] += value * left
+        loop.total += left
+        self._move(loop, left)
+
+    def _sampled(self, loop: Active) -> None:
+        """Count a part of the loop by the iterations walked in it, and go to the next."""
+        length = loop.parts.pop(0)
+        rest = length - SAMPLE
+        self._stand_for(loop, rest, SAMPLE - 1)
+        behind = rest - loop.into
+        if loop.parts:
+            self._jump(loop, behind)
+        else:
+            loop.total += rest
+            self._move(loop, behind)
+
+    def _jump(self, loop: Active, behind: int) -> None:
+        """Move on to the middle of the next part, past the `behind` iterations that are left of this one."""
+        if behind:
+            loop.total += behind + loop.into
+        loop.into = max(0, (loop.parts[0] - SAMPLE) // 2)
+        self._move(loop, behind + loop.into)
+
+    def _left(self, loop: Active) -> int:
+        """Iterations until the loop ends or its jumps go another way, as the last three let expect."""
+        three = [b.exits for b in loop.boundaries[-3:]]
+        return iterations_left(three)
+
+    def _skip(self, loop: Active, count: int, steady: int) -> None:
+        if count <= 0:
+            return
+        self._stand_for(loop, count, steady)
+        loop.total += count
+        self._move(loop, count)
+
+    def _stand_for(self, loop: Active, count: int, steady: int) -> None:
+        """Let the last `steady` iterations stand for `count` others: in time, and in what was executed."""
+        if count <= 0:
+            return
+        last, first = loop.boundaries[-1], loop.boundaries[-1 - steady]
+        factor = count / steady
+        self.clock.shift((last.retired - first.retired) * factor)
+        for part, old, new in zip(self.totals.parts(), first.totals, last.totals, strict=True):
+            for key, value in new.items():
+                if value != old[key]:
+                    part[key] += (value - old[key]) * factor  # type: ignore[assignment]
+
+    def _move(self, loop: Active, count: int) -> None:
+        """Move registers and stack slots on by `count` iterations."""
+        if count > 0:
+            state, b = self.state, loop.boundaries[-4:]
+            for name in list(state.registers):
+                state.registers[name] = advanced([old.registers.get(name) for old in b], count, name[:1] == "v")
+            for at, size in b[-1].slots:
+                values = [old.slots.get((at, size)) for old in b]
+                state.store(at, size, advanced(values, count, size > 8))
+        loop.boundaries = [self._boundary(loop)]
+        loop.since = 0

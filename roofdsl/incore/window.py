@@ -1,0 +1,197 @@
+"""The clock of an out-of-order core: instructions in the order they run, each with the cycle in which it is done.
+
+The core dispatches in order, so many instructions a cycle, into a window of limited size, from which it retires in
+order. Between the two an instruction starts when its operands are there and a port of its class is free. Ports serve
+their instructions at a rate, not in order: an instruction that waits for its operands does not hold up those behind it.
+The queue of waiting instructions is limited, too; strict sums in short rows show its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from roofdsl.incore.classes import Work
+from roofdsl.incore.rates import DIVIDER, LINE, Rates
+from roofdsl.lang.record import Record
+
+AHEAD = 24.0
+"""Cycles that the predictor may be ahead: some dozens of blocks wait between it and the decoders."""
+
+RETIRED_EARLY = 8
+"""How many instructions retire in a cycle, over what is dispatched in one: never what limits."""
+
+
+class Step(Record):
+    """What the clock needs of one instruction of the text: registers by number, and its costs."""
+
+    reads: tuple[int, ...]
+    address_reads: tuple[int, ...]
+    write: int
+    loads: bool
+    stores: bool
+    bytes: int
+    latency: float
+    ports: tuple[int, ...]
+    busy: float
+    slots: float
+    load_busy: float
+    load_split: float
+    load_latency: float
+    store_busy: float
+    store_split: float
+    mix: float
+    mix_split: float
+    open_ports: tuple[int, ...]
+    wide: bool
+
+
+_DIVIDER, _LOADS, _STORES, _MIX = 4, 5, 6, 7
+
+
+class Clock:
+    """The state of the core while a walk goes on; times are in cycles from the launch."""
+
+    def __init__(self, rates: Rates, works: Sequence[Work]) -> None:
+        self.rates = rates
+        names = sorted({r for w in works for r in (*w.reads, *w.address_reads, w.writes) if r})
+        self.numbers = {name: k for k, name in enumerate(names)}
+        self.ready = [0.0] * (len(names) + 1)
+        self.free = [0.0] * 9
+        self.ring = [0.0] * rates.window
+        self.position = 0
+        self.dispatched = self.retired = self.branched = 0.0
+        self.waiting: list[float] = []
+        self.stores: dict[int, tuple[int, int, float, float]] = {}
+        self.per_slot = 1 / rates.dispatch
+        self.instructions = self.closed_until = 0
+
+    def step(self, work: Work) -> Step:
+        """The costs of an instruction, looked up once."""
+        rates, number = self.rates, self.numbers
+        cost = rates.cost(work.kind)
+        load = rates.load(work) if work.load is not None else None
+        store = rates.store(work) if work.store is not None else None
+        mix = (load.mix if load else 0.0) + (store.mix if store else 0.0)
+        slots = 0.0 if work.fused else cost.slots
+        if work.indexed:
+            slots += rates.indexed - 1
+        open_ports = tuple(p for p in cost.ports if p in rates.wide or p >= DIVIDER) or cost.ports
+        split = (load.mix_split if load else 0.0) + (store.mix_split if store else 0.0)
+        return Step(
+            tuple(number[r] for r in work.reads), tuple(number[r] for r in work.address_reads),
+            number.get(work.writes, -1), load is not None, store is not None, work.bytes,
+            cost.latency, cost.ports, cost.busy, slots,
+            load.busy if load else 0.0, load.split if load else 0.0, load.latency if load else 0.0,
+            store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
+            bool(rates.wide) and work.kind.bits == 512,
+        )  # fmt: skip
+
+    def issue(self, step: Step, address: int | None) -> None:
+        """One instruction more; `address` of what it loads or stores, None where there is none or it is unknown."""
+        self.instructions += 1
+        ready, free = self.ready, self.free
+        begun = self.dispatched + step.slots * self.per_slot
+        oldest = self.ring[self.position]
+        begun = max(oldest, begun)
+        if step.ports:
+            waiting = self.waiting
+            while waiting and waiting[0] <= begun:
+                heappop(waiting)
+            if len(waiting) >= self.rates.waiting:
+                begun = max(begun, heappop(waiting))
+        self.dispatched = begun
+        start = begun
+        for r in step.reads:
+            start = max(start, ready[r])
+        crosses = address is not None and (address % LINE) + step.bytes > LINE
+        if step.loads:
+            start = max(start, self._loaded(step, address, begun, crosses))
+        if step.ports:
+            if step.wide:
+                self.closed_until = self.instructions + self.rates.waiting
+            ports = step.open_ports if self.instructions < self.closed_until else step.ports
+            port = min(ports, key=free.__getitem__) if len(ports) > 1 else ports[0]
+            free[port] = max(free[port], begun) + step.busy
+            start = max(start, free[port] - step.busy)
+            heappush(self.waiting, start)
+        done = start + step.latency
+        if step.stores:
+            busy = step.store_split if crosses else step.store_busy
+            free[_STORES] = max(free[_STORES], begun) + busy
+            done = max(done, free[_STORES] - busy)
+        if step.mix:
+            busy = step.mix_split if crosses else step.mix
+            free[_MIX] = max(free[_MIX], begun) + busy
+            done = max(done, free[_MIX] - busy)
+        self.retired = max(self.retired + 1 / (RETIRED_EARLY * self.rates.dispatch), done)
+        self.ring[self.position] = self.retired
+        self.position = (self.position + 1) % len(self.ring)
+        if step.stores and address is not None:
+            for part in range(address >> 3, (address + step.bytes + 7) >> 3):
+                self.stores[part] = (address, step.bytes, done, self.retired)
+        if step.write >= 0:
+            ready[step.write] = done
+
+    def _loaded(self, step: Step, address: int | None, begun: float, crosses: bool) -> float:
+        """The cycle in which a load's data are there."""
+        at, free = begun, self.free
+        for r in step.address_reads:
+            at = max(at, self.ready[r])
+        busy = step.load_split if crosses else step.load_busy
+        free[_LOADS] = max(free[_LOADS], begun) + busy
+        at = max(at, free[_LOADS] - busy)
+        if address is None:
+            return at + step.load_latency
+        return max(at + step.load_latency, self._forwarded(step, address, at))
+
+    def _forwarded(self, step: Step, address: int, at: float) -> float:
+        """The cycle in which a store on its way to the cache hands its data to a load; 0 where there is none."""
+        found = 0.0
+        stores = self.stores
+        for part in (address >> 3, (address + step.bytes - 1) >> 3):
+            store = stores.get(part)
+            if store is None:
+                continue
+            begin, size, done, retired = store
+            if retired + self.rates.drained <= at or begin >= address + step.bytes or begin + size <= address:
+                continue  # in the cache already, or beside it
+            if begin <= address and address + step.bytes <= begin + size:
+                found = max(found, done + self.rates.forwarded(step.bytes))
+            else:
+                found = max(found, retired + self.rates.blocked)
+        return found
+
+    def jumped(self) -> None:
+        """A jump was taken. The predictor goes ahead of the instructions, one taken jump a cycle or so."""
+        self.branched = max(self.branched + self.rates.taken, self.dispatched - AHEAD)
+        self.dispatched = max(self.dispatched + self.rates.redirect, self.branched)
+
+    def left(self, iterations: int) -> None:
+        """A loop was left as predicted: the predictor loses some cycles, which show where it is not ahead."""
+        if iterations > 1:
+            self.branched = max(self.branched + self.rates.left, self.dispatched - AHEAD)
+
+    def mispredicted(self) -> None:
+        """The last jump was predicted wrong: nothing is dispatched until it is known, and some cycles more."""
+        flags = self.ready[self.numbers["flags"]] if "flags" in self.numbers else 0.0
+        self.dispatched = max(self.dispatched, flags) + self.rates.mispredict
+        self.branched = self.dispatched
+
+    def called(self, busy: float, latency: float, clobbered: Sequence[int]) -> None:
+        """A function was called whose instructions are not walked through."""
+        self.dispatched += busy
+        done = self.dispatched + latency
+        self.retired = max(self.retired, self.dispatched)
+        for r in clobbered:
+            self.ready[r] = done
+
+    def shift(self, cycles: float) -> None:
+        """Let so many cycles pass in the same state: what was skipped is over, and the core as busy as before."""
+        self.ready = [t + cycles for t in self.ready]
+        self.free = [t + cycles for t in self.free]
+        self.ring = [t + cycles for t in self.ring]
+        self.waiting = [t + cycles for t in self.waiting]
+        self.dispatched += cycles
+        self.retired += cycles
+        self.branched += cycles

@@ -1,0 +1,132 @@
+"""Small loops in assembly, assembled and loaded by llvmlite, which comes with numba: no C compiler is needed.
+
+Only this project's own texts are assembled; nothing that a user writes gets here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Any
+
+from roofdsl.lang.diagnostics import CommandError
+
+Loop = Callable[[int, int], None]
+"""A loop: the address of a buffer and the number of rounds."""
+
+CHAIN = 100
+"""Dependent additions in one round of the loop that tells the clock."""
+
+_CLOCK = "clock_of_this_core"
+
+
+def loops(texts: Mapping[str, Sequence[str]], before: Mapping[str, Sequence[str]]) -> dict[str, Loop]:
+    """Each text repeated in a loop, as a function. The buffer's address is in %rdi and the rounds are in %rsi, which
+    texts leave alone, as they do %rbx, %rbp and %r12 to %r15. `before` runs once, ahead of the loop.
+
+    Raises CommandError where this processor has no such instructions.
+    """
+    lines = [".text"]
+    for name, text in texts.items():
+        lines += [f".globl roofdsl_{name}", ".p2align 6", f"roofdsl_{name}:", *before.get(name, ())]
+        lines += [".p2align 6", f".Lroofdsl_{name}:", *text, "decq %rsi", f"jnz .Lroofdsl_{name}", "vzeroupper", "retq"]
+    module = "".join(f'module asm "{_escaped(line)}"\n' for line in lines)
+    for name in texts:
+        module += f"declare void @roofdsl_{name}(ptr, i64)\n"
+        module += (
+            f"define void @call_{name}(ptr %p, i64 %n) {{\n call void @roofdsl_{name}(ptr %p, i64 %n)\n ret void\n}}\n"
+        )
+    engine = _engine(module)
+    found: dict[str, Loop] = {}
+    for name in texts:
+        function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(
+            engine.get_function_address(f"call_{name}")
+        )
+        function.engine = engine  # the code lives as long as the engine
+        found[name] = function
+    return found
+
+
+def _escaped(line: str) -> str:
+    return line.replace("\\", "\\5C").replace('"', "\\22")
+
+
+def _engine(module: str) -> Any:
+    """The engine that holds a module's machine code."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    features = llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=1, jit=True
+    )
+    try:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(module), target)
+        engine.finalize_object()
+    except RuntimeError as error:
+        raise CommandError(f"this processor's instructions cannot be assembled: {str(error)[:100]}") from None
+    return engine
+
+
+class Stopwatch:
+    """Cycles of loops, reckoned by a chain of dependent additions (one cycle each) that runs beside each of them.
+
+    address: of a buffer of zeros, page-aligned. The shortest of many runs counts, because other programs can only
+    make a run longer. The chain runs before and after every run, so that a change of the clock's frequency does not
+    count.
+    """
+
+    def __init__(self, all_loops: Mapping[str, Loop], address: int, runs: int) -> None:
+        self.loops, self.address, self.runs = all_loops, address, runs
+        self.clock = loops({_CLOCK: ["addq %rax, %rax"] * CHAIN}, {})[_CLOCK]
+        self.chain_ns = self.call_ns = self.best_ns = inf
+        self._settle()
+
+    def _settle(self) -> None:
+        """Run for a moment, so that the clock's frequency is up."""
+        until = time.perf_counter() + 0.05
+        while time.perf_counter() < until:
+            self.clock(self.address, 1000)
+
+    def cycles(self, name: str, estimate: float, rounds_for: float = 12_000) -> float:
+        """Cycles of one round, of which `estimate` is a guess: a run lasts about `rounds_for` cycles.
+
+        A long and a short run are subtracted, so that calling them does not count. A few runs go ahead, because a core
+        takes some microseconds to power up its widest units.
+        """
+        loop = self.loops[name]
+        few = int(rounds_for / 4 / max(estimate, 1))
+        many = 5 * few
+        if few < 4:  # long rounds: what it takes to call them is nothing beside
+            few, many = 0, max(1, int(rounds_for / max(estimate, 1)))
+        until = time.perf_counter() + 50e-6
+        while time.perf_counter() < until:
+            loop(self.address, many)
+        short = long = self.chain_ns = inf
+        for _ in range(self.runs):
+            self.chain_ns = min(self.chain_ns, self._timed(self.clock, 1 + self.ROUNDS))
+            self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
+            loop(self.address, max(few, 1))
+            short = min(short, self._timed(loop, few)) if few else self.call_ns
+            long = min(long, self._timed(loop, many))
+        self.best_ns = min(self.best_ns, self.cycle_ns)
+        return (long - short) / (many - few) / self.cycle_ns
+
+    ROUNDS = 60
+
+    @property
+    def cycle_ns(self) -> float:
+        return (self.chain_ns - self.call_ns) / (self.ROUNDS * CHAIN)
+
+    def hertz(self) -> float:
+        """The highest clock frequency seen: wide vectors may lower it for a while."""
+        return 1e9 / self.best_ns
+
+    def _timed(self, loop: Loop, rounds: int) -> float:
+        start = time.perf_counter_ns()
+        loop(self.address, rounds)
+        return time.perf_counter_ns() - start

@@ -1,0 +1,159 @@
+"""What calls cost on this core: functions of the mathematical library as compiled loops call them, and launches.
+
+A function's throughput is the time of one element of a loop that does nothing else; its latency that of a loop whose
+calls each need the one before. Launches are timed with more and fewer arguments of each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from roofdsl.lang.functions import FUNCTIONS
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
+from roofdsl.lang.record import Record
+from roofdsl.machine.model import Instruction
+from roofdsl.measure.assembled import Stopwatch, loops
+from roofdsl.measure.timing import is_time
+
+ELEMENTS = 256
+RUNS = 60
+_INLINED = ("sqrt", "rsqrt", "abs")
+"""Functions that compilers make of instructions."""
+
+
+class Launches(Record):
+    """Seconds that one argument of each kind adds to a call: an array, a numpy scalar, a Python integer."""
+
+    array_s: float
+    scalar_s: float
+    number_s: float
+
+
+_THROUGHPUT = """
+def loop(a, b):
+    for i in range(a.shape[0]):
+        b[i] = math.{name}(a[i])
+"""
+_LATENCY = """
+def loop(a, b):
+    x = a[0]
+    for i in range(a.shape[0]):
+        x = {call} * b[0] + a[i]
+    b[1] = x
+"""
+
+
+def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> list[Instruction]:
+    """The functions of Python's `math` among those of the language, by type; cycle_ns: of the clock."""
+    import math
+
+    import numpy as np
+
+    found = []
+    for name in SPECIAL_FUNCTIONS:
+        if name in _INLINED or not hasattr(math, name) or FUNCTIONS[name].arguments != 1:
+            continue
+        for type_name in types:
+            dtype = np.float64 if type_name == "f64" else np.float32
+            a = np.random.default_rng(3).uniform(0.3, 0.9, ELEMENTS).astype(dtype)
+            b = np.zeros(ELEMENTS, dtype)
+            throughput = _cycles(_compiled(_THROUGHPUT.format(name=name)), (a, b), cycle_ns)
+            b[0] = 0
+            chains = [_LATENCY.format(call=call) for call in (f"math.{name}(x)", "x")]
+            latency, beside = (_cycles(_compiled(chain), (a, b), cycle_ns) for chain in chains)
+            bits = int(type_name[1:])
+            found.append(
+                Instruction(
+                    name,
+                    type_name,
+                    bits,
+                    Fraction(max(1, round(latency - beside))),
+                    Fraction(round(10 * throughput), 10),
+                )
+            )
+    return found
+
+
+def _compiled(text: str) -> Any:
+    import math
+
+    from numba import njit
+
+    names: dict[str, Any] = {"math": math}
+    exec(compile(text, "<calls>", "exec"), names)  # a text of this module, with a name of the language's table
+    return njit(names["loop"], nogil=True, error_model="numpy")
+
+
+def _cycles(function: Any, arguments: tuple[Any, ...], cycle_ns: float) -> float:
+    """Cycles of one element."""
+    import numpy as np
+
+    none = tuple(np.zeros(2, a.dtype)[:1] if k == 0 else a for k, a in enumerate(arguments))
+    whole, empty = _shortest(function, arguments), _shortest(function, none)
+    return (whole - empty) / (ELEMENTS - 1) / cycle_ns
+
+
+def _shortest(function: Any, arguments: tuple[Any, ...], calls: int = 4) -> float:
+    """Nanoseconds of one call, the least of many."""
+    from time import perf_counter_ns
+
+    function(*arguments)
+    best = float("inf")
+    for _ in range(RUNS):
+        begun = perf_counter_ns()
+        for _ in range(calls):
+            function(*arguments)
+        taken = (perf_counter_ns() - begun) / calls
+        if is_time(taken):
+            best = min(best, taken)
+    return best
+
+
+_SIZES = (256, 2048)
+
+
+def block_rates(runs: int) -> list[Instruction]:
+    """Calls of `memset` and `memcpy` within the nearest cache: what a call takes, and what 64 bytes add."""
+    import ctypes
+
+    import numpy as np
+
+    texts = {}
+    for name in ("memset", "memcpy"):
+        address = ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
+        second = "xorl %esi, %esi" if name == "memset" else "leaq 8192(%rdi), %rsi"
+        for size in _SIZES:
+            texts[f"{name}_{size}"] = [
+                "pushq %rdi", "pushq %rsi", "subq $8, %rsp", second, f"movl ${size}, %edx", f"movabsq ${address}, %rax",
+                "callq *%rax", "addq $8, %rsp", "popq %rsi", "popq %rdi",
+            ]  # fmt: skip
+    block = np.zeros(1 << 15, np.uint8)
+    watch = Stopwatch(loops(texts, {}), (block.ctypes.data + 4095) // 4096 * 4096, runs)
+    found = []
+    for name in ("memset", "memcpy"):
+        small, large = (watch.cycles(f"{name}_{size}", 20 + size / 32) for size in _SIZES)
+        each = (large - small) / (_SIZES[1] - _SIZES[0]) * 64
+        fixed = max(1.0, small - each * _SIZES[0] / 64)
+        found.append(Instruction(name, "", 512, Fraction(round(fixed)), Fraction(max(1, round(100 * each)), 100)))
+    return found
+
+
+_LAUNCHED = "def loop({names}):\n    pass\n"
+
+
+def launches() -> Launches:
+    """What arguments add to a call of a compiled function."""
+    import numpy as np
+
+    a, x = np.ones(8), np.float64(1.5)
+    kinds: Mapping[str, Any] = {"array": a, "scalar": x, "number": 5}
+    base = _call((a, a))
+    added = {kind: (_call((a, a, *[value] * 4)) - base) / 4 for kind, value in kinds.items()}
+    return Launches(*(max(0.0, added[kind]) * 1e-9 for kind in ("array", "scalar", "number")))
+
+
+def _call(arguments: tuple[Any, ...]) -> float:
+    names = ", ".join(f"a{k}" for k in range(len(arguments)))
+    return _shortest(_compiled(_LAUNCHED.format(names=names)), arguments, 100)

@@ -1,0 +1,29 @@
+"""All that a characterization finds out about one core: instructions, calls, launches and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from roofdsl.lang.record import Record
+from roofdsl.machine.model import Core, Instruction
+from roofdsl.measure.call_rates import Launches, block_rates, call_rates, launches
+from roofdsl.measure.instruction_bench import is_known
+from roofdsl.measure.instruction_rates import RUNS, measure_core
+
+
+class CoreFacts(Record):
+    """instructions: with calls of functions. clock_hz: while the core ran alone."""
+
+    instructions: tuple[Instruction, ...]
+    core: Core
+    launches: Launches
+    clock_hz: float
+
+
+def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) -> CoreFacts | None:
+    """Measure the core that the caller is pinned to, in under ten seconds; None where its instructions are unknown."""
+    if not is_known():
+        return None
+    rates = measure_core(quick, tell)
+    calls = [*call_rates(1e9 / rates.clock_hz), *block_rates(RUNS[quick])]
+    return CoreFacts((*rates.instructions, *calls), rates.core, launches(), rates.clock_hz)

@@ -1,0 +1,141 @@
+"""What instructions cost on this core: latency, throughput and units of each class, and how the core executes.
+
+Every number is the shortest of many short runs, in cycles of a chain of dependent additions that runs beside it
+(`assembled.Stopwatch`). The loops stay within the nearest cache. For x86-64 with AVX2; 512 bits where it has them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+
+from roofdsl.lang.record import Record, replace
+from roofdsl.machine.model import Core, Instruction
+from roofdsl.measure.core_rates import core_loops, core_of, queue
+from roofdsl.measure.instruction_bench import REPEATS, ROTATED, SINGLES, Bench, rounded
+from roofdsl.measure.instruction_texts import Template, filled, templates
+from roofdsl.measure.memory_rates import memory, memory_loops
+from roofdsl.measure.port_sets import Sets, find_sets, matched
+
+RUNS = {True: 12, False: 40}
+"""How often each loop runs, in a quick and in a full characterization."""
+
+
+class CoreRates(Record):
+    """The instructions and the core as a machine states them, and the clock in hertz."""
+
+    instructions: tuple[Instruction, ...]
+    core: Core
+    clock_hz: float
+
+
+def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None = None) -> CoreRates:
+    """Measure one core in a few seconds. Raises CommandError where its instructions cannot be assembled."""
+    say = tell or (lambda part, what: None)
+    bench = Bench(RUNS[quick])
+    known = [t for t in templates() if t.needs in bench.has or t.needs == "avx2"]
+    _arithmetic_loops(bench, known)
+    memory_loops(bench)
+    core_loops(bench)
+    cycles = bench.measure(say)
+    instructions = [*_arithmetic(known, cycles), *_general(cycles), *memory(bench, cycles)]
+    core = core_of(cycles)
+    core = replace(core, waiting=queue(bench.texts, cycles, core, instructions))
+    return CoreRates(tuple(instructions), core, bench.hertz)
+
+
+# ---- arithmetic ----
+
+
+def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
+    """Classes whose pairs are measured: those of f64, i32 and i16 at one width; scalars are with 128 bits."""
+    for bits in (128, 256, 512):
+        yield [
+            t for t in known
+            if (t.bits == bits or (bits == 128 and t.bits < 128)) and t.cls not in ("div", "sqrt")
+            and not (t.type == "f32" and t.cls != "convert") and t.type not in ("i64", "f16")
+        ]  # fmt: skip
+
+
+def _ones(t: Template) -> tuple[str, ...]:
+    """Ones of single precision where a class computes with them; the setup's are doubles."""
+    if t.type != "f32" or t.cls == "convert":
+        return ()
+    wide = ("vbroadcastsd %xmm15, %zmm15", *(f"vmovapd %zmm15, %zmm{k}" for k in range(15))) if t.bits == 512 else ()
+    return (*SINGLES, *wide)
+
+
+def _arithmetic_loops(bench: Bench, known: Sequence[Template]) -> None:
+    slow = {"div": 16.0, "sqrt": 24.0}
+    for t in known:
+        text = [filled(t.text, t.bits, 2 + k % ROTATED) for k in range(REPEATS)]
+        ones = _ones(t)
+        bench.add(f"alone_{t.key}", text, REPEATS * slow.get(t.cls, 1.0), ones)
+        if t.chain:
+            bench.add(
+                f"chain_{t.key}",
+                [filled(c, t.bits, 2) for c in t.chain] * 8,
+                32 * len(t.chain) * slow.get(t.cls, 1) / 4,
+                ones,
+            )
+    for group in _groups(known):
+        for a, b in itertools.combinations(group, 2):
+            both = [
+                filled(t.text, t.bits, 2 + (2 * k + j) % ROTATED)
+                for k in range(REPEATS // 2)
+                for j, t in enumerate((a, b))
+            ]
+            bench.add(f"pair_{a.key}_{b.key}", both, REPEATS)
+
+
+def _arithmetic(known: Sequence[Template], cycles: dict[str, float]) -> list[Instruction]:
+    alone = {t.key: cycles[f"alone_{t.key}"] / REPEATS for t in known}
+    sets: Sets = {}
+    for group in _groups(known):
+        if not group:
+            continue
+        own = {t.key: alone[t.key] for t in group}
+        pairs = {
+            (a.key, b.key): cycles[f"pair_{a.key}_{b.key}"] / (REPEATS // 2)
+            for a, b in itertools.combinations(group, 2)
+        }
+        count = min(4, max(1, round(1 / min(own.values()))))
+        sets |= matched(find_sets(own, pairs, count), sets)
+    found = []
+    for t in known:
+        units = _units(t, sets)
+        made = Instruction(t.cls, t.type, t.bits, _latency(t, cycles), rounded(alone[t.key]))
+        found.append(replace(made, p0=0 in units, p1=1 in units, p2=2 in units, p3=3 in units))
+    return found
+
+
+def _units(t: Template, sets: Sets) -> frozenset[int]:
+    """The units of a class; those of a like class where its own pairs were not measured."""
+    if t.cls in ("div", "sqrt"):
+        return frozenset()  # they have a divider of their own
+    likely = [t.key, t.key.replace("f32", "f64").replace("_32", "_64")]
+    if t.type == "f16":
+        likely = [f"convert_f64_{t.bits}"]
+    elif t.cls == "mul" and t.type == "i64":
+        likely = [f"mul_i32_{t.bits}"]
+    elif t.cls in ("convert", "move") and t.type == "i64":
+        likely = ["convert_f32_32"]
+    return next((sets[key] for key in (*likely, f"add_i32_{t.bits}") if key in sets), frozenset())
+
+
+def _latency(t: Template, cycles: dict[str, float]) -> Fraction | None:
+    if not t.chain:
+        return None
+    found = cycles[f"chain_{t.key}"] / 8
+    if t.cls == "compare":
+        found -= cycles[f"chain_blend_f64_{t.bits}"] / 8
+    return rounded(max(found / t.links, 0.5))
+
+
+def _general(cycles: dict[str, float]) -> list[Instruction]:
+    return [
+        Instruction("add", "i64", 64, rounded(cycles["chain_int_add"] / 32), rounded(cycles["alone_int_add"] / 42)),
+        Instruction("mul", "i64", 64, rounded(cycles["chain_int_mul"] / 32), rounded(cycles["alone_int_mul"] / 42)),
+        Instruction("div", "i64", 64, rounded(cycles["chain_int_div"] / 8), rounded(cycles["alone_int_div"] / 8)),
+    ]

@@ -1,0 +1,110 @@
+"""Which units of a core execute which classes of instructions, from how fast pairs of classes run together.
+
+A class that takes t cycles alone keeps w = t |S| cycles of work on its set S of units. Instructions of two classes,
+one of each in turn, take at least the largest of w_a / |A|, w_b / |B| and (w_a + w_b) / |A or B|, and a core that
+deals them out well reaches that. The sets that explain all pairs best are sought, class by class from several starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+UNITS = 4
+"""The most vector units that are told apart."""
+
+Sets = dict[str, frozenset[int]]
+
+
+def together(a: frozenset[int], b: frozenset[int], alone_a: float, alone_b: float) -> float:
+    """Cycles for one instruction of each of two classes that run on the units `a` and `b`."""
+    work_a, work_b = alone_a * len(a), alone_b * len(b)
+    return max(alone_a, alone_b, (work_a + work_b) / len(a | b))
+
+
+def find_sets(alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float], units: int) -> Sets:
+    """The set of units of each class: those that reproduce the pairs' times best, the smaller where that is equal."""
+    choices = [frozenset(k for k in range(units) if mask >> k & 1) for mask in range(1, 1 << units)]
+    names = sorted(alone, key=lambda n: (-alone[n], n))
+    best: tuple[float, Sets] | None = None
+    for turn in range(2 * units):
+        sets: Sets = {}
+        for name in names[turn:] + names[:turn]:
+            sets[name] = min(choices, key=lambda s, name=name: _error(name, s, sets, alone, pairs))  # type: ignore[misc]
+        changed = True
+        for _ in range(50):
+            if not changed:
+                break
+            changed = False
+            for name in names:
+                found = min(choices, key=lambda s, name=name: _error(name, s, sets, alone, pairs))  # type: ignore[misc]
+                if found != sets[name]:
+                    sets[name], changed = found, True
+        total = sum(_error(name, sets[name], sets, alone, pairs) for name in names)
+        if best is None or total < best[0] - 1e-9:
+            best = (total, dict(sets))
+    assert best is not None
+    return _in_order(best[1], names)
+
+
+def _error(
+    name: str, tried: frozenset[int], sets: Sets, alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
+) -> float:
+    """How far a class's pairs are off with the set tried; sets that would need more than a whole unit are ruled out."""
+    work = alone[name] * len(tried)
+    total = 1e-4 * len(tried) + (10.0 if work < 0.85 else 0.0)  # an instruction is one cycle of work at least
+    total += 0.05 * abs(work - round(work))
+    for other, units in sets.items():
+        if other == name:
+            continue
+        measured = pairs.get((name, other)) or pairs.get((other, name))
+        if measured is not None:
+            expected = together(tried, units, alone[name], alone[other])
+            total += (expected / measured - 1) ** 2
+    return total
+
+
+def _in_order(sets: Sets, names: Sequence[str]) -> Sets:
+    """The same with units numbered by what they execute, so that the numbering does not depend on the search."""
+    used = sorted({u for s in sets.values() for u in s})
+
+    def key(unit: int) -> tuple[bool, ...]:
+        """Units of fused multiply-add first, of those the ones that do not add, then those that do not shuffle."""
+        return tuple((unit in units) != (cls == "fma") for cls in ("fma", "add", "shuffle") for units in _of(sets, cls))
+
+    order = {u: k for k, u in enumerate(sorted(used, key=lambda u: (key(u), u)))}
+    return {name: frozenset(order[u] for u in sets[name]) for name in names}
+
+
+def matched(sets: Sets, narrower: Sets) -> Sets:
+    """The sets of one width with its units numbered like those of a narrower one that execute most of the same classes.
+
+    Classes are the same where their names are, but for the width at the end.
+    """
+    own = {name.rpartition("_")[0]: units for name, units in sets.items()}
+    other: dict[str, frozenset[int]] = {}
+    for name, units in narrower.items():  # the last width stands, which is the nearest
+        other[name.rpartition("_")[0]] = units
+    used = sorted({u for units in sets.values() for u in units})
+    if not other or not used:
+        return sets
+
+    def alike(order: tuple[int, ...]) -> float:
+        """Classes that few units execute say most about which unit is which."""
+        numbered = dict(zip(used, order, strict=False))
+        return sum(
+            1 / (len(units) * len(other[name]))
+            for name, units in own.items()
+            if name in other
+            for unit in units
+            if numbered[unit] in other[name]
+        )
+
+    best = max(permutations(range(UNITS), len(used)), key=lambda order: (alike(order), [-n for n in order]))
+    numbered = dict(zip(used, best, strict=True))
+    return {name: frozenset(numbered[u] for u in units) for name, units in sets.items()}
+
+
+def _of(sets: Sets, cls: str) -> list[frozenset[int]]:
+    """The sets of a class of f64."""
+    return [units for name, units in sorted(sets.items()) if name.startswith(f"{cls}_f64")]
