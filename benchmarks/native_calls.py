@@ -1,7 +1,7 @@
 """Cycles of one call of a compiled function, without Python between the calls.
 
 numba's native function takes arrays as structures; a loop in assembly passes them and calls it again and again. Cycles
-are those of a chain of dependent additions that runs beside it, and the shortest of many short runs counts, so that what
+are those of a chain of dependent additions that runs beside it. The shortest of many short runs counts, so that what
 other programs take does not.
 """
 
@@ -30,15 +30,16 @@ _CALLER = (
     "xorl %eax, %eax", "77:", "cmpq %r13, %rax", "jge 78f", "movq 128(%rbx,%rax,8), %rcx", "movq %rcx, (%rsp,%rax,8)",
     "incq %rax", "jmp 77b", "78:",
     *(f"vmovsd {64 + 8 * k}(%rbx), %xmm{k}" for k in range(8)),
-    "pushq %rsi", "popq %r12", "movq 16(%rbx), %rdi", "movq 32(%rbx), %rdx", "movq 40(%rbx), %rcx", "movq 48(%rbx), %r8",
-    "movq 56(%rbx), %r9", "movq 24(%rbx), %rsi", "lfence", "callq *(%rbx)", "lfence", "movq %r12, %rsi", "movq %rbx, %rdi",
+    "pushq %rsi", "popq %r12", "movq 16(%rbx), %rdi", "movq 32(%rbx), %rdx", "movq 40(%rbx), %rcx",
+    "movq 48(%rbx), %r8", "movq 56(%rbx), %r9", "movq 24(%rbx), %rsi", "lfence", "callq *(%rbx)", "lfence",
+    "movq %r12, %rsi", "movq %rbx, %rdi",
     "addq %r14, %rsp", "popq %r14", "popq %r13", "popq %r12", "popq %rbp", "popq %rbx",
 )  # fmt: skip
 _NOTHING = ("xorl %eax, %eax", "retq")
 
 
 class NativeCall:
-    """A kernel's native function with arrays of its own, as `measure` passes them; `native_s` seconds are not needed."""
+    """A kernel's native function with arrays of its own, as `measure` passes them."""
 
     def __init__(self, kernel: Kernel, values: Mapping[str, int]) -> None:
         generated = generate(kernel, "python", "loops")

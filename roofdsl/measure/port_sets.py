@@ -1,8 +1,8 @@
 """Which units of a core execute which classes of instructions, from how fast pairs of classes run together.
 
-A class that takes t cycles alone keeps w = t |S| cycles of work on its set S of units. Instructions of two classes, one
-of each in turn, take at least the largest of w_a / |A|, w_b / |B| and (w_a + w_b) / |A or B|, and a core that deals them
-out well reaches that. The sets that explain all pairs best are sought, class by class from several starts.
+A class that takes t cycles alone keeps w = t |S| cycles of work on its set S of units. Instructions of two classes,
+one of each in turn, take at least the largest of w_a / |A|, w_b / |B| and (w_a + w_b) / |A or B|, and a core that
+deals them out well reaches that. The sets that explain all pairs best are sought, class by class from several starts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def together(a: frozenset[int], b: frozenset[int], alone_a: float, alone_b: floa
 
 
 def find_sets(alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float], units: int) -> Sets:
-    """The set of units of each class: those that reproduce the pairs' times best, and the smaller where that is equal."""
+    """The set of units of each class: those that reproduce the pairs' times best, the smaller where that is equal."""
     choices = [frozenset(k for k in range(units) if mask >> k & 1) for mask in range(1, 1 << units)]
     names = sorted(alone, key=lambda n: (-alone[n], n))
     best: tuple[float, Sets] | None = None
@@ -65,7 +65,7 @@ def _error(
 
 
 def _in_order(sets: Sets, names: Sequence[str]) -> Sets:
-    """The same with units numbered by how many classes use them, so that the numbering does not depend on the search."""
+    """The same with units numbered by what they execute, so that the numbering does not depend on the search."""
     used = sorted({u for s in sets.values() for u in s})
 
     def key(unit: int) -> tuple[bool, ...]:
