@@ -14,7 +14,7 @@ print as on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,7 @@ from roofdsl.store.atomic import write_whole
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
     from roofdsl.counts.traffic_at import TrafficAt
+    from roofdsl.frontends.tensors.program import TensorProgram
     from roofdsl.loops.program_at import ProgramOf
     from roofdsl.measure.measurement import Measurement
     from roofdsl.predict.program import ProgramPrediction
@@ -69,6 +70,8 @@ __all__ = [
     "compare",
     "derive",
     "explore",
+    "from_jax",
+    "from_torch",
     "kernel",
     "launches",
     "machine",
@@ -126,6 +129,30 @@ def derive(
         steps=steps,
         any_cache=any_cache,
     )
+
+
+def from_torch(module: Any, *inputs: Any, fused: bool = False) -> TensorProgram:
+    """The program of kernels that a PyTorch module is, in the mode that it is in, for inputs of these shapes.
+
+    `torch.export` traces the module; its data are not read. fused: elementwise operators share a kernel where they can.
+    The result is a program for `predict`; `text` is its `.roof` file, `unknown` names operators that are not read.
+    Raises CommandError where torch is not installed or cannot export the module.
+    """
+    from roofdsl.frontends.tensors.program import tensor_program
+    from roofdsl.frontends.tensors.torch_graph import torch_graph
+
+    return tensor_program(torch_graph(module, inputs), fused=fused, about="Read by torch.export.")
+
+
+def from_jax(function: Callable[..., Any], *inputs: Any, fused: bool = False) -> TensorProgram:
+    """The program of kernels that a function of JAX is, for inputs of these shapes (arrays or `ShapeDtypeStruct`s).
+
+    Like `from_torch`, from the function's jaxpr. Raises CommandError where jax is not installed or cannot trace it.
+    """
+    from roofdsl.frontends.tensors.jax_graph import jax_graph
+    from roofdsl.frontends.tensors.program import tensor_program
+
+    return tensor_program(jax_graph(function, inputs), fused=fused, about="Read from a jaxpr.")
 
 
 def traffic_at(
