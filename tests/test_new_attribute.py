@@ -108,7 +108,7 @@ def test_four_more_attributes(tmp_path: Path) -> None:
     assert [d[0] for d in found["twice"]] == ["machine-twice"]
     assert [d[0] for d in found["unit"]] == ["unit-kind"]
     assert found["elsewhere"] == [
-        ["machine-option", "a memory has no `banks`", "a memory has `line`, `scrub`, `ecc` and `duplex`"]
+        ["machine-option", "a memory has no `banks`", "a memory has `line`, `scrub`, `ecc`, `duplex` and `stores`"]
     ]
 
 
