@@ -25,8 +25,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import standard_sizes
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
-from roofdsl.simulate.levels import CacheLevel
 
 LINE = 64
 CACHES = (

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.kernels import fresh, shipped
 from benchmarks.measure import Timing, markdown, show_seconds, timed
 from benchmarks.peers import KERNELS, Answer
-from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm, PlateauBytes
 from roofdsl.counts.traffic_at import access_count, footprint_at, traffic_at, work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
@@ -62,9 +62,9 @@ def _kernels() -> dict[str, Kernel]:
     return {name: fresh(files[name], name) for name in KERNELS}
 
 
-def _regimes(kernel: Kernel) -> tuple[Regime, ...] | str:
+def _plateau_forms(kernel: Kernel) -> tuple[PlateauBytes, ...] | str:
     try:
-        return ClosedForms(kernel, {}).regimes("write_allocate")
+        return ClosedForms(kernel, {}).plateau_forms("write_allocate")
     except NoClosedForm as error:
         return f"refused: {error}"
 
@@ -75,7 +75,7 @@ def layer_conditions(answer: Answer, repeats: int) -> str:
     times: list[tuple[str, ...]] = []
     for name, kernel in _kernels().items():
         theirs = answer.found[name]
-        ours: Timing[tuple[Regime, ...] | str] = timed(lambda k=kernel: _regimes(k), repeats)  # type: ignore[misc]
+        ours: Timing[tuple[PlateauBytes, ...] | str] = timed(lambda k=kernel: _plateau_forms(k), repeats)  # type: ignore[misc]
         refused = theirs.get("error", "")
         times.append((name, "refused" if refused else show_seconds(theirs["seconds"]), show_seconds(ours.median)))
         if refused:
@@ -88,18 +88,18 @@ def layer_conditions(answer: Answer, repeats: int) -> str:
         if isinstance(ours.result, str):
             rows.append((name, "roofdsl", ours.result, "", "", ""))
             continue
-        for regime in ours.result:
-            start = regime.from_bytes.evaluate({"n": AT})
-            moved = regime.all_bytes.evaluate({"n": 10_000})
+        for plateau in ours.result:
+            start = plateau.from_bytes.evaluate({"n": AT})
+            moved = plateau.all_bytes.evaluate({"n": 10_000})
             per_iteration = Fraction(moved, ELEMENT * ITERATIONS[name](10_000))
-            asked = int(regime.from_bytes.evaluate({"n": EXACT_AT}))
-            if regime.from_bytes.names():
+            asked = int(plateau.from_bytes.evaluate({"n": EXACT_AT}))
+            if plateau.from_bytes.names():
                 asked += asked // 4  # beyond the lower orders that a leading term leaves out
             rows.append(
                 (
                     name,
                     "roofdsl",
-                    str(regime.from_bytes),
+                    str(plateau.from_bytes),
                     f"{int(start):,}",
                     f"{float(per_iteration):.3g}",
                     _exact(kernel, name, asked),

@@ -8,7 +8,7 @@ from statistics import median
 
 from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import Timing, markdown, show_seconds, timed
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.traffic_at import traffic_at, work_at
 from roofdsl.lang.checked import CheckedFile
@@ -46,7 +46,7 @@ class Row:
 
     kernel: str
     forms: Timing[str]
-    regimes: Timing[str]
+    plateaus: Timing[str]
     value: Timing[str]
     derive: Timing[str]
     size: dict[str, int]
@@ -54,7 +54,7 @@ class Row:
     @property
     def complete(self) -> bool:
         """Whether W, compulsory traffic and plateaus have closed forms."""
-        return not self.forms.result and self.regimes.result.isdigit()
+        return not self.forms.result and self.plateau_forms.result.isdigit()
 
 
 def measure(name: str, checked: CheckedFile, repeats: int = REPEATS) -> Row:
@@ -67,7 +67,7 @@ def measure(name: str, checked: CheckedFile, repeats: int = REPEATS) -> Row:
     def time_of(step: Callable[[Kernel], str]) -> Timing[str]:
         return timed(lambda: _told(step, fresh(checked, name)), repeats)
 
-    return Row(name, time_of(_forms), time_of(_regimes), time_of(value), time_of(_derive), size)
+    return Row(name, time_of(_forms), time_of(_plateau_forms), time_of(value), time_of(_derive), size)
 
 
 def _told(step: Callable[[Kernel], str], kernel: Kernel) -> str:
@@ -88,8 +88,8 @@ def _forms(kernel: Kernel) -> str:
     return ""
 
 
-def _regimes(kernel: Kernel) -> str:
-    return str(len(ClosedForms(kernel, {}).regimes(_convention(kernel))))
+def _plateau_forms(kernel: Kernel) -> str:
+    return str(len(ClosedForms(kernel, {}).plateau_forms(_convention(kernel))))
 
 
 def _value(kernel: Kernel, size: dict[str, int]) -> str:
@@ -117,13 +117,13 @@ def table(rows: list[Row]) -> str:
     """One line a kernel: medians in seconds. Reasons of refusals stand below the table."""
     cells = []
     for r in rows:
-        refused = r.regimes.result.startswith("refused")
+        refused = r.plateau_forms.result.startswith("refused")
         cells.append(
             (
                 r.kernel,
                 show_seconds(r.forms.median) + (" (refused)" if r.forms.result else ""),
-                show_seconds(r.regimes.median),
-                "refused" if refused else r.regimes.result,
+                show_seconds(r.plateau_forms.median),
+                "refused" if refused else r.plateau_forms.result,
                 show_seconds(r.value.median),
                 "refused" if r.value.result.startswith("refused") else r.value.result,
                 show_seconds(r.derive.median),
@@ -139,7 +139,7 @@ def refusals(rows: list[Row]) -> str:
     """What was refused and why, as a list; empty where nothing was."""
     reasons: dict[str, list[str]] = {}
     for r in rows:
-        for what, timing in (("closed forms", r.forms), ("plateaus", r.regimes), ("value", r.value)):
+        for what, timing in (("closed forms", r.forms), ("plateaus", r.plateau_forms), ("value", r.value)):
             if timing.result.startswith("refused"):
                 reasons.setdefault(timing.result.removeprefix("refused: "), []).append(f"{r.kernel} ({what})")
     return "\n".join(f"- {', '.join(where)}: {why}" for why, where in reasons.items())
@@ -150,7 +150,7 @@ def goals(rows: list[Row]) -> str:
     lines = []
     if len(rows) > len(GOALS):
         all_of = median(r.derive.median for r in rows)
-        plateaus = median(r.regimes.median for r in rows)
+        plateaus = median(r.plateau_forms.median for r in rows)
         spent = median(r.derive.processor_median for r in rows)
         both = (
             f"{show_seconds(all_of)} s (processor {show_seconds(spent)} s; plateaus alone {show_seconds(plateaus)} s)"

@@ -9,7 +9,7 @@ from statistics import mean, median
 
 from benchmarks.derivations import REPEATS
 from benchmarks.measure import Timing, markdown, show_seconds, timed
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import shipped

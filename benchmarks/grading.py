@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.measure import markdown
+from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.data import Exercise, course
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.formula import Node, show
 from roofdsl.classroom.grading import chosen, grade_all
-from roofdsl.classroom.student_version import Settled, SettledPart, drawn
+from roofdsl.classroom.student_version import StudentVersion, VersionPart, drawn
 from roofdsl.classroom.submissions import entries
-from roofdsl.classroom.units import value_of
 
 STUDENTS = 300
 GOAL_S = 120.0
@@ -35,7 +35,7 @@ HOSTILE = ("9**9**9**9", "(" * 300, "__import__('os')", "n" * 400, "1/0", "sqrt(
 def write_class(folder: Path, students: Sequence[str], exercises: Sequence[Exercise], seed: int) -> None:
     """Writes a folder of answers for each student; every tenth is a damaged one."""
     rng = random.Random(seed)
-    versions: dict[str, Settled] = {}
+    versions: dict[str, StudentVersion] = {}
     for k, student in enumerate(students):
         own = folder / student
         own.mkdir(parents=True)
@@ -47,9 +47,11 @@ def write_class(folder: Path, students: Sequence[str], exercises: Sequence[Exerc
             values = drawn(exercise, student)
             key = f"{exercise.id} {json.dumps(values, sort_keys=True)}"
             if key not in versions:
-                versions[key] = Settled(exercise, values)
+                versions[key] = StudentVersion(exercise, values)
                 _ = versions[key].parts
-            version = Settled(exercise, values, student) if any(p.options for p in exercise.parts) else versions[key]
+            version = (
+                StudentVersion(exercise, values, student) if any(p.options for p in exercise.parts) else versions[key]
+            )
             answers[exercise.id] = _answers(version, rng, own)
         (own / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
 
@@ -63,7 +65,7 @@ def _damaged(own: Path, how: int) -> None:
         (own / "answers.toml").symlink_to("/dev/zero")
 
 
-def _answers(version: Settled, rng: random.Random, own: Path) -> dict[str, Any]:
+def _answers(version: StudentVersion, rng: random.Random, own: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for p in version.parts:
         luck = rng.random()
@@ -85,7 +87,7 @@ def _answers(version: Settled, rng: random.Random, own: Path) -> dict[str, Any]:
     return found
 
 
-def _spelled(p: SettledPart, node: Node, rng: random.Random) -> str:
+def _spelled(p: VersionPart, node: Node, rng: random.Random) -> str:
     if p.part.kind == "expression":
         text = show(node)
         return rng.choice((text, f"2*({text})/2", f"({text}) + 0", f"-(-({text}))", text.replace(" ", "")))

@@ -66,7 +66,7 @@ def _read(keep: Path | None) -> list[Result]:
 
 
 def _compare(seed: int) -> Result:
-    from roofdsl.counts.closed import NoClosedForm
+    from roofdsl.counts.closed_forms import NoClosedForm
     from tests.oracle.residue_kernels import check_plateaus, residue_kernel
 
     case, begun = residue_kernel(seed), time.process_time()

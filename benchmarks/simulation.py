@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from benchmarks.kernels import fresh, shipped
 from benchmarks.measure import Timing, markdown, show_seconds, timed
 from benchmarks.peers import DRIVERS, HOME, TIMEOUT_S, Tool, install, python_of, versions
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import Simulated, simulate
-from roofdsl.simulate.levels import CacheLevel
 
 LEVELS = (
     CacheLevel("L1", 32 << 10, 64, 8),

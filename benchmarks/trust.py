@@ -44,7 +44,7 @@ class BruteForce:
 
 def against_brute_force(count: int, first: int, seconds: float) -> BruteForce:
     """Up to `count` random kernels from seed `first` on, until `seconds` are over."""
-    from roofdsl.counts.closed import ClosedForms, NoClosedForm
+    from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
     from tests.counts.exact import CONVENTIONS, OPERATIONS, cache_choices, check_form, check_numbers, check_work
     from tests.oracle import lru
     from tests.oracle.loading import kernel_of

@@ -34,9 +34,9 @@ from roofdsl.measure.bandwidth_curve import Counts, bandwidth
 from roofdsl.measure.characterize_cpu import Buffers, characterize_cpu, run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
+from roofdsl.measure.measurement import Measurement, save
 from roofdsl.measure.multicore_timing import FULL
 from roofdsl.measure.other_load import Others
-from roofdsl.measure.results import Measurement, save
 from roofdsl.measure.timing import usable_cores
 from roofdsl.predict.kernel import Options
 from roofdsl.validate.compare import Comparison

@@ -17,7 +17,7 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.measure.device import describe_cpu, software
-from roofdsl.measure.results import Measurement, load, text_hash
+from roofdsl.measure.measurement import Measurement, load, text_hash
 
 NOTES = "validation"
 """The key in a measurement's details."""

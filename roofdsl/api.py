@@ -23,10 +23,10 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size
-from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.program_at import ProgramOf
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, machine_of
 from roofdsl.machine.model import Machine
@@ -51,8 +51,8 @@ from roofdsl.store.atomic import write_whole
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
     from roofdsl.counts.traffic_at import TrafficAt
-    from roofdsl.loops.launched import ProgramOf
-    from roofdsl.measure.results import Measurement
+    from roofdsl.loops.program_at import ProgramOf
+    from roofdsl.measure.measurement import Measurement
     from roofdsl.predict.program import ProgramPrediction
     from roofdsl.simulate.lru_traffic import SimulatedTraffic
     from roofdsl.validate.compare import Comparison
@@ -241,7 +241,7 @@ def roofline(
     """
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.roofline import draw_roofline
-    from roofdsl.plot.points import explained_point, overlay
+    from roofdsl.plot.roofline_points import explained_point, overlay
     from roofdsl.plot.roofs import roofs_of
     from roofdsl.validate.compare import Comparison as Compared
 

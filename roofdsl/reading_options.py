@@ -1,4 +1,4 @@
-"""What `-D` and `-I` say, for the C files that this process reads (`roofdsl.frontends`)."""
+"""The `-D` and `-I` options with which this process reads C files (`roofdsl.frontends`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class _Current:
 
 
 def current() -> Options:
-    """The options that hold now."""
+    """The options in force."""
     return _Current.options
 
 
 def use(options: Options) -> None:
-    """From now on C files are read with these options."""
+    """Read C files with these options from now on."""
     _Current.options = options

@@ -1,4 +1,4 @@
-"""Whether what is found is the same in every run, or owed to the circumstances of this one."""
+"""Whether a result is the same in every run, or depends on the circumstances of this one."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from roofdsl.lang.machine_attributes import ATTRIBUTES, attributes
-from roofdsl.machine.model import Cache, Machine, Memory, Multiprocessor
+from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Multiprocessor, Sustained
 from tests.copied import ROOT, run_in_copy
 
 ROWS = """\
@@ -95,7 +95,7 @@ def test_four_more_attributes(tmp_path: Path) -> None:
     cache, memory = found["json"]["caches"][0], found["json"]["memories"][0]
     assert (cache["banks"], cache["scrub_bytes_per_s"]) == (8, 1e9)
     assert (memory["ecc"], memory["scrub_bytes_per_s"], found["json"]["refresh_s"]) == (True, None, 7.8e-6)
-    assert "clock|units|refresh|multiprocessor" in found["grammar"]
+    assert "clock|throttled|units|refresh|multiprocessor" in found["grammar"]
     assert ["Token.Keyword", "refresh"] in found["highlighted"]
     assert {"banks", "ecc"} <= {t for kind, t in found["highlighted"] if kind == "Token.Name.Attribute"}
     (unknown,) = found["unknown"]
@@ -110,18 +110,24 @@ def test_four_more_attributes(tmp_path: Path) -> None:
 
 
 def test_every_attribute_is_a_field_of_the_model() -> None:
-    models = {"machine": Machine, "cache": Cache, "memory": Memory, "multiprocessor": Multiprocessor}
+    models = {
+        "machine": Machine, "cache": Cache, "memory": Memory, "multiprocessor": Multiprocessor, "sustained": Sustained,
+        "core": Core, "instruction": Instruction,
+    }  # fmt: skip
     for attribute in ATTRIBUTES:
         for place in attribute.of:
             assert attribute.field in models[place].__match_args__, attribute.word
-    given = {"name", "size_bytes", "bandwidth_bytes_per_s", "source"}
-    for place in ("cache", "memory", "multiprocessor"):
+    given = {"name", "level", "direction", "size_bytes", "bandwidth_bytes_per_s", "source", "cls", "type", "bits"}
+    for place in ("cache", "memory", "multiprocessor", "sustained", "core", "instruction"):
         assert {a.field for a in attributes(place).values()} == {*models[place].__match_args__} - given
 
 
 def test_the_language_page_lists_the_attributes(golden: Callable[[Path, str], None]) -> None:
     path = ROOT / "docs/language.md"
-    units = {"size": "SIZE", "bandwidth": "BANDWIDTH", "time": "TIME", "frequency": "FREQUENCY", "count": "N"}
+    units = {
+        "size": "SIZE", "bandwidth": "BANDWIDTH", "time": "TIME", "frequency": "FREQUENCY", "count": "N", "number": "N",
+        "cycles": "CYCLES",
+    }  # fmt: skip
     lines = [f"| `{a.word} {units[str(a.kind)]}` | {a.about} |" for a in ATTRIBUTES if "machine" in a.of]
     rows = [
         f"| `{a.word}{f' {units[a.kind]}' if a.kind else ''}` | {' and '.join(a.of)} | {a.about} |"

@@ -18,7 +18,7 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.trajectory import Trajectory, draw_trajectory, measured_trajectory
-from roofdsl.plot.points import point_of
+from roofdsl.plot.roofline_points import point_of
 from roofdsl.plot.roofs import level_roofs
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.occupancy import Block, occupancy

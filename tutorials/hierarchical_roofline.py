@@ -27,12 +27,12 @@ from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.hierarchy import draw_hierarchy
-from roofdsl.plot.points import Point, point_of
+from roofdsl.plot.roofline_points import Point, point_of
 from roofdsl.plot.roofs import level_roofs
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.time import Prediction
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
-from roofdsl.simulate.levels import CacheLevel
 
 V100 = load_machine("v100_hierarchical")
 ROOFS = level_roofs(V100, ["f64"])

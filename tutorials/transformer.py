@@ -18,14 +18,14 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
-from roofdsl.plot.points import explained_point
+from roofdsl.plot.roofline_points import explained_point
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.break_even import break_even
 from roofdsl.predict.collectives import network_of
-from roofdsl.predict.forms import program_terms, summed, terms_of
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import predict_launches
 from roofdsl.predict.sharded import predict_sharded, shard
+from roofdsl.predict.time_forms import program_terms, summed, terms_of
 
 h100 = load_machine("h100_sxm")
 TENSOR = Options(unit="tensor")  # contractions run on matrix units

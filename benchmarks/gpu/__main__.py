@@ -21,7 +21,7 @@ from benchmarks.kernels import ROOT, fresh, shipped
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
-from roofdsl.measure.results import Measurement, load, save
+from roofdsl.measure.measurement import Measurement, load, save
 from roofdsl.store.atomic import write_whole
 from roofdsl.validate.compare import Comparison
 from roofdsl.validate.run import How, Run, compare_all, measure_runs, stale
@@ -238,7 +238,7 @@ class Work:
         """Every measurement beside its prediction on the machine file: README.md and the figures."""
         from roofdsl.plot.board import save_figure
         from roofdsl.plot.kinds.roofline import draw_roofline
-        from roofdsl.plot.points import overlay
+        from roofdsl.plot.roofline_points import overlay
         from roofdsl.plot.roofs import roofs_of
 
         machine = load_machine(str(self.folder / "machine.roof"))

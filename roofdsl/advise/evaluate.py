@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from roofdsl.advise.regions import NoBound, traffic_at_most
-from roofdsl.counts.sectors import Transfers
+from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.counts.traffic_at import work_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
@@ -16,10 +16,10 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.kernel import Options, predict, predict_counts
 from roofdsl.predict.level_overlap import in_turn
-from roofdsl.predict.levels import nearer_levels
+from roofdsl.predict.level_traffic import nearer_levels
 from roofdsl.predict.orders import Orders, orders_of
-from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.time_model import larger_direction
 
 LEGALITY_OPERATIONS = 20_000_000
 """The budget of integer-set operations (a second or so) for the dependences of one change."""

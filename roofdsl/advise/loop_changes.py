@@ -15,8 +15,8 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format_text import simple
 from roofdsl.loops.model import For
 from roofdsl.loops.transform import apply, nests
-from roofdsl.predict.levels import is_first_level
-from roofdsl.predict.terms import COMPUTE, LAUNCH
+from roofdsl.predict.level_traffic import is_first_level
+from roofdsl.predict.time_model import COMPUTE, LAUNCH
 
 MOST_ORDERS = 24
 """The number of orders of one nest that are tried: all of four loops."""

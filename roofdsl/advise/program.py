@@ -14,8 +14,8 @@ from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import DEFAULTS, Options
 from roofdsl.predict.program import ProgramPrediction, predict_launches
-from roofdsl.predict.terms import LAUNCH
 from roofdsl.predict.time import Prediction
+from roofdsl.predict.time_model import LAUNCH
 
 
 def advise_program(

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from math import gcd, prod
 from typing import Any
 
-from roofdsl.counts.sectors import Transfers
+from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses, scalar_bytes
 from roofdsl.loops.affine import Affine, affine

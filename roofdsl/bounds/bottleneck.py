@@ -32,11 +32,11 @@ import islpy as isl
 import sympy
 
 from roofdsl.bounds.counting import at_large_sizes, count, degree, top_terms
-from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
+from roofdsl.bounds.flow_relations import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.opposing_chains import meetings
 from roofdsl.bounds.sweeps import sweeps
-from roofdsl.formulas.expressions import expression, polynomial
+from roofdsl.formulas.sympy_forms import expression, polynomial
 
 
 @dataclass(frozen=True)
@@ -88,17 +88,17 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
         return None
     chosen: list[tuple[Part, Any]] = []
     values = isl.UnionSet("{ }")
-    before = isl.UnionSet("{ }")
+    already_loaded = isl.UnionSet("{ }")
     for _, part, lead in sorted(found, key=lambda f: f[0], reverse=True):
         # Loads of different values add up. Of kinds that share a value, the larger one counts; it comes first.
         if part.found.values.is_disjoint(values):
             chosen.append((part, lead))
             values = values.union(part.found.values)
-            before = before.union(part.found.before)
+            already_loaded = already_loaded.union(part.found.already_loaded)
     others = isl.UnionSet("{ }")
     for each in flow.inputs().values():
         others = others.union(isl.UnionSet.from_set(each))
-    inputs = count(flow, others.subtract(values).union(others.intersect(before)).coalesce())
+    inputs = count(flow, others.subtract(values).union(others.intersect(already_loaded)).coalesce())
     room = size + flow.registers
     terms = [p.alive - p.moments * room for p, _ in chosen]
     loaded = expression(inputs)

@@ -15,7 +15,7 @@ from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
 from roofdsl.bounds.untile import untiled
-from roofdsl.formulas.expressions import expression, parameter, polynomial
+from roofdsl.formulas.sympy_forms import expression, parameter, polynomial
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.sets.cases import closed_form

@@ -18,8 +18,8 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.bounds.dependences import Dependences, Moments, is_input
 from roofdsl.bounds.flow import Read, Statement, sets
+from roofdsl.bounds.flow_relations import Dependences, Moments, is_input
 
 
 def meetings(depends: Dependences) -> Iterator[Moments]:

@@ -1,4 +1,4 @@
-"""The partition argument: how much S elements of fast memory and T arrivals allow to be computed.
+"""The partition argument: how many executions S elements of fast memory and T arrivals allow.
 
 Cut any run into stretches of T arrivals each (an arrival is a load, or an object made on chip). What a stretch uses was
 in fast memory at its beginning (S elements, and the current operands) or arrives during it: at most X = S + T objects.
@@ -25,7 +25,7 @@ from roofdsl.bounds.exponents import averages, exponents
 from roofdsl.bounds.flow import Flow
 from roofdsl.bounds.intervals import FINISHED, interval_product
 from roofdsl.bounds.pieces import Piece, pieces, together
-from roofdsl.formulas.expressions import expression, polynomial
+from roofdsl.formulas.sympy_forms import expression, polynomial
 
 
 @dataclass(frozen=True)

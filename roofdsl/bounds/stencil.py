@@ -32,7 +32,7 @@ from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.lattice_growth import Point, growth
 from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
-from roofdsl.formulas.expressions import expression, polynomial
+from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.sets.cases import Cases
 
 Links = dict[tuple[int, Point], Any]

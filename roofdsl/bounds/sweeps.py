@@ -20,8 +20,8 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.bounds.counting import count, degree
-from roofdsl.bounds.dependences import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.flow import Flow, Statement, sets
+from roofdsl.bounds.flow_relations import HOPS, Dependences, Moments, inputs_of
 
 Same = Callable[[Any], Any]
 

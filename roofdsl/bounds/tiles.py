@@ -26,7 +26,7 @@ from roofdsl.bounds.bound import Bound
 from roofdsl.bounds.counting import count
 from roofdsl.bounds.exponents import echelon
 from roofdsl.checks.legality import find_reversal
-from roofdsl.formulas.expressions import expression, parameter
+from roofdsl.formulas.sympy_forms import expression, parameter
 from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
@@ -188,7 +188,7 @@ def source_of(bound: Bound, directives: tuple[Order | Tile, ...]) -> str:
     source = bound.kernel.source
     if os.path.splitext(source.name)[1] in READERS:
         help = f"write it as .roof first: roofdsl convert {source.name}:{bound.kernel.name} -o {bound.kernel.name}.roof"
-        raise CommandError(f"`--apply` changes the text of a .roof file, and `{source.name}` is none", help)
+        raise CommandError(f"`--apply` changes the text of a .roof file, and `{source.name}` is not one", help)
     text = source.text.splitlines()
     (found,) = [
         item for item in parse(source).items if isinstance(item, tree.Kernel) and item.name.text == bound.kernel.name

@@ -1,6 +1,6 @@
-"""Steps of a time loop: the statements of one step, the distance of reader and maker, and what the first step reads.
+"""Steps of a time loop: the statements of one step, the distance from producer to reader, what the first step reads.
 
-Distances are vectors (time, place): reader minus maker, if that is the same for all reads.
+Distances are vectors (time, place): reader minus producer, if that is the same for all reads.
 """
 
 from __future__ import annotations

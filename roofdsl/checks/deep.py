@@ -1,8 +1,8 @@
-"""What only integer sets can check, for all sizes that a kernel's assumptions allow.
+"""The checks of `check --deep`, which need integer sets, for all sizes that a kernel's assumptions allow.
 
-Subscripts within bounds, legality of `tile`, `order` and `parallel for`, intents against actual use (docs/language.md,
-"What is checked when"). An error is always confirmed by evaluating the kernel's own expressions at the sizes it
-names; what is beyond the analysis is a warning, never a guess.
+They test that subscripts are within bounds, that `tile`, `order` and `parallel for` are legal, and that intents match
+actual use (docs/language.md, "Diagnostics"). Every error is confirmed by evaluating the kernel's own expressions at the
+sizes that the message names. Whatever the analysis cannot decide is a warning, never a guess.
 """
 
 from __future__ import annotations

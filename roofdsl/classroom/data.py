@@ -1,6 +1,6 @@
 """Exercises as files: what `models/exercises/ID.toml` may say, read and checked (docs/exercises.md).
 
-Formulas and templates stay texts here; `settle` fills them in for one student.
+Formulas and templates remain text here; `student_version` fills them in for one student.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ MOST_OPTIONS = 8
 
 
 class Mistake(Record):
-    """A usual wrong answer: a formula in the exercise's quantities, and what it tells about the thinking."""
+    """A common wrong answer: a formula in the exercise's quantities, and what it shows about the reasoning."""
 
     formula: str
     why: str
 
 
 class Option(Record):
-    """One option of a choice: right where the condition `when` holds; `why` says why it is or is not."""
+    """One option of a choice. It is right if the condition `when` holds; `why` explains why it is or is not."""
 
     text: str
     when: str
@@ -51,7 +51,7 @@ class Option(Record):
 
 
 class Requirement(Record):
-    """What a submitted kernel has to fulfil, as a condition on its counts, and what to say where it does not."""
+    """A condition on the counts of a submitted kernel, and the message for a kernel that does not meet it."""
 
     when: str
     why: str
@@ -90,7 +90,7 @@ class Part(Record):
 
 
 class SymbolText(Record):
-    """A parameter of the answers: its meaning for the student, and which other it is a multiple of."""
+    """A parameter of the answers: its meaning for the student, and the parameter that it is a multiple of, if any."""
 
     name: str
     meaning: str
@@ -98,7 +98,7 @@ class SymbolText(Record):
 
 
 class Exercise(Record):
-    """One exercise as its file says. vary: what differs from student to student, name to possible values."""
+    """One exercise as read from its file. vary: the values that differ among students, as name to possible values."""
 
     id: str
     title: str
@@ -121,7 +121,7 @@ class Exercise(Record):
 
 
 def exercises_folder() -> Path:
-    """The folder of the shipped exercises. Raises CommandError where it is missing."""
+    """The folder of the shipped exercises. Raises CommandError if it is missing."""
     folder = models_folder() / "exercises"
     if not folder.is_dir():
         raise CommandError("the shipped exercises are missing from this installation", "install roofdsl again")
@@ -129,7 +129,7 @@ def exercises_folder() -> Path:
 
 
 def course(folder: Path | None = None) -> dict[str, Exercise]:
-    """Every exercise of a folder by its id, in the order of the course.
+    """All exercises of a folder by their ids, in the order of the course.
 
     Raises CommandError for a file with an error, and for a folder without exercises.
     """
@@ -143,7 +143,7 @@ def course(folder: Path | None = None) -> dict[str, Exercise]:
 
 
 def exercise(name: str, folder: Path | None = None) -> Exercise:
-    """The exercise of that id, or of a file NAME.toml. Raises CommandError."""
+    """The exercise with that id, or the one in a file NAME.toml. Raises CommandError."""
     if name.endswith(".toml"):
         return load(Path(name))
     where = folder or exercises_folder()
@@ -156,7 +156,7 @@ def exercise(name: str, folder: Path | None = None) -> Exercise:
 
 @cache
 def load(path: Path) -> Exercise:
-    """The exercise in a file; its id is the file's name. Raises CommandError that says what is wrong in it."""
+    """The exercise in a file; its id is the file's name. Raises CommandError that says what is wrong."""
     data = read_limited(path, _LARGEST_FILE, "an exercise")
     try:
         document = tomllib.loads(data.decode("utf-8"))
@@ -166,7 +166,7 @@ def load(path: Path) -> Exercise:
 
 
 class _Reader:
-    """Takes a document apart; what is missing, unknown or of the wrong kind is a CommandError."""
+    """Reads the fields of a document. Raises CommandError for a field that is missing, unknown or of the wrong type."""
 
     def __init__(self, file: str, document: Mapping[str, Any]) -> None:
         self.file, self.document = file, document
@@ -192,7 +192,7 @@ class _Reader:
         return value.strip() if isinstance(value, str) else value
 
     def texts(self, table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-        """A list of texts; none where it is not there."""
+        """A list of texts; an empty one if the field is missing."""
         found = self.get(table, key, list, where, [])
         if not all(isinstance(each, str) for each in found):
             raise self.fail(f"`{key}` of {where} is not a list of strings")
@@ -231,7 +231,7 @@ class _Reader:
         return found
 
     def named(self, found: Exercise) -> None:
-        """Every kernel that is spoken of is there. Raises CommandError."""
+        """Checks that every kernel that the exercise mentions exists. Raises CommandError."""
         spoken = [*found.show, found.steps]
         for p in found.parts:
             spoken += [p.reference, p.solution_kernel, *p.examples]

@@ -1,6 +1,6 @@
-"""What an exercise may ask the engine for: counts, traffic, plateaus, bounds, machines, predictions, simulations.
+"""Questions of exercises to the engine: counts, traffic, plateaus, bounds, machines, predictions, simulations.
 
-Every answer is a formula (`formula.Node`): in the kernel's parameters where no sizes are set, a number where they are.
+Every answer is a formula (`formula.Node`): in the kernel's parameters, or a number if sizes are set.
 Bytes, seconds and operations are plain numbers in those units.
 """
 
@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from roofdsl.classroom.forms import formula_of, number, ratio
+from roofdsl.classroom.forms_as_formulas import formula_of, number, ratio
 from roofdsl.classroom.formula import Node, parse
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -27,7 +27,7 @@ from roofdsl.machine.find import machine_of as the_machine
 from roofdsl.machine.model import Cache, ComputeCeiling, Machine, Memory
 from roofdsl.predict.links import stream_rate
 from roofdsl.sets.quasi import Quasi
-from roofdsl.simulate.levels import CacheLevel
+from roofdsl.simulate.cache_levels import CacheLevel
 
 MOST_ACCESSES = 20_000_000
 
@@ -52,13 +52,13 @@ class Query(Record):
         return dict(self.settings)
 
     def option(self, name: str, default: Any = None) -> Any:
-        """One of the further keys of the query."""
+        """The value of an additional key of the query."""
         return dict(self.more).get(name, default)
 
 
 @cache
 def answer(query: Query) -> Node:
-    """What the engine says. Raises CommandError for a query that makes no sense, InputError for a wrong kernel."""
+    """The engine's answer. Raises CommandError for a query that makes no sense, InputError for a wrong kernel."""
     asked = _ASKS.get(query.ask)
     if asked is None:
         raise CommandError(f"there is no quantity `{query.ask}`", f"`ask` is one of {', '.join(_ASKS)}")
@@ -95,7 +95,7 @@ def size(text: str | int) -> int:
 
 @cache
 def _forms(source: str, line: int | None) -> Any:
-    from roofdsl.counts.closed import ClosedForms
+    from roofdsl.counts.closed_forms import ClosedForms
 
     return ClosedForms(kernel_of(source), {}, line)
 
@@ -157,7 +157,7 @@ def _traffic(query: Query) -> Node:
 
 
 def _intensity(query: Query) -> Node:
-    """W/Q in lowest terms, Q compulsory."""
+    """W/Q in lowest terms, where Q is the compulsory traffic."""
     forms = _forms(query.source, query.line)
     return ratio(_single(forms.work, query), _single(forms.compulsory(_convention(query)).total, query))
 
@@ -168,10 +168,10 @@ def _array(query: Query) -> Node:
 
 
 def _limit(query: Query) -> Node:
-    """Where W/Q tends for large sizes, Q compulsory."""
+    """The limit of W/Q for large sizes, where Q is the compulsory traffic."""
     from roofdsl.counts.derived import Quantity, Ratio
-    from roofdsl.counts.forms import limit_of
     from roofdsl.counts.growth import growth_of
+    from roofdsl.counts.readable_forms import limit_of
 
     forms = _forms(query.source, query.line)
     intensity = Ratio(Quantity(forms.work), Quantity(forms.compulsory(_convention(query)).total), of_work=True)
@@ -182,11 +182,11 @@ def _limit(query: Query) -> Node:
 
 
 @cache
-def _regimes(source: str, line: int | None, convention: Any, settings: tuple[tuple[str, int], ...]) -> tuple[Any, ...]:
-    """The plateaus of the sizes that are set, whose remainders may decide which there are. Raises CommandError where
-    they do, and are not set.
+def _plateaus(source: str, line: int | None, convention: Any, settings: tuple[tuple[str, int], ...]) -> tuple[Any, ...]:
+    """The plateaus at the sizes that are set. Raises CommandError if they depend on the remainders of sizes that are
+    not set.
     """
-    found: tuple[Any, ...] = _forms(source, line).regimes(convention, dict(settings))
+    found: tuple[Any, ...] = _forms(source, line).plateau_forms(convention, dict(settings))
     if len({r.where for r in found}) > 1:
         classes = ", ".join(dict.fromkeys(str(r.where) for r in found))
         raise CommandError(
@@ -197,10 +197,10 @@ def _regimes(source: str, line: int | None, convention: Any, settings: tuple[tup
 
 
 def _plateau(query: Query) -> Node:
-    """Of plateau `number` of Q(Z), from 1: the cache it begins at, its traffic, its intensity (leading terms)."""
+    """The cache at which plateau `number` (from 1) of Q(Z) begins, its traffic, or its intensity (leading terms)."""
     from roofdsl.counts.growth import growth_of, leading_of
 
-    rows = _regimes(query.source, query.line, _convention(query), query.settings)
+    rows = _plateaus(query.source, query.line, _convention(query), query.settings)
     if not 1 <= query.number <= len(rows):
         raise CommandError(f"there is no plateau {query.number}: Q(Z) has {len(rows)}")
     row = rows[query.number - 1]
@@ -230,9 +230,9 @@ def _at_sizes(top: Quasi, bottom: Quasi | None, query: Query) -> Node:
 
 
 def _bound(query: Query) -> Node:
-    """The least loads of any order, in elements: the leading term in S of argument `which`; exact with `number` = S.
+    """The fewest loads of any order, in elements: the leading term in S of argument `which`; exact if `number` = S.
 
-    Docs: bound.md. Without `which` there has to be one leading term only.
+    See docs/bound.md. Without `which`, there has to be only one leading term.
     """
     from roofdsl.bounds.bound import bound
 
@@ -249,7 +249,7 @@ def _bound(query: Query) -> Node:
 
 
 def _simulated(query: Query) -> Node:
-    """Bytes, loads or misses of one set-associative cache, every access simulated."""
+    """Bytes, loads or misses of one set-associative cache; every access is simulated."""
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.simulate.hierarchy import simulate
 
@@ -273,7 +273,7 @@ def _accesses(query: Query) -> Node:
 
 
 def machine_of(name: str) -> Machine:
-    """A shipped machine, or the one of a text. Raises CommandError, InputError."""
+    """A shipped machine, or the machine that a text defines. Raises CommandError, InputError."""
     if "\n" not in name:
         return load_machine(name)
 
@@ -288,7 +288,7 @@ def _peak(query: Query) -> Node:
 
 
 def _level(query: Query) -> Node:
-    """The bandwidth or size in bytes of a level, the main memory where none is named."""
+    """The bandwidth or the size in bytes of a level; of the main memory if no level is named."""
     machine = machine_of(query.machine)
     levels: dict[str, Cache | Memory] = {level.name: level for level in machine.caches}
     levels |= {memory.name: memory for memory in machine.memories}
@@ -396,4 +396,4 @@ _ASKS: Mapping[str, Callable[[Query], Node]] = {
     "stream": _stream,
     "predict": _predicted,
 }
-"""What a query may ask for; each function says what it gives."""
+"""The questions that a query may ask; the docstring of each function describes the answer."""

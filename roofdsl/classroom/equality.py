@@ -1,7 +1,7 @@
-"""Are two formulas the same? Exact values at random points first, then, where roots and the like occur, symbolically.
+"""Are two formulas equal? Compares exact values at random points, then, if roots and the like occur, symbolically.
 
 Rational formulas that agree at POINTS random points differ with a probability below (degree / 4000)**POINTS (the
-lemma of Schwartz and Zippel), so that nothing is left to prove. Where floors occur, only whole sizes count.
+lemma of Schwartz and Zippel), so nothing is left to prove. If floors occur, only whole sizes are compared.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal
 
+from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.exact import evaluate, quotient, real, same
 from roofdsl.classroom.formula import (
     Binary,
@@ -23,19 +24,18 @@ from roofdsl.classroom.formula import (
     functions_in,
     names_in,
 )
-from roofdsl.classroom.units import value_of
 from roofdsl.lang.record import Record
 
 POINTS = 16
 SECONDS = 2.0
-"""Processor time that the symbolic comparison may take."""
+"""The processor time in seconds that the symbolic comparison may take."""
 
 _STEPPED = frozenset(("floor", "ceil", "//"))
 _SEED = 20261121
 
 
 class Symbol(Record):
-    """A name that stands for any size: a positive whole number, a multiple of another's where it says so."""
+    """A name that stands for any size: a positive whole number, which may have to be a multiple of another size."""
 
     name: str
     meaning: str = ""
@@ -48,7 +48,7 @@ Relation = Literal["equal", "proportional", "leading", "different"]
 def equal(answer: Node, right: Node, symbols: Mapping[str, Symbol], *, seconds: float = SECONDS) -> bool:
     """Whether two formulas have the same value for all sizes.
 
-    Raises FormulaError where `answer` has no value at a point where `right` has one.
+    Raises FormulaError if `answer` has no value at a point at which `right` has one.
     """
     whole = bool(_STEPPED & (functions_in(answer) | functions_in(right)))
     for env in points(symbols, whole=whole):
@@ -64,9 +64,9 @@ def equal(answer: Node, right: Node, symbols: Mapping[str, Symbol], *, seconds: 
 
 
 def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relation:
-    """How an answer that is not equal is related: a constant multiple, or the same for large sizes.
+    """How a wrong answer is related to the right one: as a constant multiple, or as equal for large sizes.
 
-    Raises FormulaError where `answer` has no value.
+    Raises FormulaError if `answer` has no value.
     """
     if not names_in(right):
         return "different"
@@ -82,9 +82,9 @@ def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relati
 
 
 def leading_equal(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> bool:
-    """Whether two formulas tend to the same for large sizes, those that others are multiples of growing slower.
+    """Whether the ratio of two formulas tends to 1 for large sizes. Divisors of other sizes grow more slowly.
 
-    An answer that is out of range at such sizes does not.
+    The result is False for an answer that is out of range at such sizes.
     """
     tiles = {s.multiple_of for s in symbols.values() if s.multiple_of}
     found = []
@@ -101,7 +101,7 @@ def leading_equal(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> b
 
 
 def points(symbols: Mapping[str, Symbol], *, whole: bool) -> Iterator[dict[str, Any]]:
-    """Random sizes: whole numbers that keep the multiples, and, unless only `whole` ones count, fractions too."""
+    """Random sizes: whole numbers that respect the multiples, and also fractions, unless `whole` is set."""
     rng = random.Random(_SEED)
     for k in range(POINTS if symbols else 1):
         if k % 2 and not whole:
@@ -121,7 +121,7 @@ def points(symbols: Mapping[str, Symbol], *, whole: bool) -> Iterator[dict[str, 
 
 
 def _proven_different(a: Node, b: Node, symbols: Mapping[str, Symbol], seconds: float) -> bool:
-    """Whether the difference is a number other than zero, within `seconds`; equal at every point, it hardly is."""
+    """Whether the difference is found to be a nonzero number in `seconds`; unlikely if equal at every point."""
     import sympy
 
     names = {n: sympy.Symbol(n, integer=True, positive=True) for n in symbols}
@@ -134,7 +134,7 @@ def _proven_different(a: Node, b: Node, symbols: Mapping[str, Symbol], seconds: 
 
 
 def _within(seconds: float, task: Any) -> Any:
-    """What `task` returns; None where it takes longer than `seconds`, and where there are no timers to stop it."""
+    """The result of `task`; None if it takes longer than `seconds`, or if the system has no timers to stop it."""
     import signal
     import threading
 
@@ -142,7 +142,7 @@ def _within(seconds: float, task: Any) -> Any:
         return None
 
     class Over(BaseException):
-        """The time is over; no handler of Exception catches it."""
+        """Raised when the time is over. It is not an Exception, so no handler of Exception catches it."""
 
     def stop(number: int, frame: Any) -> None:
         raise Over

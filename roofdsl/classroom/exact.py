@@ -1,4 +1,4 @@
-"""Values of formulas: exact fractions, and many digits where a root or logarithm is irrational.
+"""Values of formulas: exact fractions, or numbers with many digits if a root or logarithm is irrational.
 
 Every step stays within RANGE and MAX_BITS, so that no formula takes long or fills memory, and so that two different
 values differ by far more than the precision.
@@ -12,6 +12,7 @@ from functools import cache
 from math import isqrt
 from typing import Any
 
+from roofdsl.classroom.answer_units import PLAIN, Dimension, value_of
 from roofdsl.classroom.formula import (
     Binary,
     Call,
@@ -23,7 +24,6 @@ from roofdsl.classroom.formula import (
     Node,
     Number,
 )
-from roofdsl.classroom.units import PLAIN, Dimension, value_of
 
 RANGE = 250
 """Values lie between 10**-RANGE and 10**RANGE."""
@@ -35,7 +35,7 @@ _SAME_DIGITS = 600  # values that agree to so many digits are the same: far belo
 _BITS_OF_RANGE = 831  # 10**250
 
 Value = Any
-"""A Fraction, or an mpmath number where the exact one is irrational."""
+"""A Fraction, or an mpmath number if the exact value is irrational."""
 
 
 @cache
@@ -48,9 +48,9 @@ def _mp() -> Any:
 
 
 def evaluate(node: Node, env: Mapping[str, Value]) -> Value:
-    """The value with `env` for the names; units count as numbers of operations, bytes and seconds.
+    """The value of a formula, with `env` for its names; units become numbers of operations, bytes and seconds.
 
-    Raises FormulaError where there is none (a division by zero, a root of a negative number) or it is out of range.
+    Raises FormulaError if there is no value (a division by zero, a root of a negative number) or it is out of range.
     """
     match node:
         case Number(value, unit):
@@ -86,7 +86,7 @@ def holds(node: Node, env: Mapping[str, Value]) -> bool:
 
 
 def folded(node: Node) -> Node:
-    """The formula with every part that is a rational number as that number."""
+    """The formula in which every part with a rational value is replaced by that number."""
     parts: tuple[Node, ...]
     match node:
         case Negative(operand):
@@ -107,7 +107,7 @@ def folded(node: Node) -> Node:
 
 
 def same(a: Value, b: Value) -> bool:
-    """Whether two values are equal: exactly where both are fractions, else to hundreds of digits."""
+    """Whether two values are equal: exactly if both are fractions, otherwise to hundreds of digits."""
     if isinstance(a, Fraction) and isinstance(b, Fraction):
         return a == b
     a, b = real(a), real(b)
@@ -115,7 +115,7 @@ def same(a: Value, b: Value) -> bool:
 
 
 def dimension(node: Node) -> Dimension:
-    """The dimension of a formula with units. Raises FormulaError where unlike things are added."""
+    """The dimension of a formula with units. Raises FormulaError if quantities of different dimensions are added."""
     match node:
         case Number(_, unit):
             return value_of(unit)[1]
@@ -157,13 +157,13 @@ def _joint(done: str, parts: tuple[Node, ...]) -> Dimension:
 
 
 def real(value: Value) -> Any:
-    """The value with many digits, as mpmath has it."""
+    """The value as an mpmath number with many digits."""
     mp = _mp()
     return mp.mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else value
 
 
 def quotient(a: Value, b: Value) -> Value:
-    """a / b, exact where both are."""
+    """a / b; exact if a and b are."""
     return a / b if isinstance(a, Fraction) and isinstance(b, Fraction) else real(a) / real(b)
 
 
@@ -196,7 +196,7 @@ def _arithmetic(op: str, a: Value, b: Value) -> Value:
 
 def _power(base: Value, exponent: Value) -> Value:
     if not isinstance(exponent, Fraction) or exponent.denominator > 12 or abs(exponent) > MAX_EXPONENT:
-        raise FormulaError(f"an exponent is a number up to {MAX_EXPONENT}, such as 2, 3 or 1/2")
+        raise FormulaError(f"an exponent must be a number up to {MAX_EXPONENT}, such as 2, 3 or 1/2")
     if exponent.denominator == 2:
         return _power(_root(base), exponent * 2)
     if not base and exponent <= 0:

@@ -7,52 +7,52 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.classroom.engine import kernel_of
-from roofdsl.classroom.student_version import Settled
+from roofdsl.classroom.student_version import StudentVersion
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.traffic_content import traffic_content
 
 
-def save(settled: Settled, path: Path) -> None:
-    """Draws the exercise's figure into `path`. Raises CommandError where it has none, or cannot be written."""
-    plot = settled.exercise.plot
+def save(version: StudentVersion, path: Path) -> None:
+    """Draws the exercise's figure into `path`. Raises CommandError if there is none or the file cannot be written."""
+    plot = version.exercise.plot
     if not plot:
-        raise CommandError(f"exercise {settled.exercise.id} has no figure")
+        raise CommandError(f"exercise {version.exercise.id} has no figure")
     match plot.get("kind"):
         case "roofline":
-            _roofline(settled, plot, path)
+            _roofline(version, plot, path)
         case "traffic":
-            _traffic(settled, plot, path)
+            _traffic(version, plot, path)
         case other:
-            raise settled.fail(f"a plot of the kind `{other}`; there are roofline and traffic")
+            raise version.fail(f"a plot of the kind `{other}`; there are roofline and traffic")
 
 
-def _roofline(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
+def _roofline(version: StudentVersion, plot: Mapping[str, Any], path: Path) -> None:
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.roofline import draw_roofline
-    from roofdsl.plot.points import point_of
+    from roofdsl.plot.roofline_points import point_of
     from roofdsl.plot.roofs import roofs_of
     from roofdsl.predict.kernel import Options, predict
 
-    machine = settled.machine(plot["machine"])
+    machine = version.machine(plot["machine"])
     options = Options(levels="memory")
     points = []
     for entry in plot.get("points", ()):
-        at = {n: settled.whole(v) for n, v in entry["set"].items()}
-        prediction = predict(kernel_of(settled.kernels[entry["kernel"]], at), at, machine, options)
+        at = {n: version.whole(v) for n, v in entry["set"].items()}
+        prediction = predict(kernel_of(version.kernels[entry["kernel"]], at), at, machine, options)
         points.append(point_of(prediction, entry["label"]))
-    types = tuple(settled.fill(t) for t in plot.get("types", ()))
-    title = settled.fill(plot.get("title", machine.title))
+    types = tuple(version.fill(t) for t in plot.get("types", ()))
+    title = version.fill(plot.get("title", machine.title))
     save_figure(path, draw_roofline([roofs_of(machine, types)], points, title))
 
 
-def _traffic(settled: Settled, plot: Mapping[str, Any], path: Path) -> None:
+def _traffic(version: StudentVersion, plot: Mapping[str, Any], path: Path) -> None:
     from dataclasses import replace
 
     from roofdsl.plot.board import save_figure
     from roofdsl.plot.kinds.traffic import draw_traffic
 
-    at = {n: settled.whole(v) for n, v in plot["set"].items()}
-    kernel = kernel_of(settled.kernels[plot["kernel"]], at)
-    line = settled.bytes(plot["line"]) if "line" in plot else None
+    at = {n: version.whole(v) for n, v in plot["set"].items()}
+    kernel = kernel_of(version.kernels[plot["kernel"]], at)
+    line = version.bytes(plot["line"]) if "line" in plot else None
     content = traffic_content(kernel, at, plot.get("traffic", kernel.traffic or "load_store"), line)
     save_figure(path, draw_traffic(replace(content, plateaus=(), note="")))  # the formulas would give the answer away

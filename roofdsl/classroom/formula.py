@@ -11,11 +11,11 @@ import re
 from collections.abc import Collection
 from fractions import Fraction
 
-from roofdsl.classroom.units import unit_named
+from roofdsl.classroom.answer_units import unit_named
 from roofdsl.lang.record import Record, field
 
 FUNCTIONS = {"sqrt": (1, 1), "log2": (1, 1), "min": (2, 8), "max": (2, 8), "floor": (1, 1), "ceil": (1, 1)}
-"""The functions of the language, with the least and the greatest number of arguments."""
+"""The functions of the language, with their minimum and maximum numbers of arguments."""
 
 MAX_LENGTH = 500
 MAX_DEPTH = 40
@@ -23,11 +23,11 @@ MAX_DIGITS = 40
 
 
 class FormulaError(ValueError):
-    """A text that is not a formula, or one that is beyond the limits; the message is for the student."""
+    """Raised for a text that is not a formula or exceeds the limits; the message is for the student."""
 
 
 class Number(Record):
-    """A number, exact; `unit` is empty, or one of the table of units; `written` is how somebody wrote it."""
+    """An exact number; `unit` is empty or a unit of the table of units; `written` is the number as it was typed."""
 
     value: Fraction
     unit: str = ""
@@ -102,12 +102,12 @@ _COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
 
 
 def parse(text: str, names: Collection[str], *, units: bool = False) -> Node:
-    """The formula that `text` is. Raises FormulaError for anything else, an unknown name, or beyond the limits."""
+    """Parses `text` as a formula. Raises FormulaError for other text, unknown names, and text beyond the limits."""
     return Parser(_tokens(text), names, units=units, conditions=False).whole()
 
 
 def parse_condition(text: str, names: Collection[str]) -> Node:
-    """A condition of an exercise, or a formula. Raises FormulaError."""
+    """Parses a condition of an exercise, or a formula. Raises FormulaError."""
     return Parser(_tokens(text), names, units=False, conditions=True).whole()
 
 
@@ -126,8 +126,8 @@ def names_in(node: Node) -> frozenset[str]:
 
 
 def functions_in(node: Node) -> frozenset[str]:
-    """The functions and the operators `//` and `**` that a formula applies; `**` only where its exponent is no
-    whole number."""
+    """The functions and the operators `//` and `**` that a formula uses; `**` only if its exponent is not a whole
+    number."""
     match node:
         case Negative(operand):
             return functions_in(operand)
@@ -169,7 +169,7 @@ def _whole(node: Node) -> bool:
 
 
 def show(node: Node, above: int = 0) -> str:
-    """The formula as text, with the parentheses that it needs; `parse` gives the formula back."""
+    """The formula as text, with the necessary parentheses; `parse` turns it back into the formula."""
     match node:
         case Number(value, unit, written):
             if written:
@@ -218,7 +218,7 @@ class Parser:
         self.depth = 0
 
     def whole(self) -> Node:
-        """All of the text. Raises FormulaError."""
+        """Parses the whole text. Raises FormulaError."""
         if not self.tokens:
             raise FormulaError("the answer is empty")
         found = self.either() if self.conditions else self.sum()
@@ -235,7 +235,7 @@ class Parser:
         return self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
 
     def take(self, *texts: str) -> str:
-        """The next token, where it is one of `texts`; else an empty text."""
+        """Consumes and returns the next token if it is one of `texts`; otherwise returns an empty text."""
         kind, text = self.peek()
         if text in texts and kind != "number":
             self.at += 1
@@ -382,7 +382,7 @@ def _unread(character: str) -> FormulaError:
 
 
 def number_of(text: str) -> Fraction:
-    """The number that a token is. Raises FormulaError for one of too many digits."""
+    """The number that a token stands for. Raises FormulaError if it has too many digits."""
     mantissa, _, exponent = text.lower().partition("e")
     if len(text) > MAX_DIGITS or (exponent and abs(int(exponent)) > 100):
         raise FormulaError(f"`{_short(text)}` has more digits than a number here can have")

@@ -27,7 +27,8 @@ _EPOCH = (2026, 1, 1, 0, 0, 0)
 
 
 def results(grade: Grade, titles: dict[str, str], seed: int) -> dict[str, Any]:
-    """The document of one submission: a test for every part. seed: of the data on which kernels were compared."""
+    """The results document of one submission, with a test for every part. seed: the seed of the random data on which
+    kernels were compared."""
     tests = [
         {
             "name": f"{titles.get(r.exercise, r.exercise)}: {p.id}",
@@ -50,9 +51,9 @@ def results(grade: Grade, titles: dict[str, str], seed: int) -> dict[str, Any]:
 
 
 def student_of(metadata: Path) -> str:
-    """Who handed in, from Gradescope's submission_metadata.json: the e-mail address, in small letters.
+    """The student, from Gradescope's submission_metadata.json: the e-mail address in lower case.
 
-    Raises CommandError where the file does not say.
+    Raises CommandError if the file does not name one.
     """
     try:
         document = json.loads(read_text(metadata))
@@ -71,7 +72,7 @@ def grade_one(
     limits: Limits,
     judging: Judging,
 ) -> Grade:
-    """The grade of one submission; zero points and the reason where it, or who handed in, cannot be read."""
+    """The grade of one submission; zero points and the reason if the submission or its author cannot be read."""
     try:
         who = student if student is not None else ""
         if student is None and metadata is not None:
@@ -129,7 +130,7 @@ exit 0
 
 
 def write_zip(path: Path, exercises: Sequence[str], folder: Path | None, key: str = "") -> int:
-    """Writes the zip of an autograder for these exercises; gives the number of its files.
+    """Writes the zip of an autograder for these exercises, and returns the number of its files.
 
     folder: exercises of the instructor's own, which are packed too. key: the course key, if there is one. Raises
     CommandError where it cannot be written.
@@ -158,7 +159,7 @@ def write_zip(path: Path, exercises: Sequence[str], folder: Path | None, key: st
 
 
 def requirements() -> list[str]:
-    """What roofdsl needs, as it is installed here. Raises CommandError where that is not known."""
+    """The packages that roofdsl needs, in the installed versions. Raises CommandError if these are not known."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -183,7 +184,7 @@ def _sources(folder: Path | None) -> Iterator[tuple[str, Path]]:
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes, *, executable: bool) -> None:
-    """The same input gives the same zip: no dates."""
+    """Adds a file without dates, so that the same input gives the same zip."""
     info = zipfile.ZipInfo(name, _EPOCH)
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = (0o100755 if executable else 0o100644) << 16

@@ -1,4 +1,4 @@
-"""Grading one submission, and a class of them: in processes apart, results written whatever happens."""
+"""Grading one submission or a class of them, in separate processes; results are written whatever happens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
 from roofdsl.classroom.judge import NO_ANSWER, PartResult, Result, judge
 from roofdsl.classroom.kernels import prepare as prepare_kernels
-from roofdsl.classroom.student_version import Settled, drawn, fresh_seed, settled
+from roofdsl.classroom.student_version import StudentVersion, drawn, fresh_seed, student_version
 from roofdsl.classroom.submissions import Submission, Unreadable, read
 from roofdsl.classroom.unexpected import missing, strangers
 from roofdsl.classroom.versions import version_of
@@ -24,7 +24,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import did_you_mean
 
 FILES = {"kernel": ".roof", "measurement": ".json"}
-"""The endings of files that answers of a kind may name."""
+"""The file name endings that answers of each kind may have."""
 
 
 class Grade(Record):
@@ -56,23 +56,23 @@ class Judging(Record):
 
 
 def grade_submission(path: Path, student: str, exercises: Sequence[Exercise], judging: Judging | None = None) -> Grade:
-    """Grades one submission in this process. A submission that cannot be read gets zero points and the reason."""
+    """Grades one submission in this process. One that cannot be read gets zero points, with the reason."""
     how = judging or Judging(fresh_seed())
     try:
         submission = read(path)
     except Unreadable as problem:
         return nothing(student, exercises, str(problem))
     version = version_of(student, how.key)
-    results = tuple(judge(settled(e, version, how.seed), answers_to(submission, e)) for e in exercises)
+    results = tuple(judge(student_version(e, version, how.seed), answers_to(submission, e)) for e in exercises)
     return Grade(student, results, "", strangers(submission, exercises))
 
 
 def check_alone(exercise: Exercise, submission: Submission, version: str, seed: int) -> Result:
-    """The result of one exercise in a version, judged apart with limits where the system can fork.
+    """The result of one exercise in a version, judged in a process of its own with limits if the system can fork.
 
     Raises CommandError for an error in the exercise.
     """
-    own = settled(exercise, version, seed)
+    own = student_version(exercise, version, seed)
     _ = own.parts
     answers = answers_to(submission, exercise)
     if not hasattr(os, "fork"):
@@ -92,7 +92,7 @@ def answers_to(submission: Submission, exercise: Exercise) -> dict[str, Any]:
 
 
 def nothing(student: str, exercises: Sequence[Exercise], problem: str) -> Grade:
-    """Zero points for every exercise, and why."""
+    """A grade of zero points for every exercise, with the reason."""
     message = f"This could not be graded: {problem}."
     return Grade(
         student,
@@ -111,10 +111,10 @@ def grade_all(
     tell: Callable[[float, str], None] = lambda part, step: None,
     done: Callable[[int, Grade], None] = lambda index, grade: None,
 ) -> list[Grade]:
-    """Grades submissions (student, path), several at a time, each in a process of its own.
+    """Grades submissions (student, path), several at a time, each in its own process.
 
-    The right answers of every version in the class are derived here first, once. `done` is told of each grade and its
-    place as it comes. Raises CommandError for an error in an exercise.
+    The right answers of every version in the class are derived once, before the first fork. `done` is called with each
+    grade and its place as it arrives. Raises CommandError for an error in an exercise.
     """
     how = judging or Judging(fresh_seed())
     prepare(exercises, [version_of(student, how.key) for student, _ in submissions], how.seed, tell)
@@ -154,9 +154,10 @@ def _one_by_one(
     limits: Limits,
     problem: str,
 ) -> Grade:
-    """The grade of a submission that had to be stopped: each exercise apart, so that one answer costs one exercise.
+    """The grade of a submission that had to be stopped: each exercise is judged separately, so that a bad answer
+    costs only its own exercise.
 
-    All of them together get about as long again as the submission had.
+    Together, they get about the same time again as the whole submission had.
     """
     if len(exercises) == 1:
         return nothing(student, exercises, problem)
@@ -180,7 +181,7 @@ def prepare(
     seed: int,
     tell: Callable[[float, str], None] = lambda part, step: None,
 ) -> None:
-    """Derives the right answers of these versions (of `versions.version_of`), so that forks find them known."""
+    """Derives the right answers of these versions (from `versions.version_of`), so that forks inherit them."""
     done = set()
     for k, exercise in enumerate(exercises):
         tell(0.2 * k / len(exercises), exercise.id)
@@ -189,7 +190,7 @@ def prepare(
             key = (exercise.id, json.dumps(values, sort_keys=True, default=str))
             if key not in done:
                 done.add(key)
-                version = Settled(exercise, values, "", seed)
+                version = StudentVersion(exercise, values, "", seed)
                 _ = version.parts
                 for name in exercise.quantities:
                     version.quantity(name)
@@ -201,8 +202,8 @@ def prepare(
 
 
 def _warm(exercise: Exercise, version: str, seed: int) -> None:
-    """Judges the model solutions once, so that what judging a kernel needs is imported and compiled."""
-    own = settled(exercise, version, seed)
+    """Judges the model solutions once, so that everything needed to judge a kernel is imported and compiled."""
+    own = student_version(exercise, version, seed)
     judge(own, {p.id: own.kernels[p.solution_kernel] for p in exercise.parts if p.kind == "kernel"})
 
 
@@ -246,7 +247,7 @@ def table(grades: Sequence[Grade], exercises: Sequence[Exercise]) -> str:
 
 
 def summary(grades: Sequence[Grade]) -> str:
-    """What a class found hard, as CSV: for every part the share of right answers, and what was told most often."""
+    """What a class found hard, as CSV: for every part, the share of right answers and the most frequent message."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["exercise", "part", "right", "answers", "times", "told most often"])
@@ -264,13 +265,13 @@ def summary(grades: Sequence[Grade]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """The text, changed if a spreadsheet would take it for a formula."""
     plain = "".join(c if c.isprintable() else "\ufffd" for c in text)
     return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
 
 
 def chosen(course: Mapping[str, Exercise], names: Sequence[str]) -> list[Exercise]:
-    """The exercises of these ids and units, in the order of the course; all of them without a name.
+    """The exercises with these ids and units, in the order of the course; all exercises if no name is given.
 
     Raises CommandError for a name that is neither.
     """

@@ -1,4 +1,4 @@
-"""Each task in a process of its own, a fork of this one, with limits of time, memory and output.
+"""Runs each task in its own process, a fork of this one, with limits on time, memory and output.
 
 The parent has imported and derived everything before, so that a task costs a fork and its own work. A task that
 crashes, hangs, fills memory or writes without end harms no other.
@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Limits(Record):
-    """What one task may take. memory_bytes is beyond what the parent holds."""
+    """The limits of one task. memory_bytes is in addition to what the parent holds."""
 
     wall_s: float = 60.0
     cpu_s: int = 45
@@ -38,14 +38,14 @@ DEFAULTS = Limits()
 
 
 class Outcome(Record):
-    """The text that a task returned; None where it was stopped, and then `problem` says why."""
+    """The text that a task returned; None if it was stopped, and then `problem` says why."""
 
     text: str | None
     problem: str = ""
 
 
 class _Child:
-    """A running task: its process, its pipe, what came out of it so far."""
+    """A running task: its process, its pipe, and its output so far."""
 
     def __init__(self, index: int, pid: int, pipe: int, end: float) -> None:
         self.index, self.pid, self.pipe, self.end = index, pid, pipe, end
@@ -59,9 +59,9 @@ def run_all(
     limits: Limits = DEFAULTS,
     done: Callable[[int, Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """The outcomes of the tasks, `jobs` at a time; `done` is told of each as it ends.
+    """Runs the tasks, `jobs` at a time, and returns their outcomes; `done` gets each outcome as its task ends.
 
-    A task that raises gives an Outcome too. Raises CommandError where the system cannot fork.
+    A task that raises also gives an Outcome. Raises CommandError if the system cannot fork.
     """
     if not hasattr(os, "fork"):
         raise CommandError("grading needs forked processes, which this system does not have")
@@ -88,7 +88,7 @@ def run_all(
 
 
 def _ready(selector: selectors.BaseSelector, running: dict[int, _Child], limits: Limits) -> list[int]:
-    """Reads what has come; gives the pipes of children that are done, or have to be stopped."""
+    """Reads the available output; returns the pipes of children that are done or have to be stopped."""
     first = min(c.end for c in running.values())
     for key, _ in selector.select(max(0.0, min(1.0, first - time.monotonic()))):
         child = running[key.fd]
@@ -125,7 +125,7 @@ def _start(index: int, task: Callable[[], str], limits: Limits) -> _Child:
 
 @cache
 def _prctl() -> Any:
-    """Linux's prctl, None elsewhere."""
+    """Linux's prctl; None on other systems."""
     if sys.platform != "linux":
         return None
     import ctypes
@@ -137,7 +137,7 @@ def _prctl() -> Any:
 
 
 def _die_with(parent: int) -> None:
-    """Ends this process with its parent, however that ends; where the system has no such thing, the limits do."""
+    """Makes this process end with its parent, for whatever reason. On systems without such a call, the limits do."""
     prctl = _prctl()
     if prctl is None:
         return
@@ -147,7 +147,7 @@ def _die_with(parent: int) -> None:
 
 
 def _confine(limits: Limits) -> None:
-    """Limits and a group of its own; nothing is read from or written to the terminal."""
+    """Sets the limits, puts the process into its own group, and disconnects it from the terminal."""
     import faulthandler
     import resource
 
@@ -170,7 +170,7 @@ def _confine(limits: Limits) -> None:
 
 
 def _held_bytes() -> int:
-    """The address space of this process; 0 where the system does not say."""
+    """The size of this process's address space in bytes; 0 if the system does not report it."""
     with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return 0
@@ -183,7 +183,7 @@ def _write(pipe: int, data: bytes) -> None:
 
 
 def _finish(child: _Child, limits: Limits) -> Outcome:
-    """Stops what is left of the child's group and takes its outcome."""
+    """Stops the remaining processes of the child's group and returns its outcome."""
     os.close(child.pipe)
     if not child.ended:
         _kill(child.pid)

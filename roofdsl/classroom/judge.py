@@ -1,7 +1,7 @@
-"""Is an answer right? Each kind of part on its own, with what to say about a usual mistake.
+"""Judges answers: for each kind of part, whether the answer is right, and feedback on common mistakes.
 
-Answers are untrusted: whatever they are, a result with a message comes out. What takes time or memory without end is
-stopped from outside (`isolate`).
+Answers are untrusted: every answer, whatever it contains, gets a result with a message. `isolate` stops answers that
+take too much time or memory.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from roofdsl.classroom.answer_units import PLAIN, value_of
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import FormulaError, Node
 from roofdsl.classroom.kernels import judge_kernel
-from roofdsl.classroom.measured import judge_measurement
-from roofdsl.classroom.student_version import MEASURED, Settled, SettledPart, shown
+from roofdsl.classroom.measured_files import judge_measurement
+from roofdsl.classroom.student_version import MEASURED, StudentVersion, VersionPart, shown
 from roofdsl.classroom.submissions import Missing, Unreadable
 from roofdsl.classroom.typed import as_read, formulas, readings
-from roofdsl.classroom.units import PLAIN, value_of
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.record import Record, replace
 
@@ -83,22 +83,22 @@ class Result(Record):
         }
 
 
-def judge(settled: Settled, answers: Mapping[str, Any]) -> Result:
+def judge(version: StudentVersion, answers: Mapping[str, Any]) -> Result:
     """Judges the answers, by part, to one student's version of an exercise.
 
     Raises CommandError for an error in the exercise itself; never for an answer.
     """
     known: dict[str, Node] = {}
     results = []
-    for part in settled.parts:
-        verdict = _judged(settled, part, answers.get(part.part.id), known)
+    for part in version.parts:
+        verdict = _judged(version, part, answers.get(part.part.id), known)
         known |= verdict.known
         points = part.part.points
         score = float(points if verdict.correct else 0)
         reading = _plain(verdict.reading)
         message = f"{reading} {_plain(verdict.message)}".strip()
         results.append(PartResult(part.part.id, verdict.correct, score, points, message, reading))
-    return Result(settled.exercise.id, tuple(results))
+    return Result(version.exercise.id, tuple(results))
 
 
 def _plain(message: str) -> str:
@@ -107,7 +107,7 @@ def _plain(message: str) -> str:
     return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + " ..."
 
 
-def _judged(settled: Settled, part: SettledPart, answer: Any, known: Mapping[str, Node]) -> Verdict:
+def _judged(version: StudentVersion, part: VersionPart, answer: Any, known: Mapping[str, Node]) -> Verdict:
     if isinstance(answer, Missing):
         return Verdict(False, f"There is no answer to `{part.part.id}`: {answer.text}")
     if answer is None or (isinstance(answer, str) and not answer.strip()):
@@ -127,9 +127,9 @@ def _judged(settled: Settled, part: SettledPart, answer: Any, known: Mapping[str
         case "prediction":
             return _prediction(part, text)
         case "measurement":
-            return judge_measurement(settled, part, text, known)
+            return judge_measurement(version, part, text, known)
 
-    return judge_kernel(settled, part, text)
+    return judge_kernel(version, part, text)
 
 
 def _digits(value: int) -> str:
@@ -139,7 +139,7 @@ def _digits(value: int) -> str:
 # ---- expressions ----
 
 
-def _expression(part: SettledPart, text: str) -> Verdict:
+def _expression(part: VersionPart, text: str) -> Verdict:
     assert part.answer is not None
     reading = as_read(text, None)
     try:
@@ -152,7 +152,7 @@ def _expression(part: SettledPart, text: str) -> Verdict:
         return Verdict(False, f"This cannot be read as a formula: {error}.", reading=reading)
 
 
-def _compared(part: SettledPart, found: Node) -> Verdict:
+def _compared(part: VersionPart, found: Node) -> Verdict:
     """Whether a formula is the right one, and what is usual about it if not. Raises FormulaError."""
     right = part.answer
     assert right is not None
@@ -176,7 +176,7 @@ def _compared(part: SettledPart, found: Node) -> Verdict:
 # ---- numbers ----
 
 
-def _number(part: SettledPart, text: str) -> Verdict:
+def _number(part: VersionPart, text: str) -> Verdict:
     right = _fraction(part.value)
     tolerance = Fraction(str(part.part.tolerance))
     read = quantities(part, text)
@@ -186,7 +186,7 @@ def _number(part: SettledPart, text: str) -> Verdict:
     return next((v for v in verdicts if v.correct), verdicts[0])
 
 
-def _measured_against(part: SettledPart, given: Fraction, right: Fraction, tolerance: Fraction) -> Verdict:
+def _measured_against(part: VersionPart, given: Fraction, right: Fraction, tolerance: Fraction) -> Verdict:
     """Whether a number is the right one, and what is usual about it if not."""
     if _near(given, right, tolerance):
         return Verdict(True, f"Right: {_exactly(part)}." if given != right else "Right.")
@@ -203,7 +203,7 @@ def _measured_against(part: SettledPart, given: Fraction, right: Fraction, toler
     )
 
 
-def quantities(part: SettledPart, text: str) -> list[tuple[Fraction, str]] | Verdict:
+def quantities(part: VersionPart, text: str) -> list[tuple[Fraction, str]] | Verdict:
     """What an answer may stand for, in operations, bytes and seconds, each with how it was read; or what is wrong.
 
     A number without a unit is taken in the unit that the question asks for, and `25 %` as 0.25 where it does not ask
@@ -251,7 +251,7 @@ def _near(value: Fraction, right: Fraction, tolerance: Fraction) -> bool:
     return abs(value - right) <= tolerance * abs(right)
 
 
-def _exactly(part: SettledPart) -> str:
+def _exactly(part: VersionPart) -> str:
     assert part.answer is not None
     return f"more exactly, {shown(part.answer, part.part.unit)}"
 
@@ -281,7 +281,7 @@ def _usual_slip(given: Fraction, right: Fraction, tolerance: Fraction) -> str:
 # ---- choices ----
 
 
-def _choice(part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
+def _choice(part: VersionPart, text: str, known: Mapping[str, Node]) -> Verdict:
     letter = text.strip().strip("().").lower()
     chosen = next((o for o in part.options if letter == o.letter or text.strip() == o.text), None)
     if chosen is None:
@@ -298,7 +298,7 @@ def _choice(part: SettledPart, text: str, known: Mapping[str, Node]) -> Verdict:
 # ---- predictions of one's own ----
 
 
-def _prediction(part: SettledPart, text: str) -> Verdict:
+def _prediction(part: VersionPart, text: str) -> Verdict:
     read = quantities(part, text)
     if isinstance(read, Verdict):
         return read

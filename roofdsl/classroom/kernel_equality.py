@@ -1,8 +1,8 @@
 """Does a student's kernel compute what the reference does? On random data that nobody knows beforehand.
 
-What may differ is set by the reference alone: by the bound on its own rounding. The student's kernel is run in higher
-precision than its types have, so that its rounding hides nothing; that it would not round much worse in its own types
-is a condition by itself.
+The permitted difference depends only on the reference: on the bound on its own rounding. The student's kernel runs in
+higher precision than its types have, so that its rounding hides nothing. That it would not round much worse in its own
+types is a separate condition.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from roofdsl.codegen.reference import Outcome
 
 SECONDS = 20.0
-"""How long one run of a student's kernel may take."""
+"""The time limit in seconds for one run of a student's kernel."""
 
 _ROUNDINGS = 8
-"""Roundings of the largest value that may come on top of the reference's bound, for another order of operations."""
+"""Permitted roundings of the largest value beyond the reference's bound, for another order of operations."""
 
 _MOST_LOST = 1000
-"""How many times the reference's bound the bound of the student's kernel may be: other sums, not other precision."""
+"""The permitted ratio of the student's rounding bound to the reference's: allows other sums, but not less precision."""
 
 _LEAST_TOLD = 1e-3
-"""The share of an array's largest value within which the reference has to be known, or data decide nothing."""
+"""The accuracy that the reference needs, relative to an array's largest value; otherwise the data decide nothing."""
 
 _FEW_BITS = ("f16", "bf16", "f8", "tf32")
-"""Types whose random data have so few bits that their sums are exact (`codegen.inputs`)."""
+"""The types whose random data have so few bits that sums of them are exact (`codegen.inputs`)."""
 
 
 class Differs(Exception):
-    """Why a kernel does not pass, for the student."""
+    """Raised with the reason why a kernel does not pass; the message is for the student."""
 
 
 def same_results(kernel: Kernel, reference: Kernel, at: Mapping[str, int], seed: int) -> None:
     """Both on the same data; where a minimum or maximum decides, also on data of uneven sizes, in which each array
     decides somewhere. Raises Differs for the first difference.
 
-    Raises CommandError where the reference itself decides nothing.
+    Raises CommandError if no result of the reference is accurate enough to decide.
     """
     from roofdsl.codegen.inputs import random_inputs
     from roofdsl.codegen.reference import TakesTooLong
@@ -74,7 +74,7 @@ def same_results(kernel: Kernel, reference: Kernel, at: Mapping[str, int], seed:
 
 
 def decides(nodes: Sequence[Node]) -> bool:
-    """Whether statements take minima, maxima or choices of values."""
+    """Whether statements use minima, maxima or a choice of values."""
     for node in nodes:
         match node:
             case For(body=body):
@@ -106,7 +106,7 @@ def _chooses(e: Expr) -> bool:
 
 
 def _same_array(array: Array, want: Outcome, got: Outcome, before: NDArray[Any] | None) -> None:
-    """Raises Differs where an array of the student's kernel is not the reference's."""
+    """Raises Differs if an array of the student's kernel differs from the reference's."""
     import numpy as np
 
     from roofdsl.codegen.storage import decode
@@ -148,7 +148,7 @@ def _place(where: NDArray[np.bool_]) -> str:
 
 
 def allowed(want: Outcome, name: str, type_name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """By how much an array may differ from the reference's, and where the reference is known well enough to tell."""
+    """The permitted difference of each element, and a mask of the elements whose reference is accurate enough."""
     import numpy as np
 
     from roofdsl.codegen.storage import UNIT
@@ -167,9 +167,9 @@ def allowed(want: Outcome, name: str, type_name: str) -> tuple[NDArray[Any], NDA
 def expected(
     reference: Kernel, at: tuple[tuple[str, int], ...], seed: int, *, uneven: bool
 ) -> tuple[Mapping[str, Any], Outcome]:
-    """The random data on which kernels are compared, and what the reference makes of them.
+    """The random data on which kernels are compared, and the reference's results for them.
 
-    Raises CommandError where rounding leaves nothing of the reference's results to compare with.
+    Raises CommandError if, because of rounding, none of the reference's results can be compared.
     """
     from roofdsl.codegen.inputs import random_inputs
     from roofdsl.codegen.reference import reference as run

@@ -12,10 +12,10 @@ from typing import Any
 
 from roofdsl.classroom.engine import MOST_ACCESSES, kernel_of
 from roofdsl.classroom.exact import evaluate
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import Node, names_in
 from roofdsl.classroom.kernel_equality import Differs, decides, expected, same_results
-from roofdsl.classroom.student_version import Settled, SettledPart
+from roofdsl.classroom.student_version import StudentVersion, VersionPart
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -28,34 +28,34 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
 
 COUNTS = ("W", "pairs", "Q", "loads", "stores", "accesses")
-"""What conditions may use of a submitted kernel."""
+"""The counts of a submitted kernel that conditions may use."""
 
 MOST_TEMPORARY_BYTES = 64 << 20
 WORK_SLACK = Fraction(1, 4)
-"""By which part W may differ from the reference's where the exercise does not say: partial sums cost some more."""
+"""How far W may differ from the reference's, relative to it, if the exercise does not say: partial sums cost more."""
 
 
 class _Wrong(Exception):
-    """What is wrong with a kernel, for the student."""
+    """Raised with what is wrong with a kernel; the message is for the student."""
 
 
-def judge_kernel(settled: Settled, part: SettledPart, text: str) -> Verdict:
-    """Whether the kernel computes what the reference does and meets the requirements, each in turn."""
-    at = {n: settled.whole(v) for n, v in part.part.at.items()}
-    reference = kernel_of(settled.kernels[part.part.reference], at)
+def judge_kernel(version: StudentVersion, part: VersionPart, text: str) -> Verdict:
+    """Whether the kernel computes the same as the reference and meets the requirements, which are checked in turn."""
+    at = {n: version.whole(v) for n, v in part.part.at.items()}
+    reference = kernel_of(version.kernels[part.part.reference], at)
     try:
         kernel = _read(text, at)
         sizes = {p.name: p.default for p in kernel.parameters if p.default is not None} | at
         _require_assumed(kernel, sizes)
         _same_interface(kernel, reference, sizes)
-        counts = counted(settled, part, kernel, sizes)
-        same_results(kernel, reference, sizes, settled.seed)
-        _require_similar_work(settled, part, counts, reference_work(reference, _own(reference, sizes)))
+        counts = counted(version, part, kernel, sizes)
+        same_results(kernel, reference, sizes, version.seed)
+        _require_similar_work(version, part, counts, reference_work(reference, _own(reference, sizes)))
     except (_Wrong, Differs) as wrong:
         return Verdict(False, str(wrong))
     for requirement in part.part.require:
-        if not settled.fulfilled(requirement.when, counts):
-            return Verdict(False, settled.fill(requirement.why) + f" ({_told(counts)})")
+        if not version.fulfilled(requirement.when, counts):
+            return Verdict(False, version.fill(requirement.why) + f" ({_told(counts)})")
     return Verdict(True, f"Right: the same result, and {_told(counts)}.")
 
 
@@ -66,7 +66,7 @@ def _told(counts: Mapping[str, Node]) -> str:
 
 
 def _read(text: str, at: Mapping[str, int]) -> Kernel:
-    """The one kernel of an untrusted text. Raises _Wrong."""
+    """Reads an untrusted text that has to contain exactly one kernel. Raises _Wrong."""
 
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _Wrong("The file is too large for a kernel.")
@@ -92,7 +92,7 @@ def _refused(path: str) -> str:
 
 
 def _require_assumed(kernel: Kernel, at: Mapping[str, int]) -> None:
-    """What the kernel assumes holds at these sizes. Raises _Wrong."""
+    """Checks that the kernel's assumptions hold at these sizes. Raises _Wrong."""
     for condition in kernel.assumptions:
         if not condition.holds({p.name: at[p.name] for p in kernel.parameters}):
             sizes = ", ".join(f"{p.name} = {at[p.name]}" for p in kernel.parameters)
@@ -100,7 +100,7 @@ def _require_assumed(kernel: Kernel, at: Mapping[str, int]) -> None:
 
 
 def _same_interface(kernel: Kernel, reference: Kernel, at: Mapping[str, int]) -> None:
-    """The same arrays in and out; more of them only as `temp`. Raises _Wrong."""
+    """Checks that the kernel has the same input and output arrays; others may only be `temp`. Raises _Wrong."""
     own = {a.name: a for a in kernel.arrays}
     for want in reference.arrays:
         have = own.pop(want.name, None)
@@ -125,8 +125,8 @@ def _same_interface(kernel: Kernel, reference: Kernel, at: Mapping[str, int]) ->
         raise _Wrong("The temporary arrays take too much memory.")
 
 
-def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str, int]) -> dict[str, Node]:
-    """COUNTS of a kernel where the part counts. Raises _Wrong for one that is illegal or runs too long."""
+def counted(version: StudentVersion, part: VersionPart, kernel: Kernel, at: Mapping[str, int]) -> dict[str, Node]:
+    """The COUNTS of a kernel, at the sizes and cache of the part. Raises _Wrong if it is illegal or runs too long."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import access_count, traffic_at, work_at
 
@@ -140,8 +140,8 @@ def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str
         if accesses > MOST_ACCESSES:
             raise _Wrong(f"It makes {accesses:,} accesses; the original kernel makes far fewer.")
         work = work_at(kernel, sizes)
-        cache = settled.bytes(asked.cache) if asked.cache else None
-        line = settled.bytes(asked.line) if asked.line else None
+        cache = version.bytes(asked.cache) if asked.cache else None
+        line = version.bytes(asked.line) if asked.line else None
         moved = traffic_at(kernel, sizes, cache, line, convention)
     except InputError as error:
         first = error.diagnostics[0]
@@ -160,16 +160,16 @@ def counted(settled: Settled, part: SettledPart, kernel: Kernel, at: Mapping[str
 
 
 def _at_sizes(kernel: Kernel, sizes: Mapping[str, int]) -> Kernel:
-    """The kernel for the sizes of the exercise alone: blocks of 8 are legal where n is 192, without an `assume`."""
+    """The kernel for the sizes of the exercise only: blocks of 8 are legal if n is 192, without an `assume`."""
     fixed = tuple(Compare("==", Sym(name), Const(value)) for name, value in sizes.items())
     return replace(kernel, assumptions=(*kernel.assumptions, *fixed))
 
 
-def _require_similar_work(settled: Settled, part: SettledPart, counts: Mapping[str, Node], right: Node) -> None:
+def _require_similar_work(version: StudentVersion, part: VersionPart, counts: Mapping[str, Node], right: Node) -> None:
     """Where the exercise says nothing of W, it is about the reference's: what saves bytes is the order, not another
     computation, and padding hides none. Raises _Wrong.
     """
-    if any("W" in names_in(settled.condition(r.when, COUNTS)) for r in part.part.require):
+    if any("W" in names_in(version.condition(r.when, COUNTS)) for r in part.part.require):
         return
     work, wanted = (evaluate(node, {}) for node in (counts["W"], right))
     if abs(work - wanted) > WORK_SLACK * wanted:
@@ -179,21 +179,21 @@ def _require_similar_work(settled: Settled, part: SettledPart, counts: Mapping[s
         )
 
 
-def prepare(settled: Settled) -> None:
-    """Runs the references of an exercise's version, so that forks find their results."""
-    for part in settled.exercise.parts:
+def prepare(version: StudentVersion) -> None:
+    """Runs the references of an exercise's version, so that forks inherit their results."""
+    for part in version.exercise.parts:
         if part.kind == "kernel":
-            at = {n: settled.whole(v) for n, v in part.at.items()}
-            reference = kernel_of(settled.kernels[part.reference], at)
+            at = {n: version.whole(v) for n, v in part.at.items()}
+            reference = kernel_of(version.kernels[part.reference], at)
             sizes = _own(reference, at)
             _ = reference_work(reference, sizes)
             for uneven in (False, True) if decides(reference.body) else (False,):
-                expected(reference, sizes, settled.seed, uneven=uneven)
+                expected(reference, sizes, version.seed, uneven=uneven)
 
 
 @cache
 def reference_work(reference: Kernel, at: tuple[tuple[str, int], ...]) -> Node:
-    """W of the kernel to be improved."""
+    """W of the kernel that the student has to improve."""
     from roofdsl.counts.traffic_at import work_at
 
     return number(work_at(reference, dict(at)).total)

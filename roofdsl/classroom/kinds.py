@@ -1,4 +1,4 @@
-"""Which unit the value of an exercise's formula has, as far as its quantities tell: W is operations, Q is bytes."""
+"""The unit of an exercise's formula, inferred from its quantities: W is in operations, Q in bytes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from roofdsl.classroom.answer_units import Dimension
 from roofdsl.classroom.exact import dimension
 from roofdsl.classroom.formula import FormulaError, Node, Number, names_in, parse, replaced
-from roofdsl.classroom.units import Dimension
 
 _UNITS = {
     **dict.fromkeys(("W",), "FLOP"),
@@ -18,11 +18,11 @@ _UNITS = {
     **dict.fromkeys(("peak", "ceiling"), "FLOP/s"),
     "launch": "s",
 }
-"""The unit of what the engine answers, by what it is asked for."""
+"""The unit of the engine's answer to each question."""
 
 
 def kind_of(text: str, quantities: Mapping[str, Any], symbols: Mapping[str, Any]) -> Dimension | None:
-    """The dimension of a formula in quantities and symbols (plain numbers); None where they do not tell."""
+    """The dimension of a formula in quantities and symbols (plain numbers); None if it does not follow from these."""
     try:
         node = parse(text, {*quantities, *symbols}, units=True)
         return dimension(_with_units(node, quantities, symbols, ()))
@@ -31,7 +31,7 @@ def kind_of(text: str, quantities: Mapping[str, Any], symbols: Mapping[str, Any]
 
 
 def _with_units(node: Node, quantities: Mapping[str, Any], symbols: Mapping[str, Any], above: tuple[str, ...]) -> Node:
-    """The formula with a one of its unit for each quantity. Raises KeyError for one whose unit is not known."""
+    """The formula with each quantity replaced by 1 in its unit. Raises KeyError for a quantity of unknown unit."""
     values = {}
     for name in names_in(node) & quantities.keys():
         asked = quantities[name]

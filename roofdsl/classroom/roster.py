@@ -1,4 +1,4 @@
-"""Who handed in, by the names in a folder: everybody is graded, whatever the names are."""
+"""The students who handed in, from the names in a folder: everybody is graded, whatever the names are."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from roofdsl.classroom.submissions import entries
 from roofdsl.lang.record import Record
 
 RESERVED = ("grades.csv", "summary.csv")
-"""What the results of a class are called, beside a folder for each student."""
+"""The names of the files with the results of a class, which lie next to the folders of the students."""
 
 LONGEST_NAME = 180
-"""Bytes of a file name; file systems take 255, and a hash and an ending come on top."""
+"""The maximum length of a file name in bytes: file systems allow 255, and a hash and an ending are added."""
 
 
 class Entry(Record):
@@ -30,7 +30,7 @@ class Entry(Record):
 
 
 def everyone(folder: Path) -> list[Entry]:
-    """The submissions in a folder, by name. Two that are named by the same student are both there, each with a note."""
+    """The submissions in a folder, by name. If two name the same student, both are listed, each with a note."""
     paths = list(entries(folder))
     students = [path.name if _is_folder(path) else _without_ending(path) for path in paths]
     found = []
@@ -56,7 +56,7 @@ def _without_ending(path: Path) -> str:
 
 
 def file_names(names: Sequence[str]) -> list[str]:
-    """A file name for each name, no two alike on any file system, none of RESERVED."""
+    """A file name for each name. No two are the same on any file system, and none is in RESERVED."""
     taken = set(RESERVED)
     found = []
     for name in names:
@@ -69,7 +69,7 @@ def file_names(names: Sequence[str]) -> list[str]:
 
 
 def safe(name: str) -> str:
-    """A name as a file name and on a terminal; what had to be changed is told apart by a hash."""
+    """A name that is safe as a file name and on a terminal; a hash distinguishes names that had to be changed."""
     plain = "".join(c if c.isalnum() or c in "@._+-= " else "_" for c in name)
     plain = plain.encode("utf-8")[:LONGEST_NAME].decode("utf-8", "ignore")
     return plain if plain == name else f"{plain}-{_hash(name)}"

@@ -10,23 +10,23 @@ from typing import Any
 from roofdsl.classroom.data import COURSE, Exercise
 from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.judge import Result
-from roofdsl.classroom.student_version import Settled, SettledPart, shown
+from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
 from roofdsl.lang.record import Record
 from roofdsl.tell.blocks import Block, Gap, Title, line
-from roofdsl.tell.lines import aligned
+from roofdsl.tell.line_breaks import aligned
 
 WIDTH = 100
 
 
 class Reader(Record):
-    """Whose sheet it is: the name, and the version code where the course gave one."""
+    """The student whose sheet it is: the name, and the version code if the course gave one."""
 
     student: str
     code: str = ""
 
     @property
     def options(self) -> str:
-        """What a command needs to speak of the same version, with a blank before each option."""
+        """The options that a command needs to refer to the same version, each preceded by a space."""
         student = f" --student {shlex.quote(self.student)}" if self.student else ""
         return student + (f" --code {self.code}" if self.code else "")
 
@@ -43,8 +43,8 @@ def listing(exercises: Sequence[Exercise]) -> list[Block]:
     return [*found, line(f"{len(exercises)} exercises, {total} points. `roofdsl exercise show ID` shows one.", 0)]
 
 
-def text(version: Settled, who: Reader, hints: int, *, solution: bool) -> str:
-    """Everything that a student sees, with as many hints as asked for."""
+def text(version: StudentVersion, who: Reader, hints: int, *, solution: bool) -> str:
+    """The text that a student sees, with the requested number of hints."""
     e = version.exercise
     whose = f", version of {who.student}" if who.student else ""
     blocks = [f"{e.title}\n{e.id}, {_points(e.points)}{whose}"]
@@ -71,7 +71,7 @@ def _points(count: int) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    """Paragraphs filled to the width; indented ones as they stand."""
+    """The text with paragraphs wrapped at the width; indented paragraphs are unchanged."""
     found = []
     for block in text.strip("\n").split("\n\n"):
         if block.startswith("    "):
@@ -100,7 +100,7 @@ _ANSWER = {
 }
 
 
-def _part(p: SettledPart, hints: int, *, solution: bool) -> str:
+def _part(p: VersionPart, hints: int, *, solution: bool) -> str:
     how = _ANSWER[p.part.kind] + (f" in {p.part.unit}" if p.part.unit else "")
     lines = [f"{p.part.id} ({how}; {_points(p.part.points)})", _wrapped(p.ask, "  ")]
     lines += [_wrapped(f"{o.letter}) {o.text}", "    ") for o in p.options]
@@ -112,7 +112,7 @@ def _part(p: SettledPart, hints: int, *, solution: bool) -> str:
     return "\n".join(lines)
 
 
-def right_answer(p: SettledPart) -> str:
+def right_answer(p: VersionPart) -> str:
     """The right answer as a student would write it."""
     if p.answer is not None:
         return shown(p.answer, p.part.unit)
@@ -124,7 +124,7 @@ def right_answer(p: SettledPart) -> str:
     return "a model follows." if p.part.kind == "kernel" else "your own."
 
 
-def _steps(version: Settled) -> str:
+def _steps(version: StudentVersion) -> str:
     """The derivation of the exercise's kernel, step by step."""
     from roofdsl.counts.derive import derive
     from roofdsl.tell.derive_text import to_text
@@ -132,7 +132,7 @@ def _steps(version: Settled) -> str:
     return to_text(derive(kernel_of(version.kernels[version.exercise.steps]), steps=True)).rstrip("\n")
 
 
-def document(version: Settled, hints: int, *, solution: bool) -> dict[str, Any]:
+def document(version: StudentVersion, hints: int, *, solution: bool) -> dict[str, Any]:
     """The document `roofdsl.exercise/1` of one exercise."""
     e = version.exercise
     parts = []
@@ -156,7 +156,7 @@ def document(version: Settled, hints: int, *, solution: bool) -> dict[str, Any]:
     }
 
 
-def template(version: Settled, student: str) -> str:
+def template(version: StudentVersion, student: str) -> str:
     """A table of a file of answers, with the questions as comments."""
     e = version.exercise
     lines = [f"# {e.title}" + (f", version of {student}" if student else ""), f"[{e.id}]"]

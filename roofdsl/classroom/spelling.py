@@ -1,7 +1,7 @@
 """How people type formulas and numbers, made into the tokens of the language of answers.
 
-Signs of other alphabets, superscripts, fractions in one character, what LaTeX writes, thousands set apart and decimal
-commas where they can mean one thing only. Nothing here decides what a text means as a whole: `typed` does.
+It accepts signs of other alphabets, superscripts, fractions in one character, LaTeX commands, and separators of
+thousands and decimal commas if they are unambiguous. The meaning of a text as a whole is decided by `typed`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _vulgar(match: re.Match[str]) -> str:
 
 
 def _grouped(text: str, at: int) -> re.Match[str] | None:
-    """A number with thousands set apart, or a decimal comma, at a place in a text."""
+    """Finds a number with separated thousands or a decimal comma at a position in a text."""
     for pattern in (*_GROUPED, _COMMA):
         if match := pattern.match(text, at):
             return match
@@ -125,7 +125,7 @@ def _grouped(text: str, at: int) -> re.Match[str] | None:
 
 
 def _joined(number: str) -> str:
-    """A number with thousands set apart, or a decimal comma, as the language writes it."""
+    """A number with separated thousands or a decimal comma, as the language writes it."""
     comma, point = number.rfind(","), number.find(".")
     if _GROUPED[0].fullmatch(number):
         return number.replace(",", "")

@@ -11,11 +11,12 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from roofdsl.classroom.answer_units import Dimension, value_of
 from roofdsl.classroom.data import Exercise, Part
 from roofdsl.classroom.engine import Query, answer, machine_of, size
 from roofdsl.classroom.equality import Symbol, points
 from roofdsl.classroom.exact import evaluate, folded, holds, same
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula import (
     FormulaError,
     Node,
@@ -27,7 +28,6 @@ from roofdsl.classroom.formula import (
     show,
 )
 from roofdsl.classroom.kinds import kind_of
-from roofdsl.classroom.units import Dimension, value_of
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
@@ -38,14 +38,14 @@ _HOLE = re.compile(r"\{(=?)([^{}|]*)(?:\|([^{}]*))?\}")
 _QUERY = ("ask", "kernel", "machine", "set", "traffic", "cache", "line", "ways", "number", "which")
 
 
-class SettledMistake(Record):
-    """A usual mistake: what it gives, and what to say."""
+class VersionMistake(Record):
+    """A common mistake: the answer it leads to, and the message."""
 
     formula: Node
     why: str
 
 
-class SettledOption(Record):
+class VersionOption(Record):
     """An option in the order shown: its letter, and whether it is right (None: known only with a submission)."""
 
     letter: str
@@ -55,7 +55,7 @@ class SettledOption(Record):
     when: Node | None = None
 
 
-class SettledPart(Record):
+class VersionPart(Record):
     """A part with everything filled in. `answer` is None where there is no formula (choices, kernels); kind: what the
     answer of an expression is, operations or bytes, None where that is not known.
     """
@@ -63,8 +63,8 @@ class SettledPart(Record):
     part: Part
     ask: str
     answer: Node | None
-    mistakes: tuple[SettledMistake, ...]
-    options: tuple[SettledOption, ...]
+    mistakes: tuple[VersionMistake, ...]
+    options: tuple[VersionOption, ...]
     symbols: Mapping[str, Symbol]
     hints: tuple[str, ...]
     solution: str
@@ -89,14 +89,14 @@ def _hash(*parts: str) -> int:
     return int.from_bytes(hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).digest()[:8], "big")
 
 
-class Settled:
+class StudentVersion:
     """An exercise for one student. Parts and texts are computed when asked for; errors in the exercise's own formulas
     and queries are CommandErrors.
     """
 
     def __init__(self, exercise: Exercise, values: Mapping[str, Any], order: str = "", seed: int | None = None) -> None:
-        """`values`: for each name of `vary` its value; `order`: what the order of options depends on; `seed`: of the
-        data on which submitted kernels are compared, drawn afresh where it is None.
+        """`values`: the value of each name of `vary`; `order`: the text that determines the order of options; `seed`:
+        the seed of the data on which submitted kernels are compared; a new one is drawn if it is None.
         """
         self.exercise, self.values, self.order = exercise, dict(values), order
         self.seed = fresh_seed() if seed is None else seed
@@ -105,7 +105,7 @@ class Settled:
     # ---- names ----
 
     def plain(self, name: str) -> Any:
-        """A drawn value; `machine.level` is a field of a table, `type_bytes` the size of a drawn type."""
+        """A drawn value as text; `machine.level` is a field of a table, `type_bytes` the size of a drawn type."""
         if name not in self.values and name in self.numbers:
             return int(evaluate(self.numbers[name], {}))
         first, *rest = name.split(".")
@@ -142,7 +142,7 @@ class Settled:
         return {name: self.fill(text) for name, text in self.exercise.kernels.items()}
 
     def quantity(self, name: str) -> Node:
-        """A quantity of the exercise, asked from the engine or given by a formula in others. Raises CommandError."""
+        """A quantity of the exercise, from the engine or from a formula in other quantities. Raises CommandError."""
         if name not in self._quantities:
             self._quantities[name] = None  # it is being found
             table = self.exercise.quantities[name]
@@ -180,7 +180,7 @@ class Settled:
         return self.constant(found) if at else found
 
     def machine(self, name: str) -> Machine:
-        """The machine that the exercise speaks of by `name`, its own or a shipped one. Raises CommandError."""
+        """The machine that the exercise calls `name`: its own or a shipped one. Raises CommandError."""
         return machine_of(self.kernels.get(self.fill(name), self.fill(name)))
 
     def _deep(self, value: Any) -> Any:
@@ -191,7 +191,7 @@ class Settled:
         return [self._deep(v) for v in value] if isinstance(value, list) else value
 
     def whole(self, value: Any) -> int:
-        """A whole number: as it stands, or of a formula in quantities and drawn numbers."""
+        """A whole number: given directly, or as a formula in quantities and drawn numbers."""
         if isinstance(value, int):
             return value
         found = self.constant(self.formula(self.fill(str(value))))
@@ -209,11 +209,11 @@ class Settled:
     # ---- formulas ----
 
     def formula(self, text: str) -> Node:
-        """A formula of the exercise, its quantities and drawn numbers put in. Raises CommandError."""
+        """A formula of the exercise with its quantities and drawn numbers inserted. Raises CommandError."""
         return self._parsed(text, lambda names: parse(text, names, units=True), ())
 
     def condition(self, text: str, unknown: Collection[str] = ()) -> Node:
-        """A condition of the exercise; names in `unknown` stay. Raises CommandError."""
+        """A condition of the exercise with quantities inserted; names in `unknown` remain. Raises CommandError."""
         return self._parsed(text, lambda names: parse_condition(text, names), unknown)
 
     def _parsed(self, text: str, parsed: Callable[[set[str]], Node], unknown: Collection[str]) -> Node:
@@ -226,7 +226,7 @@ class Settled:
         return replaced(node, values | {n: self.quantity(n) for n in self.exercise.quantities if n in needed})
 
     def constant(self, node: Node) -> Node:
-        """A formula whose parameters cancel as the number that it is; any other as it stands."""
+        """The value of a formula whose parameters cancel; any other formula unchanged."""
         if isinstance(node, Number):
             return node
         if names_in(node) - self.symbols.keys():
@@ -269,24 +269,24 @@ class Settled:
         return self.fill(self.exercise.text)
 
     @cached_property
-    def parts(self) -> tuple[SettledPart, ...]:
-        """Every part, settled."""
+    def parts(self) -> tuple[VersionPart, ...]:
+        """All parts, filled in."""
         return tuple(self.part(p) for p in self.exercise.parts)
 
-    def part(self, part: Part) -> SettledPart:
+    def part(self, part: Part) -> VersionPart:
         """One part. Raises CommandError for an error in its formulas."""
         right = self.formula(part.answer) if part.answer else None
         formulas = [self.formula(m.formula) for m in part.mistakes]
         if part.kind == "number" and right is not None:
             right, formulas = self.constant(right), [self.constant(f) for f in formulas]
-        mistakes = tuple(SettledMistake(f, self.fill(m.why)) for f, m in zip(formulas, part.mistakes, strict=True))
+        mistakes = tuple(VersionMistake(f, self.fill(m.why)) for f, m in zip(formulas, part.mistakes, strict=True))
         symbols = {n: s for n, s in self.symbols.items() if part.symbols is None or n in part.symbols}
         if part.kind == "number":
             symbols = {}
         unknown = sorted(names_in(right) - symbols.keys()) if right is not None else []
         if unknown:
             raise self.fail(f"part {part.id}: the answer has `{unknown[0]}` in it, which is not a symbol of the part")
-        return SettledPart(
+        return VersionPart(
             part,
             self.fill(part.ask),
             right,
@@ -298,7 +298,7 @@ class Settled:
             kind_of(self.fill(part.answer), self.exercise.quantities, self.symbols | self.numbers),
         )
 
-    def _options(self, part: Part) -> tuple[SettledOption, ...]:
+    def _options(self, part: Part) -> tuple[VersionOption, ...]:
         measured = MEASURED if any(p.kind == "measurement" for p in self.exercise.parts) else ()
         order = sorted(range(len(part.options)), key=lambda k: _hash(self.exercise.id, self.order, part.id, str(k)))
         found = []
@@ -307,13 +307,13 @@ class Settled:
             when = self.condition(option.when, measured)
             unknown = bool(names_in(when) & set(measured))
             right = None if unknown else self._holds(when)
-            found.append(SettledOption(letter, self.fill(option.text), self.fill(option.why), right, when))
+            found.append(VersionOption(letter, self.fill(option.text), self.fill(option.why), right, when))
         if found and all(o.right is not None for o in found) and sum(bool(o.right) for o in found) != 1:
             raise self.fail(f"part {part.id} has {sum(bool(o.right) for o in found)} right options, but needs one")
         return tuple(found)
 
     def fulfilled(self, when: str, known: Mapping[str, Node]) -> bool:
-        """Whether a condition holds with what is `known` of an answer. Raises CommandError where it has no value."""
+        """Whether a condition holds, given what is `known` of an answer. Raises CommandError if it has no value."""
         node = replaced(self.condition(when, known.keys()), dict(known))
         try:
             return holds(node, {})
@@ -321,7 +321,7 @@ class Settled:
             raise self.fail(f"`{when}` cannot be decided: {error}") from None
 
     def _holds(self, when: Node) -> bool:
-        """Whether a condition holds, for all sizes where it speaks of sizes. Raises CommandError where it depends."""
+        """Whether a condition holds, for all sizes if it mentions any. Raises CommandError if they decide it."""
         try:
             found = {holds(when, env) for env in islice(points(self.symbols, whole=True), 4)}
         except (FormulaError, KeyError) as error:
@@ -332,12 +332,12 @@ class Settled:
 
 
 MEASURED = ("measured_time", "measured_rate", "measured_bandwidth", "prediction", "footprint")
-"""What conditions may use of a measurement that was handed in."""
+"""The values of a submitted measurement that conditions may use."""
 
 
-def settled(exercise: Exercise, student: str, seed: int | None = None) -> Settled:
+def student_version(exercise: Exercise, student: str, seed: int | None = None) -> StudentVersion:
     """The student's version of an exercise (`versions.version_of` for one under a course key)."""
-    return Settled(exercise, drawn(exercise, student), student, seed)
+    return StudentVersion(exercise, drawn(exercise, student), student, seed)
 
 
 def fresh_seed() -> int:

@@ -23,11 +23,11 @@ ANSWERS = ("answers.toml", "answers.json")
 
 
 class Unreadable(Exception):
-    """A submission, or a file of one, that cannot be read; the message is for the student."""
+    """Raised for a submission, or a file in it, that cannot be read; the message is for the student."""
 
 
 class Missing(Record):
-    """Stands for an answer that is not there, where something else may have been meant for it."""
+    """Stands for a missing answer, if something else in the submission may be meant for it."""
 
     text: str
 
@@ -169,7 +169,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """A TOML document; a value that lacks its quotes is taken as it stands, so that one slip costs no other answer.
+    """A TOML document; a value without quotes is taken literally, so that one slip does not cost the other answers.
 
     Raises ValueError and RecursionError as tomllib does.
     """

@@ -1,8 +1,8 @@
 """Answers as students type them: the language of `formula`, and what people write for it.
 
 `^` is a power, factors side by side are a product, and a unit after a fraction is the whole's. A text that can be read
-in two ways (`1/2n`, `7 TFLOPS`) has two readings, and whoever judges it takes the one that makes sense there: a
-student who meant the right one is right.
+in two ways (`1/2n`, `7 TFLOPS`) has two readings, and grading takes the one that makes sense there: a student who meant
+the right one is right.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import product
 
+from roofdsl.classroom.answer_units import PLAIN, Dimension, is_rate, unit_named
 from roofdsl.classroom.exact import dimension
 from roofdsl.classroom.formula import (
     FUNCTIONS,
@@ -27,7 +28,6 @@ from roofdsl.classroom.formula import (
     show,
 )
 from roofdsl.classroom.spelling import tokens
-from roofdsl.classroom.units import PLAIN, Dimension, is_rate, unit_named
 
 _ALIASES = {"ceiling": "ceil", "ld": "log2", "lb": "log2", "log_2": "log2"}
 _LONGEST_WORD = 8
@@ -35,10 +35,10 @@ _LONGEST_SHOWN = 160
 
 
 def readings(text: str, names: Collection[str], *, units: bool = False) -> list[Node]:
-    """Every formula that a text may stand for, the most likely first. Raises FormulaError where it is none.
+    """Every formula that a text may stand for, the most likely first. Raises FormulaError if there is none.
 
-    Two readings differ in whether `1/2n` is `(1/2)*n` or `1/(2*n)`, and in whether `TFLOPS` are operations or those of
-    a second.
+    Readings differ in whether `1/2n` is `(1/2)*n` or `1/(2*n)`, and in whether `TFLOPS` means operations or operations
+    per second.
     """
     words = tokens(text)
     found: list[Node] = []
@@ -53,7 +53,7 @@ def readings(text: str, names: Collection[str], *, units: bool = False) -> list[
 def formulas(text: str, names: Collection[str], kind: Dimension | None) -> list[Node]:
     """The readings of a formula in names, in plain units where it has any: `8n^2 bytes`, `(8n^2 + 16n) B`.
 
-    kind: what the formula is, None where that is not known. Raises FormulaError as `readings` does, and for a unit of
+    kind: the kind of quantity; None if it is not known. Raises FormulaError as `readings` does, and for a unit of
     another kind.
     """
     words = tokens(text)
@@ -78,7 +78,7 @@ def formulas(text: str, names: Collection[str], kind: Dimension | None) -> list[
 
 
 def _unit_of_all(words: list[tuple[str, str]], at: int, names: Collection[str]) -> list[Node]:
-    """The readings of what stands before a place, times the unit there."""
+    """The readings of the text before a position, times the unit at that position."""
     unit = _Typed(words[at:], (), units=True).whole()
     return [Binary("*", _Typed(words[:at], names, units=False, tight=tight).whole(), unit) for tight in (False, True)]
 
@@ -91,7 +91,7 @@ def _kind(node: Node) -> Dimension | None:
 
 
 def as_read(text: str, node: Node | None) -> str:
-    """The sentence that tells a student how an answer was read; without a formula, what was written."""
+    """The sentence that tells a student how an answer was read; without a formula, it quotes the answer."""
     written = f"You wrote `{_cut(' '.join(text.split()))}`"
     return f"{written}, read as `{_cut(show(node))}`." if node is not None else f"{written}."
 
@@ -146,7 +146,7 @@ class _Typed(Parser):
         return super().power(base)
 
     def beside(self) -> bool:
-        """Whether a factor follows without a sign; a number does not: `n2` may be a power, a product or a slip."""
+        """Whether a factor follows without a sign. Numbers do not count: `n2` may be a power, a product or a slip."""
         kind, text = self.peek()
         return kind == "name" or text == "("
 
@@ -158,7 +158,7 @@ class _Typed(Parser):
         return Number(value, unit, text.replace("_", ""))
 
     def unit(self) -> str:
-        """The unit that follows, such as `FLOP/B`; empty where none does, or one with an exponent."""
+        """The unit that follows, such as `FLOP/B`; empty if none follows, or one with an exponent."""
         if not self.units or not self.is_unit(self.at):
             return ""
         first = self.at
@@ -204,7 +204,7 @@ class _Typed(Parser):
         return super().named(text)
 
     def function(self, name: str) -> Node:
-        """A function of its values, or of the one factor behind it: `sqrt n`."""
+        """A function applied to its arguments, or to the single factor after it: `sqrt n`."""
         if name in FUNCTIONS and self.peek()[1] != "(":
             if FUNCTIONS[name] != (1, 1) or self.peek()[0] not in ("name", "number"):
                 raise FormulaError(f"`{name}` is a function: write {name}(...)")
@@ -235,7 +235,7 @@ def _has_unit(node: Node) -> bool:
 
 
 def _split(words: list[tuple[str, str]], names: Collection[str], *, units: bool) -> Iterator[tuple[str, str]]:
-    """The tokens, `x` between factors as a sign, `per` as `/`, and words such as `nm` as the names they are made of."""
+    """The tokens, with `x` between factors as `*`, `per` as `/`, and words such as `nm` split into names."""
     for k, (kind, word) in enumerate(words):
         if kind != "name" or _is_known(word, names, units=units):
             yield kind, word
@@ -260,7 +260,7 @@ def _is_known(word: str, names: Collection[str], *, units: bool) -> bool:
 
 
 def _made_of(word: str, names: Collection[str]) -> list[list[str]]:
-    """Every way to make a word of names."""
+    """All ways to compose a word of names."""
     if not word:
         return [[]]
     found: list[list[str]] = []

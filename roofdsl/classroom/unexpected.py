@@ -1,4 +1,4 @@
-"""What a submission has and no exercise asks for: named, with what may be meant, instead of passed over."""
+"""Content of a submission that no exercise asks for: it is reported, with what may be meant, instead of ignored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST = 40
 
 @cache
 def _course(folder: str) -> frozenset[str]:
-    """The ids of all exercises beside one, whether or not they are graded now."""
+    """The ids of all exercises in the folder of this one, whether or not they are graded now."""
     return frozenset(path.stem for path in Path(folder).glob("*.toml")) if folder else frozenset()
 
 
@@ -42,7 +42,7 @@ def _key_note(key: str, exercise: Exercise, unanswered: Collection[str]) -> str:
 
 
 def missing(submission: Submission, exercise: Exercise) -> dict[str, Missing]:
-    """For each part without an answer, what else in the submission may be meant for it; empty where nothing may."""
+    """For each part without an answer, what in the submission may be meant for it; empty if there is nothing."""
     given = submission.answers.get(exercise.id)
     parts = [p.id for p in exercise.parts]
     if given is not None:
@@ -63,7 +63,7 @@ def missing(submission: Submission, exercise: Exercise) -> dict[str, Missing]:
 
 
 def strangers(submission: Submission, exercises: Sequence[Exercise]) -> tuple[str, ...]:
-    """Tables that are no exercise, answers outside tables, and keys that are no part, each with what may be meant."""
+    """Tables that name no exercise, answers outside tables, and keys that name no part, each with what may be meant."""
     known = _known(exercises)
     notes = []
     for table in submission.answers:

@@ -1,4 +1,4 @@
-"""What is said of one answer."""
+"""The verdict on one answer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whose version an exercise is: by the student's name, or by a code that only the instructor's key gives.
+"""How a version of an exercise depends on the student: on the name, or on a code that needs the instructor's key.
 
 Without a key, anybody who knows a name can compute that student's version, which suits self-study. With a course key,
-a version follows from HMAC-SHA256 of the name under the key: a student who has the own code learns nothing about
-other codes.
+a version follows from HMAC-SHA256 of the name under the key: a student who knows one code learns nothing about other
+codes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CODE = re.compile(r"[0-9a-f]{20}")
 
 
 def plain_name(student: str) -> str:
-    """The name as versions know it: letters with accents are written in one way (NFC), as file systems do not."""
+    """The normalized name: letters with accents have a single form (NFC), which file systems do not guarantee."""
     return unicodedata.normalize("NFC", student)
 
 
@@ -34,9 +34,9 @@ def code_of(key: str, student: str) -> str:
 
 
 def version_of(student: str, key: str = "", code: str = "") -> str:
-    """What the values of a student's version are drawn from: the code where there is one, else the name.
+    """The text from which a student's version is drawn: the code if there is one, otherwise the name.
 
-    Raises CommandError for a code that none can be.
+    Raises CommandError for a malformed code.
     """
     if code:
         plain = code.strip().lower()
@@ -47,7 +47,7 @@ def version_of(student: str, key: str = "", code: str = "") -> str:
 
 
 def course_key(path: Path | None) -> str:
-    """The course key in a file, or in the environment variable KEY_VARIABLE; empty where there is neither.
+    """The course key from a file or from the environment variable KEY_VARIABLE; empty if there is neither.
 
     Raises CommandError for a key that cannot be read or is short enough to be guessed.
     """

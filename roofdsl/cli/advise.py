@@ -148,10 +148,14 @@ def _told(
     return told
 
 
+_NOTHING_HELPS = "no change helps this kernel; run without --apply to see why"
+
+
 def _changed(advised: Advised, number: int) -> str:
     if number > len(advised.advice):
-        have = f"there are {len(advised.advice)}" if advised.advice else "there is none"
-        raise CommandError(f"there is no change number {number} for {advised.kernel}", f"{have}; run without --apply")
+        count = len(advised.advice)
+        have = f"the changes are numbered 1 to {count}; run without --apply to see them" if count else _NOTHING_HELPS
+        raise CommandError(f"there is no change number {number} for {advised.kernel}", have)
     text = advised.advice[number - 1].text
     if not text:
         what = advised.advice[number - 1].what

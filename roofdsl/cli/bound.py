@@ -48,7 +48,7 @@ def bound(
         raise click.UsageError("--apply needs the size of fast memory: --cache SIZE or --machine M")
     chosen = choose_kernels(file, "bounds are for kernels")
     from roofdsl.bounds.bound import bound as lower_bound
-    from roofdsl.bounds.report import report
+    from roofdsl.bounds.bound_report import report
     from roofdsl.tell.bound import SCHEMA, blocks, document
 
     pairs = [(kernel, _values(kernel, own)) for kernel, own in kernels_of(chosen, settings)]

@@ -14,7 +14,7 @@ from roofdsl.tell.blocks import figures, line
 
 @click.group()
 def cache() -> None:
-    """Show (info) or clear (clear) the on-disk cache of derivations.
+    """Show or clear the on-disk cache of derivations.
 
     Results that took long are stored under the meaning of the kernel and reused. `--no-cache` with any command, or
     ROOFDSL_CACHE=off, disables the cache. ROOFDSL_CACHE_DIR names another folder.

@@ -27,7 +27,9 @@ from roofdsl.tell.characterization import of_cpu, of_gpu
 
 
 @click.command()
-@click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
+@click.option(
+    "--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="What to characterize."
+)
 @click.option("-o", "--output", required=True, metavar="MACHINE.roof", help="The machine file to write.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw bandwidth against working set.")
 @look_options("plot")
@@ -51,7 +53,8 @@ def characterize(
     """Measure this machine's peaks, bandwidths and call overhead, and write them as a machine file.
 
     Other running programs lower the numbers. Numbers that spread, or that contradict other numbers, are measured
-    again. A peak that still spreads by more than 25 % is left out. If a machine needs that number, no file is written.
+    again. A peak that still spreads by more than 25 % is left out. If the machine file needs that number, no file is
+    written.
     """
     targets = [Path(p) for p in (output, plot, one_core) if p is not None]
     for path in targets:

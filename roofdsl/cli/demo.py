@@ -15,11 +15,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate
+from roofdsl.measure.measurement import Measurement, save
 from roofdsl.measure.other_load import wait_until_calm
-from roofdsl.measure.results import Measurement, save
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
-from roofdsl.plot.points import overlay
+from roofdsl.plot.roofline_points import overlay
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.store.atomic import check_writable
 from roofdsl.tell.blocks import Title

@@ -21,11 +21,11 @@ from roofdsl.cli.options import (
 )
 from roofdsl.cli.text import terminal_width
 from roofdsl.loops.model import Traffic
-from roofdsl.tell.lines import WIDTH
+from roofdsl.tell.line_breaks import WIDTH
 
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
-    from roofdsl.counts.programs import ProgramDerivation
+    from roofdsl.counts.program import ProgramDerivation
 
 
 def _cache(ctx: click.Context, param: click.Parameter, value: str | None) -> int | Literal["Z"] | None:
@@ -79,7 +79,7 @@ def derive(
         found.append(derivation)
     programs = []
     if chosen.programs:
-        from roofdsl.counts.programs import derive_program
+        from roofdsl.counts.program import derive_program
 
         for name in chosen.programs:
             values = of_programs[name]
@@ -95,7 +95,7 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
 
         documents = [to_json(d) for d in kernels]
         if programs:
-            from roofdsl.tell.program import to_json as program_json
+            from roofdsl.tell.derive_program import to_json as program_json
 
             documents += [program_json(d) for d in programs]
         show_json(together(documents))
@@ -104,7 +104,7 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
 
         texts = [to_latex(kernels)] if kernels else []
         if programs:
-            from roofdsl.tell.program import to_latex as program_latex
+            from roofdsl.tell.derive_program import to_latex as program_latex
 
             texts.append(program_latex(programs))
         click.echo("\n".join(texts), nl=False)
@@ -114,7 +114,7 @@ def _show(kernels: Sequence[Derivation], programs: Sequence[ProgramDerivation], 
         width = terminal_width() or WIDTH
         texts = [to_text(d, width) for d in kernels]
         if programs:
-            from roofdsl.tell.program import to_text as program_text
+            from roofdsl.tell.derive_program import to_text as program_text
 
             texts += [program_text(d, width) for d in programs]
         click.echo("\n".join(texts), nl=False)

@@ -58,7 +58,7 @@ def collective_command(
     latency: Fraction,
     as_json: bool,
 ) -> None:
-    """Compute the time of a collective of the given KIND on an array that is distributed over devices."""
+    """Compute the time of a collective on an array that is distributed over devices."""
     machine = load_machine(machine_name)
     if (devices is None) == (among is None):
         raise click.UsageError("name the devices: --devices 8, or --among HBM0,HBM1,HBM2")

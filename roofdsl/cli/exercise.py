@@ -110,9 +110,9 @@ def show(
 ) -> None:
     """Show an exercise in a student's version, and on request its hints, solution and figure."""
     from roofdsl.classroom import sheet
-    from roofdsl.classroom.student_version import settled
+    from roofdsl.classroom.student_version import student_version
 
-    version = settled(load_exercise(name, folder), version_of(student, course_key(key_file), code))
+    version = student_version(load_exercise(name, folder), version_of(student, course_key(key_file), code))
     who = sheet.Reader(student, code)
     if figure is not None:
         from roofdsl.classroom.figures import save

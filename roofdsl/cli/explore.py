@@ -52,7 +52,7 @@ def explore(
 
     Sliders start at the values of --set, otherwise at a parameter's default.
     """
-    from roofdsl.measure.results import load
+    from roofdsl.measure.measurement import load
     from roofdsl.page.assemble import to_page
     from roofdsl.page.content import Asked, content_of
 

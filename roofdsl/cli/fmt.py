@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.visible import exact_output
+from roofdsl.cli.safe_streams import exact_output
 from roofdsl.lang.format import format_source
 from roofdsl.loops.load import read_source, standard_input
 from roofdsl.store.atomic import write_whole

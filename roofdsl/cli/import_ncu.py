@@ -9,11 +9,11 @@ import click
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.options import json_option, show_json, warn
 from roofdsl.cli.text import show_blocks
+from roofdsl.profiler.measured_points import MeasuredPoint, save_points
 from roofdsl.profiler.metrics import points_of
-from roofdsl.profiler.points import MeasuredPoint, save_points
 from roofdsl.profiler.tables import read
 from roofdsl.store.atomic import check_writable
-from roofdsl.tell.points import blocks
+from roofdsl.tell.measured_points import blocks
 
 FORMATS = {"ncu": ("roofdsl.cli.import_ncu:ncu", "Read a CSV report of Nsight Compute or nvprof.")}
 

@@ -91,7 +91,7 @@ def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
         return None
     parts = [_NUMBER.fullmatch(part.strip()) for part in value.split(":")]
     if len(parts) != 2 or not (parts[0] and parts[1]):
-        raise click.BadParameter(f"`{value}` is not two limits, as in 0.01:100 or 10G:10T", ctx, param)
+        raise click.BadParameter(f"`{value}` is not a pair of limits, as in 0.01:100 or 10G:10T", ctx, param)
     low, high = (float(p["digits"]) * _PREFIXES[p["prefix"]] for p in parts if p)
     if not low < high < 1e30:
         raise click.BadParameter(f"the first limit of `{value}` is not below the second", ctx, param)

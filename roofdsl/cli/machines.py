@@ -44,7 +44,10 @@ def show(name: str, as_json: bool) -> None:
 @click.option("--to", "destinations", required=True, metavar="MEMORY,...", help="The memories that the data go to.")
 @json_option
 def flow(name: str, sources: str, destinations: str, as_json: bool) -> None:
-    """Compute the rate of a stream over the machine's links, as a maximum flow."""
+    """Compute the rate of a stream over links.
+
+    The rate is the maximum flow from the source memories to the destinations.
+    """
     rate = stream_rate(load_machine(name), _names(sources), _names(destinations))
     if as_json:
         links = {n: float(v) for n, v in rate.links}

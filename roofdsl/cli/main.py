@@ -20,7 +20,7 @@ from roofdsl.cli.budget import stopped, summary, take_budget
 from roofdsl.cli.c_options import take_c_options
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.progress import telling_progress
-from roofdsl.cli.visible import visible_output
+from roofdsl.cli.safe_streams import visible_output
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.place import turn_off
 
@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any order, and tiles."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank legal transformations by their predicted gain."),
+    "sol": ("roofdsl.cli.sol:sol", "Find the least time any code takes, and judge a measured one."),
     "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
     "shard": ("roofdsl.cli.devices:shard_command", "Split a contraction over devices: compute and communication."),

@@ -10,7 +10,7 @@ from roofdsl.cli.options import choose, json_option, parse_steps, set_option, sh
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.subjects import subjects_of
 from roofdsl.cli.text import show_blocks
-from roofdsl.measure.results import SCHEMA, Measurement, save
+from roofdsl.measure.measurement import SCHEMA, Measurement, save
 from roofdsl.measure.timing import REPEATS
 from roofdsl.store.atomic import check_writable
 from roofdsl.tell.measurement import blocks
@@ -21,7 +21,9 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
 
 @click.command()
 @click.argument("file")
-@click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
+@click.option(
+    "--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="Where the code runs."
+)
 @click.option(
     "--variant",
     "variants",
@@ -44,7 +46,9 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     metavar="n=64|n=8..64:*2",
     help="A size to measure at, or a range of sizes (repeatable).",
 )
-@click.option("--repeats", type=click.IntRange(1, 10_000), default=REPEATS, show_default=True)
+@click.option(
+    "--repeats", type=click.IntRange(1, 10_000), default=REPEATS, show_default=True, help="Number of samples."
+)
 @click.option(
     "--budget",
     type=click.FloatRange(0.01, 3600),

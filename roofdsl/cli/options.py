@@ -17,7 +17,7 @@ from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_count, parse_size, parse_time
 from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.numbers import few
+from roofdsl.loops.numbers import its_parameters
 from roofdsl.machine.find import checked_file, find_model
 from roofdsl.sweep.ranges import parse_ranges, points_of
 
@@ -137,7 +137,7 @@ def parse_steps(texts: Sequence[str]) -> list[dict[str, int]]:
 
         ranges = parse_ranges(text)
         if points_of(ranges) > MOST_STEPS:
-            raise CommandError(f"`--at {text}` is {points_of(ranges):,} sizes", f"give at most {MOST_STEPS:,}")
+            raise CommandError(f"`--at {text}` gives {points_of(ranges):,} sizes", f"give at most {MOST_STEPS:,}")
         found += [dict(zip(ranges, values, strict=True)) for values in product(*ranges.values())]
     return found
 
@@ -294,8 +294,7 @@ def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel
         whose = f"kernel {first.name} has" if len(pairs) == 1 else f"the kernels of {first.source.name} have"
         every = [[*(p.name for p in k.parameters), *(c for c, _ in k.constants)] for k, _ in pairs]
         names = dict.fromkeys(n for some in every for n in some)
-        have = f"its parameters are {few(list(names))}" if names else "it has none"
-        raise CommandError(f"{whose} no parameter `{min(unknown)}`", have)
+        raise CommandError(f"{whose} no parameter `{min(unknown)}`", its_parameters(list(names)))
     return pairs
 
 

@@ -25,7 +25,7 @@ from roofdsl.cli.options import (
 from roofdsl.cli.subjects import subjects_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
-from roofdsl.measure.results import load
+from roofdsl.measure.measurement import load
 from roofdsl.plot import kinds
 from roofdsl.plot.board import check_name, save_figure
 from roofdsl.plot.kind import Asked, Kind, Option
@@ -69,7 +69,7 @@ class _Kinds(LazyGroup):
 
 @click.group(cls=_Kinds, commands_at=dict.fromkeys(kinds.names(), ("", "")))
 def plot() -> None:
-    """Draw a figure of the given KIND."""
+    """Draw a figure."""
 
 
 def _command(name: str, kind: Kind) -> click.Command:

@@ -19,7 +19,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.look import Look
 from roofdsl.plot.traffic_content import traffic_content
-from roofdsl.simulate.levels import CacheLevel, Inclusion, Policy, Write, WriteMiss
+from roofdsl.simulate.cache_levels import CacheLevel, Inclusion, Policy, Write, WriteMiss
 from roofdsl.tell.simulation import Run, blocks, curve_json, of_curve, to_json
 
 ACCESSES_PER_S = 5e7  # a cautious guess; streams are several times faster

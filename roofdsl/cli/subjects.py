@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roofdsl.cli.options import Chosen, kernels_of
-from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.program_at import ProgramOf
 
 
 def subjects_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel | ProgramOf, dict[str, int]]]:

@@ -59,7 +59,7 @@ def command(
     if output is not None:
         check_writable(Path(output))
         if symbolic:
-            raise CommandError("--symbolic has no CSV", "use --json > OUT.json")
+            raise CommandError("--symbolic writes no CSV", "use --json > OUT.json")
     subjects = [subject for file in files for subject in _subjects(file, size, settings)]
     unknown = set(settings) - frozenset().union(*(_names(s.kernel) for s in subjects))
     if unknown:

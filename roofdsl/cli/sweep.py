@@ -18,28 +18,28 @@ from roofdsl.cli.text import show_blocks
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
-from roofdsl.loops.launched import program_sizes
 from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.program_at import program_sizes
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.block import Variant
 from roofdsl.sweep.journal import Journal, journaled
-from roofdsl.sweep.points import ConnectionLost, on_cluster, on_cores
-from roofdsl.sweep.programs import swept_program
+from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
 from roofdsl.sweep.run import sweep as run
+from roofdsl.sweep.single_points import ConnectionLost, on_cluster, on_cores
 from roofdsl.tell.sweep import blocks, views_of
 from roofdsl.tell.sweep_files import FORMATS, check_output, json_pieces, to_json, write_table
 
 if TYPE_CHECKING:
     from roofdsl.sweep.block import Variant
     from roofdsl.sweep.journal import Journal
-    from roofdsl.sweep.points import Runner
     from roofdsl.sweep.run import Sweep
+    from roofdsl.sweep.single_points import Runner
 
 MOST_VARIANTS = 1000
 

@@ -24,10 +24,10 @@ from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even
-from roofdsl.predict.forms import Terms, kernel_terms, program_terms, summed
 from roofdsl.predict.kernel import Options
-from roofdsl.predict.terms import COMPUTE
 from roofdsl.predict.threshold import SEARCH_TO, Bounds, Question, kernel_bounds, program_bounds
+from roofdsl.predict.time_forms import Terms, kernel_terms, program_terms, summed
+from roofdsl.predict.time_model import COMPUTE
 from roofdsl.tell.blocks import Block
 from roofdsl.tell.break_even import blocks as break_even_blocks
 from roofdsl.tell.threshold import blocks, to_json
@@ -86,7 +86,7 @@ def threshold(
         raise click.BadParameter("give two terms or more, as in launch,compute", param_hint="--between")
     if formula:
         if len(names) > 2:
-            raise click.BadParameter("a formula is of two terms, as in compute,launch", param_hint="--between")
+            raise click.BadParameter("a formula compares two terms, as in compute,launch", param_hint="--between")
         first, second = names or (COMPUTE, machine.main_memory.name)
         asked = terms_over(chosen, settings, over, machine, Options(traffic, unit))
         _show(formulas(asked, (first, second), over, machine), as_json)

@@ -24,19 +24,19 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
-from roofdsl.measure.results import Measurement, load, save
+from roofdsl.measure.measurement import Measurement, load, save
 from roofdsl.plot.board import check_format, save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
 from roofdsl.plot.look import Look
-from roofdsl.plot.points import overlay, overlay_point
+from roofdsl.plot.roofline_points import overlay, overlay_point
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
-from roofdsl.profiler.points import Points
+from roofdsl.profiler.measured_points import Points
 from roofdsl.store.atomic import check_writable
 from roofdsl.tell.validation import blocks, of_points, to_json
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
-from roofdsl.validate.points import PointCheck, compare_points, points_held
+from roofdsl.validate.compare_points import PointCheck, compare_points, points_held
 from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_settled, stale
 
 VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
@@ -73,7 +73,9 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
     metavar="KERNEL=LABEL",
     help="The stored point of a kernel, if its label differs (repeatable).",
 )
-@click.option("--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True)
+@click.option(
+    "--backend", type=click.Choice(["cpu", "gpu"]), default="cpu", show_default=True, help="Where the code runs."
+)
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="As in `roofdsl measure` (repeatable).")
 @click.option(
     "--compiler",

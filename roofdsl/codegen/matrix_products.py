@@ -10,8 +10,8 @@ import numpy as np
 
 from roofdsl.codegen.computed_types import computed, kind_of
 from roofdsl.codegen.emitter import chain_of
+from roofdsl.codegen.reference_values import Memory
 from roofdsl.codegen.storage import LARGEST, UNIT
-from roofdsl.codegen.values import Memory
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Const, IntExpr, Sym
 from roofdsl.loops.model import Assign, Binary, Element, For

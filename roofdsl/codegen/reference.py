@@ -21,7 +21,7 @@ from roofdsl.codegen.error_bounds import Ball
 from roofdsl.codegen.independent import independent, single_update
 from roofdsl.codegen.inputs import all_parameters
 from roofdsl.codegen.matrix_products import contract, contraction
-from roofdsl.codegen.values import Grid, Numbers, Values
+from roofdsl.codegen.reference_values import Grid, Numbers, Values
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.model import (
     Assign,

@@ -7,7 +7,7 @@ from math import prod
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import chain_of
-from roofdsl.codegen.renaming import renamed
+from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.threads import LoopId, neighbours
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -199,8 +199,8 @@ class Tile:
             message = (
                 f"its tiles take {self.shared:,} bytes of shared memory, and a block has {LARGEST_SHARED:,} at most"
             )
-            raise refused(self.kernel, message, "take smaller tiles")
+            raise refused(self.kernel, message, "use smaller tiles")
         sums = prod(self.counts)
         if self.turns and sums > MOST_SUMS:
             message = f"each thread would keep {sums} sums in registers, and {MOST_SUMS} is the most"
-            raise refused(self.kernel, message, "take smaller tiles")
+            raise refused(self.kernel, message, "use smaller tiles")

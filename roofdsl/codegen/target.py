@@ -9,7 +9,7 @@ from typing import ClassVar
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import LoopId, arguments, positions
 from roofdsl.codegen.generated import Generated
-from roofdsl.codegen.renaming import renamed
+from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.syntax import Lines, Syntax, Text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import For, Kernel, Node
@@ -55,7 +55,7 @@ class OneFunction(Target):
         parallel = outermost(kernel.body, free) if variant == "parallel" else []
         if variant == "parallel" and not parallel:
             message = f"kernel {kernel.name} has no loop whose iterations are known to be independent"
-            raise CommandError(message, "take the variant `loops`")
+            raise CommandError(message, "use the variant `loops`")
         names = renamed(kernel, self)
         emitter = Emitter(self, Lines(), names, kernel.source, [p.name for p in kernel.parameters])
         emitter.headers = {id(loop): self.parallel_loop for loop in parallel}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.function_parts import all_elements
-from roofdsl.codegen.generated import Grid
+from roofdsl.codegen.launch_grids import GridDimension
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
 from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
@@ -35,7 +35,7 @@ class Nest(Record):
 
     root: For
     spread: tuple[Spread, ...]
-    dims: tuple[Grid, ...]
+    dims: tuple[GridDimension, ...]
 
 
 def plan_nest(kernel: Kernel, root: For, position: LoopId, free: Mapping[LoopId, int]) -> Nest | None:
@@ -74,7 +74,7 @@ def plan_nest(kernel: Kernel, root: For, position: LoopId, free: Mapping[LoopId,
         nest.insert(0, replace(loop, body=body))
         body = (nest[0],)
     spread = tuple(Spread(nest[hoisted.index(s.loop)], s.dimension, s.level) for s in chosen)
-    return Nest(nest[0], spread, _grids(chosen, hoisted + serial))
+    return Nest(nest[0], spread, _grid_dimensions(chosen, hoisted + serial))
 
 
 def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
@@ -129,7 +129,7 @@ def neighbours(body: Sequence[Node]) -> dict[str, int]:
     return found
 
 
-def _grids(spread: Sequence[Spread], loops: Sequence[For]) -> tuple[Grid, ...]:
+def _grid_dimensions(spread: Sequence[Spread], loops: Sequence[For]) -> tuple[GridDimension, ...]:
     """The dimensions of the launch, from loop bounds without loop variables."""
     ranges = {loop.var: Range(loop.start, loop.stop) for loop in loops}
     used = [s for s in spread if s.level != "threads"]
@@ -141,5 +141,5 @@ def _grids(spread: Sequence[Spread], loops: Sequence[For]) -> tuple[Grid, ...]:
             start, stop = at_least(s.loop.start, others), at_most(s.loop.stop, others)
         except NotAffineError:
             start, stop = Const(0), Const(UNKNOWN)
-        found.append(Grid(start, stop, s.loop.step, sizes[s.dimension], s.level == "blocks"))
+        found.append(GridDimension(start, stop, s.loop.step, sizes[s.dimension], s.level == "blocks"))
     return tuple(found)

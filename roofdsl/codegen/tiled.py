@@ -12,10 +12,10 @@ from math import prod
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.computed_types import Computed, component, computed, kind_of
+from roofdsl.codegen.cuda_functions import Launched, scalars
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import load_scalars, name_extents, signature, wrapped
-from roofdsl.codegen.generated import Call, Grid
-from roofdsl.codegen.launches import Launched, scalars
+from roofdsl.codegen.launch_grids import Call, GridDimension
 from roofdsl.codegen.shared_tiles import STATIC_SHARED, Tile, refused, tiled_nest
 from roofdsl.codegen.syntax import SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId
@@ -70,7 +70,8 @@ class _Text(Tile):
         what = f"{' x '.join(str(a.size) for a in self.axes)} tiles, {total} threads a block"
         ordered = sorted(self.blocks, key=lambda a: a.dimension or 0)
         dims = tuple(
-            Grid(a.tiles.start, a.tiles.stop, a.tiles.step, a.threads(len(self.blocks)), tiles=True) for a in ordered
+            GridDimension(a.tiles.start, a.tiles.stop, a.tiles.step, a.threads(len(self.blocks)), tiles=True)
+            for a in ordered
         )
         dynamic = self.shared if self.shared > STATIC_SHARED else 0
         call = Call(name, (), dims, tuple(a.points.var for a in self.blocks), dynamic)

@@ -20,7 +20,7 @@ from typing import Any
 from roofdsl.counts.vectorized import holds, value_of
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses
-from roofdsl.loops.integers import Condition, Const, IntExpr, add, mul
+from roofdsl.loops.integers import Condition, Const, IntExpr, Not, add, mul
 from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import Sized, sized
@@ -247,8 +247,6 @@ class _Windows:
 def _references(
     body: Sequence[Node], loops: tuple[For, ...], guards: tuple[Condition, ...]
 ) -> Iterator[tuple[Element, tuple[For, ...], tuple[Condition, ...]]]:
-    from roofdsl.loops.integers import Not
-
     for node in body:
         if isinstance(node, For):
             yield from _references(node.body, (*loops, node), guards)

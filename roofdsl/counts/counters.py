@@ -15,6 +15,7 @@ from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, IntExpr, Product, Sum, Sym, mul
 from roofdsl.loops.model import Count, For, If, Kernel, Node
 from roofdsl.loops.sized import sized
+from roofdsl.sets.sizes import NotAffine
 
 
 def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
@@ -24,7 +25,6 @@ def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
     """
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build
 
     at = sized(kernel, params)

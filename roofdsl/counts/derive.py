@@ -9,16 +9,16 @@ from typing import Any
 
 from roofdsl import budget
 from roofdsl.checks.deep import require_legal
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
 from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.counts.growth import leading_of, value_of
 from roofdsl.counts.kernel_forms import FOR_TERMS, Forms, first_form
-from roofdsl.counts.results import WorkAt
 from roofdsl.counts.setting import check_cache
 from roofdsl.counts.steps import statement_texts, steps_of
-from roofdsl.counts.traffic import Bytes, Regime, TermBytes
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
+from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
@@ -26,6 +26,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Remainders
+from roofdsl.sets.library import TooHard
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
@@ -140,8 +141,6 @@ class _Numbers:
 
 
 def _unless_too_hard(compute: Callable[[], WorkAt]) -> WorkAt | None:
-    from roofdsl.sets.library import TooHard
-
     try:
         return compute()
     except TooHard:
@@ -266,29 +265,29 @@ def _plateaus(
     """(plateaus, why there are none, which parameters stand as numbers in them)."""
     closed = forms.closed
     try:
-        by_distances = forms.distances.regimes(convention, closed.order)
+        by_distances = forms.distances.plateau_forms(convention, closed.order)
         return tuple(_plateau(r, work, given, closed.order) for r in by_distances), "", {}
     except NoClosedForm:
         pass  # the way that is for all kernels
     try:
-        regimes: tuple[Regime, ...] = closed.regimes(convention, given)
+        found: tuple[PlateauBytes, ...] = closed.plateau_forms(convention, given)
     except NoClosedForm as error:
         few = _small(forms)
         if not few:
             return (), str(error), {}
         closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes)
         try:
-            regimes = closed.regimes(convention, given)
+            found = closed.plateau_forms(convention, given)
         except NoClosedForm:
             return (), str(error), {}
         forms.notes += (
             f"plateaus at {', '.join(f'{n} = {v}' for n, v in few.items())}, not in all parameters: {error}",
         )
         work = quantity(lambda: closed.work, given, work.value)
-    return tuple(_plateau(r, work, given, closed.order) for r in regimes), "", dict(closed.given)
+    return tuple(_plateau(r, work, given, closed.order) for r in found), "", dict(closed.given)
 
 
-def _plateau(r: Regime, work: Quantity, given: Mapping[str, int], order: Growth) -> Plateau:
+def _plateau(r: PlateauBytes, work: Quantity, given: Mapping[str, int], order: Growth) -> Plateau:
     def told(value: Quasi) -> Quantity:
         assumes = () if r.where is None else (Remainders(r.where),)
         form = Cases((Case((), value),) if value else (), assumes)

@@ -47,7 +47,7 @@ class Quantity(Shown):
 
     def sympy(self) -> Any:
         """The closed form as a sympy expression; None if there is none."""
-        from roofdsl.formulas.expressions import expression
+        from roofdsl.formulas.sympy_forms import expression
 
         return None if self.form is None else expression(self.form)
 
@@ -92,7 +92,7 @@ class Ratio(Shown):
 
     def sympy(self) -> Any:
         """The ratio as a sympy expression in lowest terms; None if a form is missing or nothing is divided."""
-        from roofdsl.formulas.expressions import ratio
+        from roofdsl.formulas.sympy_forms import ratio
 
         rows = self.cases()
         return ratio(rows) if rows else None

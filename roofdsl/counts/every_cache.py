@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from roofdsl.counts.growth import FAR
-from roofdsl.counts.traffic import TermBytes
+from roofdsl.counts.traffic_forms import TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
 from roofdsl.sets.crossings import MADE, Crossings, Longest
@@ -18,7 +18,7 @@ from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.stream import Stream
 from roofdsl.sets.terms import Alternatives, Definition, Rest, Root, Span, Term, Terms
-from roofdsl.sets.windows import stored
+from roofdsl.sets.write_backs import stored
 
 
 def at_every_cache(

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.computed_once import AT_CACHE
 from roofdsl.counts.plateau_forms import Plateaus
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.lang.record import replace as replace_record
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.numbers import numbers

@@ -1,16 +1,16 @@
-"""The closed forms of one kernel as `derive` tells them: of several ways to one, the first that leads to it."""
+"""The closed forms of one kernel that `derive` reports. Of several ways to a form, the first that works counts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.computed_once import AT_CACHE, form_within, settled
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import tile_names
-from roofdsl.counts.lines.forms import DistanceForms
-from roofdsl.counts.traffic import Bytes, TermBytes
+from roofdsl.counts.lines.closed_forms import DistanceForms
+from roofdsl.counts.traffic_forms import Bytes, TermBytes
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cases import Cases
 from roofdsl.sets.library import MAX_OPERATIONS

@@ -14,7 +14,7 @@ import islpy as isl
 
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_row import Hits, Row, union
-from roofdsl.counts.traffic import Regime
+from roofdsl.counts.traffic_forms import PlateauBytes
 from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
@@ -43,10 +43,12 @@ from roofdsl.sets.quasi import Quasi, floors_of
 from roofdsl.sets.residues import (
     Class,
     Residue,
+    agrees,
     classes,
     classes_set,
     how_many,
     joined,
+    only,
     periods,
     periods_of_sets,
     resolved,
@@ -70,13 +72,14 @@ class Plateaus:
         self.counters = [PlateauCounter(r) for r in self.found]
         self._own = [self._periods_of(p) for p in self.pieces]
         self._ranges: dict[tuple[int, Class], Range | None] = {}
-        self._counts: dict[int, list[Piece]] = {}
-        self._weights: dict[tuple[int, Class], Weight] = {}
+        self._counts: dict[int, tuple[list[Piece], dict[str, int]]] = {}
+        self._weights: dict[tuple[int, tuple[int, ...]], Weight] = {}
+        self._inside: dict[Class, list[Range]] = {}
         self._totals: dict[Hits, list[Piece]] = {}
         self._rows_of: dict[Class, list[Row]] = {}
         self._steps: dict[Class, list[Step]] = {}
         self._every: dict[Class, list[Row]] | None = None
-        self._groups: dict[tuple[Class, ...], list[Regime]] = {}
+        self._groups: dict[tuple[Class, ...], list[PlateauBytes]] = {}
         self._forms: dict[tuple[Hits, tuple[Class, ...] | None, bool], Cases] = {}
         self._hidden: dict[Class, bool] = {}
         self._leads: dict[tuple[Hits, Class], Quasi] = {}
@@ -84,7 +87,7 @@ class Plateaus:
 
     # ---- what is told ----
 
-    def regimes(self, given: Mapping[str, int]) -> tuple[Regime, ...]:
+    def plateau_forms(self, given: Mapping[str, int]) -> tuple[PlateauBytes, ...]:
         """The plateaus from the smallest cache to an unbounded one, one group of classes after the other.
 
         If sizes are `given`: those of the group that they belong to.
@@ -94,23 +97,23 @@ class Plateaus:
         for residues, each in rows.items():
             groups.setdefault(tuple(r.told for r in each), []).append(residues)
         at = self.stream.sizes.known(given)
-        found: list[Regime] = []
+        found: list[PlateauBytes] = []
         for members in groups.values():
-            if any(_agrees(c, at) for c in members):
+            if any(agrees(c, at) for c in members):
                 if tuple(members) not in self._groups or not every:
                     self._groups[tuple(members)] = self._told(members, rows, list(rows) if every else None)
                 found += self._groups[tuple(members)]
         return tuple(found)
 
     def example(self, given: Mapping[str, int]) -> Class:
-        """A class of the first group of `regimes`; the explanation uses this class."""
+        """A class of the first group of `plateau_forms`; the explanation uses this class."""
         rows, _ = self._by_class(given)
         at = self.stream.sizes.known(given)
-        return next(c for c in rows if _agrees(c, at))
+        return next(c for c in rows if agrees(c, at))
 
     def _told(
         self, members: list[Class], rows: Mapping[Class, list[Row]], possible: Sequence[Class] | None
-    ) -> list[Regime]:
+    ) -> list[PlateauBytes]:
         """The plateaus that `members` have in common; possible: all classes, None where only one was looked at."""
         everywhere = possible is not None and len(members) == len(possible)
         where = None if everywhere else condition_of(members, possible, self.stream.sizes)
@@ -133,7 +136,7 @@ class Plateaus:
                 below = Compared(Quasi.symbol(CACHE), "<", min(lower, key=self.order.key))
                 whole = Cases(whole.cases, (*whole.assumes, below))
             moved = row.leading if single is None else single
-            told.append(Regime(row.start, moved, single is not None, whole, row.until, where, end))
+            told.append(PlateauBytes(row.start, moved, single is not None, whole, row.until, where, end))
         return told
 
     def _form(self, each: Mapping[Class, Row], members: Sequence[Class] | None) -> Cases:
@@ -169,7 +172,7 @@ class Plateaus:
             if not rows:
                 raise CannotCount(NO_LARGE_SIZES)
             counted = [p for h in {r.hits for each in rows.values() for r in each} for p in self._total(h)]
-            more = joined(periods_of_sets(d for d, _ in counted), _only(parameters, periods(v for _, v in counted)))
+            more = joined(periods_of_sets(d for d, _ in counted), only(parameters, periods(v for _, v in counted)))
             if not self._reopened() and joined(period, more) == period:
                 self._every = rows if every else None
                 return rows, every
@@ -178,25 +181,25 @@ class Plateaus:
     def _reopened(self) -> bool:
         """Whether bounds of pieces were found to depend on more remainders, which are then told apart from now on."""
         opened = False
-        for k, piece in enumerate(self.pieces):
-            for (domain, _), found in self._ranges.items():
-                if domain == id(piece[0]) and found is not None and joined(self._own[k], found.period) != self._own[k]:
-                    self._own[k] = joined(self._own[k], found.period)
-                    opened = True
+        place = {id(domain): k for k, (domain, _) in enumerate(self.pieces)}
+        for (domain, _), found in self._ranges.items():
+            if found is not None and found.period:
+                k = place[domain]
+                own = joined(self._own[k], found.period)
+                opened = opened or own != self._own[k]
+                self._own[k] = own
         if opened:
+            self._inside.clear()
             self._steps.clear()
             self._rows_of.clear()
         return opened
 
     def _periods_of(self, piece: Piece) -> dict[str, int]:
         parameters = frozenset(self.stream.sizes.parameter_names())
-        return joined(periods_of_sets([piece[0]]), _only(parameters, periods([piece[1]])))
+        return joined(periods_of_sets([piece[0]]), only(parameters, periods([piece[1]])))
 
     def _possible(self, residues: Class) -> bool:
         return not self.stream.context.is_disjoint(self._point(residues)[1])
-
-    def _far(self, residues: Class) -> dict[str, int]:
-        return self._point(residues)[0]
 
     def _point(self, residues: Class) -> tuple[dict[str, int], Any]:
         """Large sizes of a class, and the same as an isl parameter set."""
@@ -231,12 +234,12 @@ class Plateaus:
             if k < len(everything) and key(everything[k].high) <= key(start):
                 continue
             row = self._row(start, None if k == len(everything) else hits, step, residues)
-            self._put(rows, row, low, residues)
+            self._append_or_extend(rows, row, low, residues)
             low = None
         ends = [end for row in rows for end in (row.start, row.until, row.lower_until) if end is not None]
         if any(not end.is_constant() and key(end)[1] <= 0 for end in ends):
             raise CannotCount("where a plateau begins depends on which of its sizes is larger")
-        return [self._ended(row) for row in rows]
+        return [self._with_consistent_end(row) for row in rows]
 
     def _row(self, start: Quasi, hits: Hits, step: Step | None, residues: Class) -> Row:
         if (hits, residues) not in self._leads:
@@ -248,31 +251,31 @@ class Plateaus:
         blurred = begun is not None and self.order.key(begun) <= self.order.key(start)
         return Row(start, leading, hits, None, None if blurred else begun, blurred)
 
-    def _put(self, rows: list[Row], row: Row, low: Quasi | None, residues: Class) -> None:
-        """Adds a plateau, or makes the last one of `rows` longer where it moves the same to leading order."""
-        key = self.order.key
-        last = rows[-1] if rows else None
+    def _append_or_extend(self, rows: list[Row], row: Row, low: Quasi | None, residues: Class) -> None:
+        """Appends a plateau, which ends the last one of `rows`; or extends it if both move the same leading terms."""
+        key, last = self.order.key, rows[-1] if rows else None
+
+        def moved(hits: Hits) -> object:
+            return self._cases(hits, [residues]).cases
+
         # A step that changes no leading term begins no plateau: it ends, or blurs, the lower orders of the one before.
         if last is None or last.leading != row.leading:
             if last is not None and low is not None and key(low) < key(row.start):
                 rows[-1] = replace(last, until=low)
             rows.append(row)
-        elif last.lower_until is None and not last.blurred and self._same(last.hits, row.hits, residues):
+        elif last.lower_until is None and not last.blurred and moved(last.hits) == moved(row.hits):
             rows[-1] = replace(row, start=last.start)
         elif last.lower_until is None and not last.blurred:
             changed = row.start if low is None else low
             blurred = key(changed) <= key(last.start)
             rows[-1] = replace(last, lower_until=None if blurred else changed, blurred=blurred)
 
-    def _ended(self, row: Row) -> Row:
+    def _with_consistent_end(self, row: Row) -> Row:
         """`row` without an end of its lower orders that is no earlier than its own."""
         if row.lower_until is None or row.until is None:
             return row
         over = self.order.key(row.lower_until) >= self.order.key(row.until)
         return replace(row, lower_until=None) if over else row
-
-    def _same(self, a: Hits, b: Hits, residues: Class) -> bool:
-        return self._cases(a, [residues]).cases == self._cases(b, [residues]).cases
 
     def steps(self, residues: Class) -> list[Step]:
         """The steps of Q(Z) for the sizes of a class."""
@@ -288,6 +291,8 @@ class Plateaus:
 
     def _in_class(self, residues: Class) -> list[Range]:
         """The ranges of the pieces that there are for the sizes of a class."""
+        if residues in self._inside:
+            return self._inside[residues]
         found = []
         for piece, own in zip(self.pieces, self._own, strict=True):
             narrow = tuple(Residue(r.name, own[r.name], r.rest % own[r.name]) for r in residues if r.name in own)
@@ -295,15 +300,16 @@ class Plateaus:
             if key not in self._ranges:
                 self._ranges[key] = piece_range(piece, self.stream.sizes, self.order, narrow)
             found.append(self._ranges[key])
-        return [r for r in found if r is not None]
+        self._inside[residues] = [r for r in found if r is not None]
+        return self._inside[residues]
 
     def _hides(self, residues: Class) -> bool:
         """Whether there are pieces for other large sizes of the class than those that plateaus are found at: where
         another size is the larger one. The plateaus say nothing of when the accesses of these hit.
         """
         if residues not in self._hidden:
-            sizes = " and ".join(f"{name} >= {value // 2}" for name, value in self._far(residues).items())
-            large = isl.Set(f"[{', '.join(self._far(residues))}] -> {{ : {sizes or 'true'} }}")
+            sizes = " and ".join(f"{name} >= {value // 2}" for name, value in self._point(residues)[0].items())
+            large = isl.Set(f"[{', '.join(self._point(residues)[0])}] -> {{ : {sizes or 'true'} }}")
             large = large.intersect(classes_set([residues])).intersect(self.stream.context)
             present = self._present(residues)
             absent = [domain for domain, _ in self.pieces if id(domain) not in present]
@@ -317,11 +323,16 @@ class Plateaus:
 
     def _weight(self, domain: Any, residues: Class) -> Weight:
         """How the number of points of a set grows."""
-        key = id(domain), residues
+        if id(domain) not in self._counts:
+            counted = _in_parameters(cardinality(domain))
+            own = joined(periods_of_sets(d for d, _ in counted), periods(v for _, v in counted))
+            self._counts[id(domain)] = counted, own
+        counted, own = self._counts[id(domain)]
+        # Classes are many, and most counts are the same in all of them: only remainders that they depend on matter.
+        far = self._point(residues)[0]
+        key = id(domain), tuple(far[n] % period for n, period in own.items() if n in far)
         if key not in self._weights:
-            if id(domain) not in self._counts:
-                self._counts[id(domain)] = _in_parameters(cardinality(domain))
-            self._weights[key] = self.order.leading_weight(self._leading(self._counts[id(domain)], residues))
+            self._weights[key] = self.order.leading_weight(self._leading(counted, residues))
         return self._weights[key]
 
     def leading(self, counted: Any, residues: Class) -> Quasi:
@@ -378,7 +389,7 @@ class Plateaus:
         assumes = self.sets.facts(stream, 1 if hits is None else self.sets.least)
         if members is not None:
             inside = classes_set(members)
-            at = self._far(members[0])
+            at = self._point(members[0])[0]
             parts = [(d.intersect(inside), resolved(v, at) if len(members) == 1 else v) for d, v in parts]
             context = context if conditional else context.intersect(inside)
         return closed_form_of(parts, context, stream.sizes.meaning(), assumes)
@@ -387,11 +398,3 @@ class Plateaus:
 def _in_parameters(counted: Any) -> list[Piece]:
     """The pieces of an isl.PwQPolynomial of parameters, on parameter sets."""
     return [(domain.params(), value) for domain, value in pieces(counted)]
-
-
-def _agrees(residues: Class, at: Mapping[str, int]) -> bool:
-    return all(r.holds(at[r.name]) for r in residues if r.name in at)
-
-
-def _only(names: frozenset[str], period: Mapping[str, int]) -> dict[str, int]:
-    return {n: p for n, p in period.items() if n in names}

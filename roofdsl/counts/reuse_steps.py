@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.derived import Plateau, PlateauStep, Quantity, ReuseStep, quantity
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Kernel, Traffic

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derived import (
     Access,
     ArrayStep,
@@ -28,6 +28,7 @@ from roofdsl.lang.source import Source, Span
 from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases, closed_form
+from roofdsl.sets.count import count_symbolic
 from roofdsl.sets.misses import Residencies
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.stream import Reference
@@ -41,7 +42,7 @@ def steps_of(
     *,
     tell_reuse: bool = True,
 ) -> Steps:
-    """The facts behind the closed forms of `closed`, with values at `values` if those have all parameters."""
+    """The facts behind the closed forms of `closed_forms`, with values at `values` if those have all parameters."""
     loaded, stored = scalar_bytes(closed.kernel)
     reuses: tuple[ReuseStep, ...] = ()
     rows: tuple[PlateauStep, ...] = ()
@@ -152,8 +153,6 @@ def _compulsory_bytes(closed: ClosedForms, r: Residencies, part: str) -> Cases:
     stream = closed.line_stream
 
     def form() -> Cases:
-        from roofdsl.sets.count import count_symbolic
-
         parts = getattr(r, part)
         count = count_symbolic(parts if isinstance(parts, tuple) else [parts])
         if count is None:

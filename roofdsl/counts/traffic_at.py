@@ -16,13 +16,15 @@ from roofdsl.counts.lines.histogram import Histogram, histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
-from roofdsl.counts.results import WorkAt
 from roofdsl.counts.setting import check_cache
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.sized import Sized, sized
+from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.sizes import NotAffine
 from roofdsl.store.memo import recall
 
 T = TypeVar("T")
@@ -311,9 +313,7 @@ def lines_by_sets(
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding, residencies
     from roofdsl.sets.previous import NotCertified
-    from roofdsl.sets.quasi import Quasi
     from roofdsl.sets.reuse import reuse
-    from roofdsl.sets.sizes import NotAffine
     from roofdsl.sets.stream import build
 
     grid = min(MAX_GRID, operations * _GRID_POINTS_PER_OPERATION)

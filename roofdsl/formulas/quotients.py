@@ -1,6 +1,6 @@
 """Closed forms as quotients in lowest terms, and ratios of them case by case.
 
-This is plain Python, so a report needs no sympy. `roofdsl.formulas.expressions` turns the results into sympy
+This is plain Python, so a report needs no sympy. `roofdsl.formulas.sympy_forms` turns the results into sympy
 expressions, and `roofdsl.formulas.writing` into text and LaTeX.
 """
 

@@ -1,10 +1,10 @@
-"""`a[i*n + j]` made `a[i, j]` again: inner dimensions found from the subscripts, and proof that no row is left."""
+"""Turns `a[i*n + j]` into `a[i, j]`: finds the inner dimensions, and proves that `j` stays in its row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Monomial, Poly
 
 

@@ -15,6 +15,7 @@ from roofdsl.loops.model import Kernel
 _INTEGERS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _FLOATS = 8
 _PAGE, _LINE = 4096, 64
+_WITHOUT = "take numba's code, which needs no C compiler"
 _ARRAYS = 0x1_0000_0000
 
 
@@ -144,10 +145,10 @@ def by_cc(kernel: Kernel) -> Native:
 
     Raises CommandError if there is no compiler or it fails.
     """
-    from roofdsl.codegen.c_compiler import FLAGS, assembly, compiler_version, find_compiler
+    from roofdsl.codegen.compiler import KERNEL_FLAGS, assembly_of, compiler_version, find_compiler
     from roofdsl.codegen.generate import generate
 
     generated = generate(kernel, "c", "loops")
-    compiler = find_compiler()
-    text = assembly(compiler, FLAGS, generated.source)
+    compiler = find_compiler(_WITHOUT)
+    text = assembly_of(compiler, KERNEL_FLAGS, generated.source, _WITHOUT)
     return Native(text, generated.function, compiler_version(compiler), generated.arguments, "c")

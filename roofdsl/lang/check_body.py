@@ -156,9 +156,11 @@ class Body:
         symbol = self.scope.symbols.get(inner.name) if isinstance(inner, tree.Ref) else None
         if shape.value is not None and shape.value <= 0:
             help = "run the loop forwards and use the subscript `n - 1 - i`" if shape.value < 0 else ""
-            self.report.error("loop-step", f"a step is a positive integer, but this is {shape.value}", step.span, help)
+            self.report.error(
+                "loop-step", f"a step must be a positive integer, but this one is {shape.value}", step.span, help
+            )
         elif not shape.constant and (symbol is None or symbol.kind != "parameter"):
-            message = "a step is a positive integer or a parameter"
+            message = "a step must be a positive integer or a parameter"
             self.report.error("loop-step", message, step.span, "make the step a parameter of the kernel")
 
     def _if(self, item: tree.If, depth: int) -> None:

@@ -101,7 +101,7 @@ class Integers:
         match expression:
             case tree.Number(_, value):
                 if isinstance(value, float):
-                    self.report.error("number-integer", f"{place.what} consists of integers", expression.span)
+                    self.report.error("number-integer", f"{place.what} may contain only integers", expression.span)
                     return UNSURE
                 return Shape(True, value)
             case tree.Ref():
@@ -134,7 +134,7 @@ class Integers:
             self._data(ref.name, ref.span, place, symbol.word.partition(" ")[2].split(" given")[0])
             return UNSURE
         if place.parameters_only and symbol.kind == "loop":
-            message = f"{place.what} consists of parameters, but `{ref.name}` is a loop variable"
+            message = f"{place.what} may contain only parameters, but `{ref.name}` is a loop variable"
             self.report.error(place.code, message, ref.span)
             return UNSURE
         return Shape(symbol.kind == "const", degree=1)
@@ -147,7 +147,7 @@ class Integers:
             )
             return
         parts = "parameters and integers" if place.parameters_only else "parameters, loop variables and integers"
-        message = f"{place.what} consists of {parts}, but this reads the {kind} `{name}`"
+        message = f"{place.what} may contain only {parts}, but this one reads the {kind} `{name}`"
         self.report.error("subscript-indirect", message, span, place.instead)
 
     def _call(self, call: tree.Call, name: tree.Name, place: Place) -> Shape:
@@ -163,7 +163,7 @@ class Integers:
             help = "only a whole stop can be a `min`, and only a whole start a `max`: `range(0, min(n, b))`"
             self.report.error("bound-affine", f"`{name.text}` is not allowed here in a loop bound", call.span, help)
         elif name.text in FUNCTIONS:
-            message = f"{place.what} consists of integers, so `{name.text}` cannot be part of it"
+            message = f"{place.what} may contain only integers, so `{name.text}` cannot be part of it"
             self.report.error("function-place", message, name.span)
         elif (symbol := self.scope.symbols.get(name.text)) is not None and symbol.kind == "array":
             self._data(name.text, call.span, place, "array")
@@ -183,7 +183,9 @@ class Integers:
             return UNSURE
         if op in ("//", "%"):
             if b.value is not None and b.value <= 0:
-                self.report.error("divisor", f"`{op}` divides by a positive integer, but this is {b.value}", right.span)
+                self.report.error(
+                    "divisor", f"`{op}` must divide by a positive integer, but this is {b.value}", right.span
+                )
                 return UNSURE
             if not b.constant and not place.any_divisor:
                 help = "write a number, or make the parameter a `const` one: `kernel k(n, const s = 2):`"
@@ -238,7 +240,7 @@ class Integers:
         if isinstance(inner, tree.Number) and isinstance(inner.value, int) and inner.value <= MAX_EXPONENT:
             return inner.value
         help = "write `sqrt(x)` for `x**0.5`, `1 / x**2` for `x**-2`, `exp(y * log(x))` for `x**y`"
-        message = f"an exponent is an integer from 0 to {MAX_EXPONENT}"
+        message = f"an exponent must be an integer from 0 to {MAX_EXPONENT}"
         self.report.error("exponent", message, expression.span, help)
         return None
 

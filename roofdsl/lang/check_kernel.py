@@ -79,7 +79,7 @@ def _declared(group: tree.Declared, intent: str, scope: Scope, integers: Integer
     for dim in group.dims:
         shape = integers.shape(dim, DIMENSION)
         if shape.value is not None and shape.value <= 0:
-            report.error("dimension", f"a dimension is positive, but this is {shape.value}", dim.span)
+            report.error("dimension", f"a dimension must be positive, but this one is {shape.value}", dim.span)
     if group.column_major and not group.dims:
         report.error("dimension", "only an array has a row or column order", group.span, "leave `col` out")
     for name in group.names:
@@ -144,6 +144,6 @@ def _uses(scope: Scope, body: Body, report: Report, whole: bool) -> None:
             update = body.updates.get(symbol.name)
             span = update.span if update else symbol.span
             what = "updated" if update else "read"
-            message = f"`{symbol.name}` is declared `{symbol.intent}`, and it is {what} but never assigned by `=`"
+            message = f"`{symbol.name}` is declared `{symbol.intent}`, but it is {what} without being assigned by `=`"
             help = f"assign it first, such as `{symbol.name} = 0`, or declare it `{'inout' if update else 'in'}`"
             report.error("intent-read", message, span, help)

@@ -8,7 +8,7 @@ from typing import Any
 
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedMachine, Entry
-from roofdsl.lang.machine_attributes import SETTINGS, attributes
+from roofdsl.lang.machine_attributes import DIRECTIONS, SETTINGS, attributes
 from roofdsl.lang.operation_classes import COST_CLASSES, INSTRUCTION_CLASSES, PEAK_CLASSES
 from roofdsl.lang.report import Report, did_you_mean, listed
 from roofdsl.lang.source import Source, Span
@@ -63,7 +63,9 @@ class _Resolver:
         resolvers: dict[str, Callable[[tree.MachineLine], Fields]] = {
             "peak": self._peak, "pipes": self._pipes, "cache": self._level, "memory": self._level,
             "ceiling": self._ceiling, "link": self._link, "cost": self._cost, "multiprocessor": self._multiprocessor,
-            "latency": self._latency, "core": self._core, "instruction": self._instruction, **dict.fromkeys(SETTINGS, self._setting),
+            "latency": self._latency, "sustained": self._sustained, "core": self._core,
+            "instruction": self._instruction,
+            **dict.fromkeys(SETTINGS, self._setting),
         }  # fmt: skip
         lines = self.block.lines
         entries = tuple(
@@ -258,14 +260,27 @@ class _Resolver:
         return {"cls": cls.text, "type": type_name, "bits": int(bits), **self._options(line)}
 
     def _latency(self, line: tree.MachineLine) -> Fields:
+        level = self._level_of(line)
+        self._once(line, "latency", level)
+        return {"level": level, "time_s": resolve_quantity(line.quantities[0], "time", self.report)}
+
+    def _sustained(self, line: tree.MachineLine) -> Fields:
+        level, direction = self._level_of(line), line.names[1]
+        self._once(line, "sustained", level, direction.text)
+        if direction.text not in DIRECTIONS:
+            help = did_you_mean(direction.text, DIRECTIONS, f"the directions are {listed(DIRECTIONS, 'and')}")
+            self.report.error("name-unknown", f"there is no direction `{direction.text}`", direction.span, help)
+        rate = resolve_quantity(line.quantities[0], "bandwidth", self.report)
+        return {"level": level, "direction": direction.text, "bandwidth_bytes_per_s": rate, **self._options(line)}
+
+    def _level_of(self, line: tree.MachineLine) -> str:
+        """The level that a line is about, which it names first."""
         level = line.names[0]
-        self._once(line, "latency", level.text)
         if level.text not in self.levels:
             known = list(self.levels)
             help = did_you_mean(level.text, known, f"the levels are {listed(known, 'and')}" if known else "")
             self.report.error("name-unknown", f"this machine has no level `{level.text}`", level.span, help)
-        time = resolve_quantity(line.quantities[0], "time", self.report)
-        return {"level": level.text, "time_s": time}
+        return level.text
 
     def _cost(self, line: tree.MachineLine) -> Fields:
         self._once(line, "cost", line.names[0].text)

@@ -130,7 +130,9 @@ class Nests:
             while isinstance(inner, tree.Group):
                 inner = inner.inner
             if shape.value is not None and shape.value <= 0:
-                self.report.error("tile-size", f"a tile size is positive, but this is {shape.value}", size.span)
+                self.report.error(
+                    "tile-size", f"a tile size must be positive, but this one is {shape.value}", size.span
+                )
             elif not shape.constant and not isinstance(inner, tree.Ref):
                 message = "a tile size is a positive integer or a parameter"
                 self.report.error("tile-size", message, size.span)

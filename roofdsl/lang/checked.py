@@ -1,4 +1,4 @@
-"""What checking gives: the definitions of a file and of the files it uses, found right as far as text can tell."""
+"""The result of checking: the definitions of a file and of the files it uses, accepted by the checker, not executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of the language: one row each, and everything that is known of a function stands in its row.
+"""The functions of the language: one row each, which has everything that roofdsl knows about the function.
 
 The checker, the counts, the emitters, the reference evaluation, the characterization of machines, the editors and the
 tests take what they need from here, so a new function is one new row (and the golden files that list the functions).

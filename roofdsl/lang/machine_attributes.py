@@ -13,7 +13,7 @@ from typing import Literal
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
 
-Place = Literal["machine", "cache", "memory", "multiprocessor", "core", "instruction"]
+Place = Literal["machine", "cache", "memory", "multiprocessor", "sustained", "core", "instruction"]
 
 
 class Attribute(Record):
@@ -46,6 +46,7 @@ _MACHINE: tuple[Place, ...] = ("machine",)
 _CACHE: tuple[Place, ...] = ("cache",)
 _LEVELS: tuple[Place, ...] = ("cache", "memory")
 _UNIT: tuple[Place, ...] = ("multiprocessor",)
+_SUSTAINED: tuple[Place, ...] = ("sustained",)
 _CORE: tuple[Place, ...] = ("core",)
 _INSTRUCTION: tuple[Place, ...] = ("instruction",)
 
@@ -57,6 +58,10 @@ ATTRIBUTES = (
     Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "what each scalar of an array's type adds"),
     Attribute("launch_number", _MACHINE, "time", "launch_number_s", "what each size adds"),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
+    Attribute(
+        "throttled", _MACHINE, "frequency", "throttled_clock_hz",
+        "the clock frequency while all units compute, where a power limit lowers it",
+    ),
     Attribute("units", _MACHINE, "count", "units", "the number of cores or multiprocessors"),
     Attribute(
         "copies", _CACHE, "count", "copies", "the number of caches of this size",
@@ -119,6 +124,17 @@ ATTRIBUTES = (
     Attribute(
         "schedulers", _UNIT, "count", "schedulers", "warp schedulers; registers and warps are divided among them",
         example="32", shown="{number} schedulers",
+    ),
+    Attribute(
+        "latency", _SUSTAINED, "time", "latency_s",
+        "from the start of one round of requests of a thread to the start of its next",
+        example="600 ns", needed="a sustained bandwidth needs the latency that requests in flight have to cover",
+        shown="latency {text}",
+    ),
+    Attribute(
+        "exponent", _SUSTAINED, "number", "exponent",
+        "how sharply the bandwidth bends from latency-bound to sustained",
+        example="2", needed="a sustained bandwidth needs the exponent of its bend", shown="exponent {text}",
     ),
     Attribute(
         "dispatch", _CORE, "count", "dispatch", "instructions that begin in a cycle",
@@ -210,9 +226,14 @@ def attributes(of: str) -> dict[str, Attribute]:
 SETTINGS = tuple(attributes("machine"))
 """The lines of a machine that are one word and one quantity."""
 
-LINES = ("peak", "pipes", "cache", "memory", "ceiling", "link", *SETTINGS, "multiprocessor", "latency", "core", "instruction",
-         "source")  # fmt: skip
+LINES = (
+    "peak", "pipes", "cache", "memory", "ceiling", "link", *SETTINGS,
+    "multiprocessor", "latency", "sustained", "core", "instruction", "source",
+)  # fmt: skip
 """The words that begin the lines of a machine, without `cost`, which also stands outside of machines."""
+
+DIRECTIONS = ("read", "write", "mixed")
+"""What crosses a level's boundary while a `sustained` bandwidth holds: loads, stores, or both at the same time."""
 
 GRAMMAR = "\n".join([
     f"_setting: {' | '.join(SETTINGS)}",

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal
 
-Kind = Literal["size", "bandwidth", "time", "flop_rate", "op_rate", "frequency", "count", "cycles", "bits"]
+Kind = Literal[
+    "size", "bandwidth", "time", "flop_rate", "op_rate", "frequency", "count", "number", "cycles", "bits"
+]
 
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZES |= {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -24,6 +26,7 @@ UNITS: Mapping[Kind, Mapping[str, Fraction]] = {
     "op_rate": {f"{p}OP/s": Fraction(f) for p, f in _PREFIXES.items()},
     "frequency": {f"{p}Hz": Fraction(f) for p, f in list(_PREFIXES.items())[:5]},
     "count": {"": Fraction(1)},
+    "number": {"": Fraction(1)},
     "cycles": {"cycles": Fraction(1), "cycle": Fraction(1)},
     "bits": {"bits": Fraction(1), "bit": Fraction(1)},
 }
@@ -35,6 +38,7 @@ WORDS: Mapping[Kind, str] = {
     "op_rate": "a rate of integer operations",
     "frequency": "a frequency",
     "count": "a plain number",
+    "number": "a plain number",
     "cycles": "a number of clock cycles",
     "bits": "a number of bits",
 }
@@ -46,6 +50,7 @@ _SHOWN: Mapping[Kind, str] = {
     "op_rate": "MOP/s GOP/s TOP/s POP/s",
     "frequency": "Hz kHz MHz GHz",
     "count": "",
+    "number": "",
     "cycles": "cycles",
     "bits": "bits",
 }

@@ -102,7 +102,7 @@ class _Lowering:
             dims = tuple(self.integers.lower(d) for d in group.dims)
             for dim, written in zip(dims, group.dims, strict=True):
                 if isinstance(dim, Const) and dim.value <= 0:
-                    message = f"a dimension is positive, and this is {dim.value}"
+                    message = f"a dimension must be positive, but this one is {dim.value}"
                     raise self.integers.fail("dimension", message, written.span)
             for name in group.names:
                 type_ = TYPES[group.type.text]
@@ -132,7 +132,7 @@ class _Lowering:
         sizes = tuple(self.integers.lower(s) for s in item.sizes)
         for size, written in zip(sizes, item.sizes, strict=True):
             if isinstance(size, Const) and size.value <= 0:
-                message = f"a tile size is positive, and this is {size.value}"
+                message = f"a tile size must be positive, but this one is {size.value}"
                 raise self.integers.fail("tile-size", message, written.span)
         return Tile(loops, sizes * len(loops) if len(sizes) == 1 else sizes, item.span)
 
@@ -186,7 +186,9 @@ class _Lowering:
             return Const(0), args[0], Const(1)
         step = args[2] if len(args) == 3 else Const(1)
         if isinstance(step, Const) and step.value <= 0:
-            raise self.integers.fail("loop-step", f"a step is positive, but this is {step.value}", clause.args[2].span)
+            raise self.integers.fail(
+                "loop-step", f"a step must be positive, but this one is {step.value}", clause.args[2].span
+            )
         return args[0], args[1], step
 
     def _if(self, item: tree.If, at: int) -> If:

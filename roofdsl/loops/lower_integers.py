@@ -85,7 +85,7 @@ class Integers:
     def _divide(self, op: str, a: IntExpr, b: IntExpr, span: Span) -> IntExpr:
         if isinstance(b, Const):
             if b.value <= 0:
-                raise self.fail("divisor", f"`{op}` divides by a positive integer, but this is {b.value}", span)
+                raise self.fail("divisor", f"`{op}` must divide by a positive integer, but this is {b.value}", span)
             if isinstance(a, Const):
                 return Const(a.value // b.value if op == "//" else a.value % b.value)
             if b.value == 1:

@@ -47,7 +47,7 @@ def numbers(kernel: Kernel, params: Mapping[str, int], *, complete: bool = True)
     check_names(whose, params, [*names, *(name for name, _ in kernel.constants)])
     for name, value in params.items():
         if value < 1:
-            raise CommandError(f"parameter {name} of kernel {kernel.name} is {value}", "parameters are positive")
+            raise CommandError(f"parameter {name} of kernel {kernel.name} is {value}", "parameters must be positive")
     values = {n: params[n] for n in names if n in params}
     if complete:
         values |= {p.name: p.default for p in kernel.parameters if p.name not in values and p.default is not None}
@@ -63,8 +63,14 @@ def check_names(whose: str, given: Iterable[str], known: Sequence[str]) -> None:
     """Raises CommandError for the first of `given` that is not a parameter of `whose` (as in "kernel gemv")."""
     unknown = sorted(set(given).difference(known))
     if unknown:
-        have = f"its parameters are {few(known)}" if known else "it has none"
-        raise CommandError(f"{whose} has no parameter `{unknown[0]}`", have)
+        raise CommandError(f"{whose} has no parameter `{unknown[0]}`", its_parameters(known))
+
+
+def its_parameters(names: Sequence[str]) -> str:
+    """What a message adds about a name that is not among the parameters `names`: `its parameters are n, b`."""
+    if not names:
+        return "it has none"
+    return f"its parameters are {few(names)}" if len(names) > 1 else f"its only parameter is {names[0]}"
 
 
 def check_complete(whose: str, names: Iterable[str], values: Mapping[str, int]) -> None:
@@ -72,7 +78,8 @@ def check_complete(whose: str, names: Iterable[str], values: Mapping[str, int]) 
     missing = [n for n in names if n not in values]
     if missing:
         give = ",".join([*(f"{n}=..." for n in missing[:SHOWN]), *(["..."] if len(missing) > SHOWN else [])])
-        raise CommandError(f"{whose} needs a number for {few(missing)}", f"give it with --set {give}")
+        what, it = ("a number", "it") if len(missing) == 1 else ("numbers", "them")
+        raise CommandError(f"{whose} needs {what} for {few(missing)}", f"give {it} with --set {give}")
 
 
 SHOWN = 8

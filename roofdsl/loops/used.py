@@ -1,4 +1,4 @@
-"""Which parameters of a kernel say anything: the others need no place in integer sets, whose cost grows with each."""
+"""Which parameters of a kernel are used. The others are left out of integer sets, whose cost grows with each."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from roofdsl.machine.model import (
     Memory,
     Multiprocessor,
     Peak,
+    Sustained,
 )
 
 
@@ -39,6 +40,7 @@ def lower(block: CheckedMachine) -> Machine:
         links=tuple(Link(**e.fields, source=e.source) for e in block.all_of("link")),
         costs=tuple((e.fields["cls"], e.fields["value"]) for e in block.all_of("cost")),
         multiprocessor=units[0] if units else None,
+        sustained=tuple(Sustained(**e.fields, source=e.source) for e in block.all_of("sustained")),
         latencies=tuple((e.fields["level"], e.fields["time_s"]) for e in block.all_of("latency")),
         instructions=tuple(Instruction(**e.fields, source=e.source) for e in block.all_of("instruction")),
         core=cores[0] if cores else None,

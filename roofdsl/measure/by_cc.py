@@ -3,53 +3,32 @@
 from __future__ import annotations
 
 import ctypes
-import tempfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
-from roofdsl.codegen.c_compiler import FLAGS, OTHER, compiler_version, fault, find_compiler, printable, run
+from roofdsl.codegen.compiler import KERNEL_FLAGS, compiler_version, find_compiler, load_function
 from roofdsl.codegen.generated import Argument
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.by_numba import by_value, generate_for, runner_of
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import usable_cores
 
+_WITHOUT = "omit `--compiler cc`: numba needs no C compiler"
+
+
 def c_runner(kernel: Kernel, variant: str) -> Runner:
     """The variants `loops` and `parallel` (OpenMP). Raises CommandError if there is no compiler or it fails."""
     generated = generate_for(kernel, "c", variant)
-    compiler = find_compiler()
-    flags = (*FLAGS, *(("-fopenmp",) if variant == "parallel" else ()))
-    function = _build(compiler, flags, generated.source, generated.function)
+    compiler = find_compiler(_WITHOUT)
+    flags = (*KERNEL_FLAGS, *(("-fopenmp",) if variant == "parallel" else ()))
+    function = load_function(compiler, flags, generated.source, generated.function, _WITHOUT)
     function.restype = None
     function.argtypes = [_type_of(a) for a in generated.arguments]
 
     threads = len(usable_cores()) if variant == "parallel" else 1
     return runner_of(generated, function, _value, f"{compiler_version(compiler)}, {' '.join(flags)}", threads)
-
-
-def _build(compiler: Sequence[str], flags: Sequence[str], text: str, function: str) -> Any:
-    """The function, compiled and loaded. Raises CommandError if either step fails."""
-    shown = " ".join(compiler)
-    with tempfile.TemporaryDirectory(prefix="roofdsl") as folder:
-        source, library = Path(folder) / "kernel.c", Path(folder) / "kernel.so"
-        source.write_text(text, encoding="utf-8")
-        command = [*compiler, *flags, "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
-        done = run(command, shown, 300)
-        if done.returncode != 0:
-            raise CommandError(f"`{shown}` does not compile the generated C: {fault(done)}", OTHER)
-        if not library.is_file() or library.stat().st_size == 0:
-            raise CommandError(f"`{shown}` exited without an error but wrote no library", OTHER)
-        try:
-            return ctypes.CDLL(str(library))[function]
-        except OSError as error:
-            why = printable(str(error).removeprefix(f"{library}: "))
-            raise CommandError(f"the library from `{shown}` cannot be loaded: {why}", OTHER) from None
-        except AttributeError:
-            raise CommandError(f"the library from `{shown}` lacks the function `{function}`", OTHER) from None
 
 
 class _Complex128(ctypes.Structure):

@@ -18,6 +18,7 @@ from roofdsl.measure.core_facts import CoreFacts, core_facts
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
 from roofdsl.measure.level_overlap import Place, measure
 from roofdsl.measure.levels_of_curve import Plateau, plateaus
+from roofdsl.measure.measurement import now
 from roofdsl.measure.microkernels import nothing, stream
 from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
 from roofdsl.measure.other_load import BUSY, Others, taken_by_others
@@ -31,7 +32,6 @@ from roofdsl.measure.peaks import (
     settled,
     wanted,
 )
-from roofdsl.measure.results import now
 from roofdsl.measure.timing import median, pinned, time_calls, usable_cores
 
 Progress = Callable[[float, str], None]

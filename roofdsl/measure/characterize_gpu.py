@@ -24,9 +24,9 @@ from roofdsl.measure.gpu_microkernels import (
     stream_source,
 )
 from roofdsl.measure.levels_of_curve import plateaus
+from roofdsl.measure.measurement import now
 from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.peaks import AGAIN, MOST_SPREAD, truer
-from roofdsl.measure.results import now
 from roofdsl.measure.timing import median, quantile
 
 Progress = Callable[[float, str], None]

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
-from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
+from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.library_kernels import library_runner
-from roofdsl.measure.record import Ran, Setup, recorded
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.runner import Runner
+from roofdsl.measure.timed_arrays import Restorer, aligned, total_bytes
 from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
 from roofdsl.measure.verify import verify
 
@@ -59,7 +60,7 @@ def measure_cpu(
     arrays = aligned(random_inputs(kernel, values, options.seed))
     restore = Restorer(kernel, arrays)
     cpu = describe_cpu()
-    flush = Flusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
+    flush = CacheFlusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
 
     def prepare() -> None:
         restore()

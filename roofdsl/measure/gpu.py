@@ -13,13 +13,13 @@ from roofdsl.codegen.generated import Generated
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
-from roofdsl.measure.buffers import total_bytes
 from roofdsl.measure.by_numba import by_value
 from roofdsl.measure.device import software
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
 from roofdsl.measure.library_kernels import GPU_TYPES, described, matrix_views, recognize, scale_of
-from roofdsl.measure.record import Ran, Setup, recorded
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement_record import Ran, Setup, recorded
+from roofdsl.measure.timed_arrays import total_bytes
 from roofdsl.measure.timing import DEFAULT, LEAST_REPEATS, MOST, ClockFault, Plan, Times, is_time
 from roofdsl.measure.verify import verify
 

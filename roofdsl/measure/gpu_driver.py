@@ -75,9 +75,9 @@ def find_driver() -> Driver:
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise CommandError(f"no GPU can be used: {error}", "take `--backend cpu`") from None
+        raise CommandError(f"no GPU can be used: {error}", "use `--backend cpu`") from None
     if count == 0:
-        raise CommandError("there is no GPU on this machine", "take `--backend cpu`")
+        raise CommandError("there is no GPU on this machine", "use `--backend cpu`")
     return CupyDriver(cupy)
 
 
@@ -139,7 +139,7 @@ class CupyDriver:
         try:
             return self.cupy.asarray(array, order=order)
         except self.cupy.cuda.memory.OutOfMemoryError as error:
-            raise CommandError(f"the arrays do not fit into the GPU's memory: {error}", "take smaller sizes") from None
+            raise CommandError(f"the arrays do not fit into the GPU's memory: {error}", "use smaller sizes") from None
 
     def get(self, array: Any) -> NDArray[Any]:
         copied: NDArray[Any] = self.cupy.asnumpy(array, order="A")

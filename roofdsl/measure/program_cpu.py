@@ -7,15 +7,16 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from roofdsl.codegen.inputs import random_inputs
-from roofdsl.loops.launched import Launched, ProgramAt
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.buffers import Flusher, Restorer, aligned, total_bytes
+from roofdsl.loops.program_at import Launched, ProgramAt
+from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.cpu import VARIANTS, CpuOptions, build
 from roofdsl.measure.device import describe_cpu, software
+from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement_record import Ran, Setup
 from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
-from roofdsl.measure.record import Ran, Setup
-from roofdsl.measure.results import Measurement
 from roofdsl.measure.runner import Runner
+from roofdsl.measure.timed_arrays import Restorer, aligned, total_bytes
 from roofdsl.measure.timing import Clock, Times, pinned, time_calls, time_laps, usable_cores
 from roofdsl.measure.verify import verify
 
@@ -53,7 +54,7 @@ def measure_program_cpu(
         for call in sequence:
             call()
 
-    flush = Flusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
+    flush = CacheFlusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
     say("timing")
     alone = all(part.ran.threads == 1 for part in parts)
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import cycle
 
-from roofdsl.loops.launched import Launched, ProgramAt
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.program_at import Launched, ProgramAt
 from roofdsl.measure.device import software
 from roofdsl.measure.gpu import VARIANTS, GpuCode, GpuOptions, build_gpu, copies_on, device_runner, time_launches
 from roofdsl.measure.gpu_driver import Driver, find_driver
+from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement_record import Ran, Setup
 from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
-from roofdsl.measure.record import Ran, Setup
-from roofdsl.measure.results import Measurement
 from roofdsl.measure.verify import verify
 
 Built = dict[Kernel, tuple[tuple[str, GpuCode], str]]

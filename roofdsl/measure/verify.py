@@ -69,7 +69,7 @@ def _verified(
     kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None, *, kind: dict[str, bool]
 ) -> Verified:
     """The comparison on one kind of data, at the largest size at which it is possible."""
-    from roofdsl.codegen.compare import compare
+    from roofdsl.codegen.compare_results import compare
     from roofdsl.codegen.inputs import poisoned, random_inputs
     from roofdsl.codegen.reference import TakesTooLong, reference
 

@@ -6,6 +6,6 @@ from roofdsl.notebook import derive, explore, predict, roofline, traffic
 
 from __future__ import annotations
 
-from roofdsl.notebook.functions import derive, explore, machine, predict, roofline, simulate, traffic
+from roofdsl.notebook.commands import derive, explore, machine, predict, roofline, simulate, traffic
 
 __all__ = ["derive", "explore", "machine", "predict", "roofline", "simulate", "traffic"]

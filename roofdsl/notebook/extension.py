@@ -1,4 +1,4 @@
-"""`%load_ext roofdsl`: the cell magic, rich results, and errors told as the command line tells them."""
+"""`%load_ext roofdsl`: the cell magic, rich results, and errors reported as on the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from roofdsl.tell.blocks import Block
 FIELDS = (
     "roofdsl.simulate.lru_traffic:SimulatedTraffic",
     "roofdsl.simulate.hierarchy:Simulated",
-    "roofdsl.profiler.points:MeasuredPoint",
+    "roofdsl.profiler.measured_points:MeasuredPoint",
 )
 """Dataclasses that are shown by their fields, as all records are."""
 
@@ -29,7 +29,7 @@ def load(shell: Any) -> None:
     def roof(line: str, cell: str) -> Any:
         """A cell in the .roof language; its kernels, machines and programs become names of the notebook.
 
-        After `%%roof` stand numbers for `const` parameters, as in `%%roof s=2`.
+        `%%roof` takes numbers for `const` parameters, as in `%%roof s=2`.
         """
         return run(shell, line, cell)
 

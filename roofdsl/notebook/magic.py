@@ -46,7 +46,7 @@ def settings_of(line: str) -> dict[str, int]:
     for part in shlex.split(line):
         name, equals, number = part.partition("=")
         if not equals or not name.isidentifier() or not number.isdecimal() or len(number) > 18 or not int(number):
-            raise CommandError(f"`{part}` is not of the form s=2", "after %%roof stand numbers for const parameters")
+            raise CommandError(f"`{part}` is not of the form s=2", "%%roof takes numbers for const parameters")
         found[name] = int(number)
     return found
 

@@ -1,4 +1,4 @@
-"""How results look in a notebook: what the commands print of them, with tables and formulas."""
+"""How results look in a notebook: the output of the commands, with tables and formulas."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def _point_check(of: Any) -> list[Block]:
 
 
 def _points(of: Any) -> list[Block]:
-    from roofdsl.tell import points
+    from roofdsl.tell import measured_points
 
-    return [*points.blocks(of), *_warnings(of.notes)]
+    return [*measured_points.blocks(of), *_warnings(of.notes)]
 
 
 RESULTS: dict[str, Callable[[Any], list[Block]]] = {
@@ -80,10 +80,10 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
     "roofdsl.predict.program:ProgramPrediction": _program,
     "roofdsl.machine.model:Machine": _machine,
     "roofdsl.advise.advise:Advised": _advised,
-    "roofdsl.measure.results:Measurement": _measurement,
+    "roofdsl.measure.measurement:Measurement": _measurement,
     "roofdsl.validate.compare:Comparison": _comparison,
-    "roofdsl.validate.points:PointCheck": _point_check,
-    "roofdsl.profiler.points:Points": _points,
+    "roofdsl.validate.compare_points:PointCheck": _point_check,
+    "roofdsl.profiler.measured_points:Points": _points,
 }
 """Results that commands print, and the blocks that are printed. Named, so that nothing is imported before its use."""
 

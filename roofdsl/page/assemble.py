@@ -20,7 +20,7 @@ from roofdsl import __version__
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.visible import visible
 from roofdsl.page.content import Content
-from roofdsl.predict.terms import SAME
+from roofdsl.predict.time_model import SAME
 
 LARGEST_BYTES = 500_000
 """The size limit of a page, so that it can be sent by mail."""

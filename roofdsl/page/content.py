@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl import budget
-from roofdsl.counts.closed import NoClosedForm
+from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.growth import tile_names
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import MATRIX_CLASSES
@@ -20,9 +20,9 @@ from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine, operation
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.measurement import Measurement
 from roofdsl.page.article import derivation_html, source_html
-from roofdsl.page.forms import (
+from roofdsl.page.count_forms import (
     Held,
     PlateauForm,
     TrafficForms,
@@ -40,7 +40,7 @@ from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.orders import orders_of
-from roofdsl.predict.terms import level_seconds, terms_of_a_launch
+from roofdsl.predict.time_model import level_seconds, terms_of_a_launch
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import LeadingTerms, RowsAligned
 from roofdsl.sets.terms import Terms

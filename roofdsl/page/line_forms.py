@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from roofdsl import budget
-from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
-from roofdsl.counts.forms import quasi_of
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm, PlateauBytes
+from roofdsl.counts.readable_forms import quasi_of
 from roofdsl.counts.traffic_at import QUICK_OPERATIONS
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
-from roofdsl.page.forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
+from roofdsl.page.count_forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.child_process import Raised, Stopped, in_child
 from roofdsl.sets.quasi import Quasi, floor
@@ -38,7 +38,7 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
     try:
         plateaus = [
             PlateauForm(r.from_bytes, on_plateau(r.all_bytes, _single(r.bytes), r.where), r.bytes, r.end_bytes, r.where)
-            for r in _regimes(forms, convention)
+            for r in _plateau_forms(forms, convention)
         ]
     except NoClosedForm as error:
         notes.append(str(error))
@@ -138,16 +138,16 @@ def _rows(forms: ClosedForms) -> Rows | None:
     return Rows(tuple(row.whole_lines for row in rows), tuple(sorted(steps.items()))) if rows else None
 
 
-def _regimes(forms: ClosedForms, convention: Traffic) -> tuple[Regime, ...]:
+def _plateau_forms(forms: ClosedForms, convention: Traffic) -> tuple[PlateauBytes, ...]:
     """The plateaus, after a forked copy of this process has shown that they do not take long. Raises NoClosedForm."""
 
     def task() -> str:
-        return str(len(forms.regimes(convention)))
+        return str(len(forms.plateau_forms(convention)))
 
     try:
         in_child(task, min(LONGEST_S, max(LEAST_S, budget.left_s())))
     except Stopped:
         raise NoClosedForm("its plateaus take too long to find") from None
     except Raised:
-        return forms.regimes(convention)  # raises it in this process, with the reason
-    return forms.regimes(convention)
+        return forms.plateau_forms(convention)  # raises it in this process, with the reason
+    return forms.plateau_forms(convention)

@@ -1,4 +1,4 @@
-"""The time of a kernel on a machine for a page: `predict.terms` in the counts for which a page has forms.
+"""The time of a kernel on a machine for a page: `predict.time_model` in the counts for which a page has forms.
 
 `predict.compute` decides which operations run at which rate, and the expression becomes a JavaScript function.
 """
@@ -9,13 +9,13 @@ import json
 from collections.abc import Mapping
 from fractions import Fraction
 
-from roofdsl.counts.results import WorkAt
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.compute import parts_of, seconds_in
-from roofdsl.predict.terms import ComputePart, Largest, Sum, Terms
+from roofdsl.predict.time_model import ComputePart, Largest, Sum, Terms
 
 Key = tuple[str, str]
 """(type, class), with classes as in `forms.WorkForms`."""

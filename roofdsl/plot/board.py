@@ -24,7 +24,9 @@ def check_format(path: Path) -> str:
     """The format of the file-name extension. Raises CommandError for anything but svg, png and pdf."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
-        raise CommandError(f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]}", "end its name in .svg")
+        raise CommandError(
+            f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file", "end its name in .svg"
+        )
     return kind
 
 

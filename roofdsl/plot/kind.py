@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.program_at import ProgramOf
 from roofdsl.machine.model import Machine
-from roofdsl.plot.look import USUAL, Look, tell
-from roofdsl.plot.points import common_sizes
+from roofdsl.plot.look import USUAL, Look, warn_about_figure
+from roofdsl.plot.roofline_points import common_sizes
 from roofdsl.plot.roofs import Ceilings
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import ProgramPrediction, predict_launches
@@ -84,7 +84,7 @@ class Asked:
     ceilings: Ceilings = "few"
     look: Look = USUAL
     measured: Callable[[Options], Sequence[Comparison]] = lambda _: ()
-    warn: Callable[[str], None] = tell
+    warn: Callable[[str], None] = warn_about_figure
 
     @property
     def machine(self) -> Machine:

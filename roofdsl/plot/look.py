@@ -123,7 +123,9 @@ class Look:
         if asked is None:
             return own
         if logarithmic and asked[0] <= 0:
-            raise CommandError(f"the {axis} axis is logarithmic: its limits are above 0", f"as in --{axis}lim 0.01:100")
+            raise CommandError(
+                f"the {axis} axis is logarithmic, so its limits must be above 0", f"as in --{axis}lim 0.01:100"
+            )
         return asked
 
     def dress(self, axes: Any) -> None:
@@ -272,10 +274,12 @@ def clean(figure: Any) -> None:
         lacking |= dict.fromkeys(without)
     if lacking:
         letters = "".join(list(lacking)[:12])
-        tell(f"no font on this computer has the letters {letters}: they are drawn as boxes; fonts-noto-cjk has many")
+        warn_about_figure(
+            f"no font on this computer has the letters {letters}: they are drawn as boxes; fonts-noto-cjk has many"
+        )
 
 
-def tell(message: str) -> None:
+def warn_about_figure(message: str) -> None:
     """Warn with a FigureWarning; the commands print it like their own warnings."""
     warnings.warn(message, FigureWarning, stacklevel=3)
 
@@ -283,7 +287,7 @@ def tell(message: str) -> None:
 def outside(count: int, what: str = "point") -> None:
     """Warn that so many points are beyond the requested limits."""
     if count:
-        tell(f"{count} {what}{'s' if count > 1 else ''} beyond the limits of the axes: not drawn")
+        warn_about_figure(f"{count} {what}{'s' if count > 1 else ''} beyond the limits of the axes: not drawn")
 
 
 def no_y_limits(look: Look, what: str) -> None:

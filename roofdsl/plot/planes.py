@@ -348,7 +348,7 @@ def plane_kind(which: Which, line: str, about: str) -> Kind:
             for note in notes:
                 asked.warn(note)
         if not any(s.spots for s in series):
-            raise CommandError("there is nothing to draw", "give FILEs, or measured points by --points")
+            raise CommandError("there is nothing to draw", "give FILEs, or measured points with --points")
         return draw_plane(which, shown, series, asked.title(found), look=asked.look)
 
     level = Option("--level", "The level whose bytes and bandwidth to use; by default, the memory.", "NAME")

@@ -15,11 +15,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.machine.quantities import group, show_time
 from roofdsl.plot.board import Window
-from roofdsl.plot.points import differing_sizes, labels_of
+from roofdsl.plot.roofline_points import differing_sizes, labels_of
 from roofdsl.plot.roofs import Roof, Slope, require_roof, roofs_of, slopes_of
-from roofdsl.predict.measured import MeasuredTimes, measured_times
+from roofdsl.predict.measured_times import MeasuredTimes, measured_times
 from roofdsl.predict.time import Prediction
-from roofdsl.profiler.points import Points
+from roofdsl.profiler.measured_points import Points
 from roofdsl.validate.compare import Comparison
 
 Which = Literal["complexity", "time", "complexity-time"]

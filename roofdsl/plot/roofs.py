@@ -11,8 +11,8 @@ from roofdsl.lang.operation_classes import MATRIX_CLASSES
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.model import UNFUSED, BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory, operation
 from roofdsl.machine.quantities import show_bandwidth, show_number, show_rate
-from roofdsl.plot.points import Point
-from roofdsl.predict.levels import is_first_level
+from roofdsl.plot.roofline_points import Point
+from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.time import Prediction
 
 

@@ -85,8 +85,6 @@ def traffic_content(
 
     Without a line size, that of the machine's last cache is used. Raises what `derive` raises.
     """
-    from roofdsl.simulate.distances import miss_curve
-
     if line_bytes is None and machine is not None and machine.last_cache is not None:
         line_bytes = machine.last_cache.line_bytes
     run = sized(kernel, values)
@@ -95,29 +93,18 @@ def traffic_content(
         plateaus, note = plateau_lines(kernel, values, convention, line_bytes)
     if curve is not None and curve.line_bytes != line_bytes:
         curve = None
-    steps, why = None, f"and they are too large to simulate every cache (limit {MOST_FOR_CURVE:,} accesses)"
-    by_form = False
     if curve is None:
-        with budget.part(2):  # a search that may not lead to a curve leaves time for the simulation
-            if accesses > SIMULATED_AT_ONCE:
-                steps = _by_distances(run, convention, line_bytes)
-            if steps is None:
-                steps = _by_form(kernel, values, convention, line_bytes)
-                by_form = steps is not None
-    if steps is None and curve is None and accesses <= _in_budget(MOST_FOR_CURVE):
-        try:
-            curve = miss_curve(run.kernel, run.values, line_bytes)
-        except CommandError as error:  # not enough memory for all lines: the plateaus and points show enough
-            why = f"and it is not simulated: {error.message}"
-    if curve is not None:
-        sizes, moved = curve.steps(convention)
-        steps = (tuple(int(s) for s in sizes), tuple(int(v) for v in moved))
+        found = _curve(kernel, run, accesses, convention, line_bytes)
+    else:
+        found = _Curve(_steps(curve, convention))
+    steps = found.steps
     if steps is not None:
         plateaus = tuple(_as_far_as_flat(p, steps) for p in plateaus)
     caches = tuple((c.name, c.size_bytes) for c in machine.caches) if machine is not None else ()
     points: tuple[TrafficPoint, ...] = ()
     if accesses <= _in_budget(MOST_FOR_POINTS):
-        more = _along(steps[0], plateaus, min(POINTS_ON_CURVE, MOST_ON_CURVE // accesses)) if steps and by_form else ()
+        most = min(POINTS_ON_CURVE, MOST_ON_CURVE // accesses)
+        more = _along(steps[0], plateaus, most) if steps and found.by_form else ()
         points = _points(run, convention, line_bytes, plateaus=plateaus, caches=caches, more=more)
     at = ", ".join(f"{n} = {v}" for n, v in values.items())
     lines = "lines of an element" if line_bytes is None else f"lines of {show_size(line_bytes)}"
@@ -130,9 +117,47 @@ def traffic_content(
         caches,
         _bound_if_found(kernel, values, convention, line_bytes),
         note=note,
-        curve_label=BY_FORM if by_form else BY_SIMULATION,
-        curve_note="" if steps else f"no closed form of Q(Z) is found that is exact at these sizes, {why}",
+        curve_label=BY_FORM if found.by_form else BY_SIMULATION,
+        curve_note="" if steps else f"no closed form of Q(Z) is found that is exact at these sizes, {found.why}",
     )
+
+
+Steps = tuple[tuple[int, ...], tuple[int, ...]]
+"""(cache sizes in bytes, Q from each size up to the next)."""
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The curve of Q(Z); steps None: there is none, and `why` says why it is not simulated either."""
+
+    steps: Steps | None
+    by_form: bool = False
+    why: str = ""
+
+
+def _curve(kernel: Kernel, run: Sized, accesses: int, convention: Traffic, line_bytes: int | None) -> _Curve:
+    """The curve of Q(Z) in the first way that leads to one: stack distances (of long runs), closed form, simulation."""
+    from roofdsl.simulate.distances import miss_curve
+
+    with budget.part(2):  # a search that may not lead to a curve leaves time for the simulation
+        if accesses > SIMULATED_AT_ONCE:
+            steps = _by_distances(run, convention, line_bytes)
+            if steps is not None:
+                return _Curve(steps)
+        steps = _by_form(kernel, run.values, convention, line_bytes)
+        if steps is not None:
+            return _Curve(steps, by_form=True)
+    if accesses > _in_budget(MOST_FOR_CURVE):
+        return _Curve(None, why=f"and they are too large to simulate every cache (limit {MOST_FOR_CURVE:,} accesses)")
+    try:
+        return _Curve(_steps(miss_curve(run.kernel, run.values, line_bytes), convention))
+    except CommandError as error:  # not enough memory for all lines: the plateaus and points show enough
+        return _Curve(None, why=f"and it is not simulated: {error.message}")
+
+
+def _steps(curve: MissCurve, convention: Traffic) -> Steps:
+    sizes, moved = curve.steps(convention)
+    return tuple(int(s) for s in sizes), tuple(int(v) for v in moved)
 
 
 def _accesses(at: Sized) -> int:
@@ -159,9 +184,7 @@ def _in_budget(most: int) -> int:
     return int(min(most, max(5 * SHORT, budget.left_s() * SIMULATED_PER_SECOND)))
 
 
-def _by_form(
-    kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _by_form(kernel: Kernel, values: Mapping[str, int], convention: Traffic, line_bytes: int | None) -> Steps | None:
     """(cache sizes, Q there) from the closed form; None if none is found, or not in time."""
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.plot.traffic_form import form_curve
@@ -173,9 +196,7 @@ def _by_form(
         return None
 
 
-def _by_distances(
-    at: Sized, convention: Traffic, line_bytes: int | None
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _by_distances(at: Sized, convention: Traffic, line_bytes: int | None) -> Steps | None:
     """(cache sizes, Q there) from stack distances, beginning with the smallest cache they cover; None without them."""
     from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_distances, stack_distances
     from roofdsl.plot.traffic_form import sampled
@@ -288,8 +309,8 @@ def plateau_lines(
     from fractions import Fraction
 
     from roofdsl.counts.derive import derive
-    from roofdsl.counts.forms import of_quantity
     from roofdsl.counts.growth import growth_of
+    from roofdsl.counts.readable_forms import of_quantity
     from roofdsl.formulas.writing import latex
 
     order = growth_of(kernel)

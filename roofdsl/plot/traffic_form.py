@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.sweep.forms import KernelForms, Known
+from roofdsl.sweep.exact_forms import KernelForms, Known
 from roofdsl.sweep.numeric import Points, TooLarge
 
 Curve = tuple[tuple[int, ...], tuple[int, ...]]

@@ -10,9 +10,9 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import boundary_behind
-from roofdsl.predict.terms import larger_direction
 from roofdsl.predict.time import LevelTime
-from roofdsl.simulate.levels import CacheLevel
+from roofdsl.predict.time_model import larger_direction
+from roofdsl.simulate.cache_levels import CacheLevel
 
 if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Sets

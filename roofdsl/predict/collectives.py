@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
 from roofdsl.machine.model import Link, Machine
-from roofdsl.predict.terms import link_seconds
+from roofdsl.predict.time_model import link_seconds
 
 Kind = Literal["all-gather", "reduce-scatter", "all-reduce", "all-to-all"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.counts.operations import StatementOperations, work_at
-from roofdsl.counts.results import WorkAt
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import ComputeCeiling, Machine
-from roofdsl.predict.terms import PIPE_NAMES, ComputePart, Largest, compute_seconds, pipe_cost, pipe_of
+from roofdsl.predict.time_model import PIPE_NAMES, ComputePart, Largest, compute_seconds, pipe_cost, pipe_of
 
 
 class ComputeTime(Record):

@@ -9,11 +9,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, IntExpr, add, mul
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.programs import LoweredProgram
+from roofdsl.loops.program_model import LoweredProgram
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.largest_of import NotExact
-from roofdsl.predict.terms import COMPUTE, LAUNCH, launch_seconds, level_seconds, link_seconds
+from roofdsl.predict.time_model import COMPUTE, LAUNCH, launch_seconds, level_seconds, link_seconds
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.quasi import Quasi
 
@@ -46,7 +46,7 @@ class Sent(Record):
 
     def seconds(self, step_s: Fraction) -> Quasi:
         """One of it as a closed form. Raises NotExact."""
-        from roofdsl.predict.forms import in_closed_form
+        from roofdsl.predict.time_forms import in_closed_form
 
         sent, waited = as_quasi(self.bytes) * self.share, Quasi.constant(self.steps * step_s)
         return in_closed_form(link_seconds(self.bandwidth_bytes_per_s), {"bytes": sent, "latency": waited})
@@ -61,7 +61,7 @@ class Grown(Record):
 
 def sent_by(lowered: LoweredProgram, numbers: Mapping[str, IntExpr], machine: Machine) -> tuple[Sent, ...]:
     """The program's collectives. Raises CommandError if the growing parameter is their number of devices."""
-    from roofdsl.loops.launched import Exchanged
+    from roofdsl.loops.program_at import Exchanged
     from roofdsl.predict.exchanges import collective_of
 
     found = []
@@ -112,8 +112,8 @@ def closed_terms(
 def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, Cases, Cases]:
     """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
     from roofdsl.counts.computed_once import NoClosedForm
-    from roofdsl.formulas.facts import facts_text
-    from roofdsl.predict.forms import launch_forms
+    from roofdsl.formulas.fact_text import facts_text
+    from roofdsl.predict.time_forms import launch_forms
 
     given = {n: e.evaluate({}) for n, e in launch.arguments if not e.symbols()}
     growing = {n: as_quasi(e) for n, e in launch.arguments if e.symbols()}
@@ -164,7 +164,7 @@ def _total(pairs: Iterable[tuple[Quasi, Cases]]) -> Cases | None:
 
 
 def as_quasi(e: IntExpr) -> Quasi:
-    from roofdsl.counts.forms import quasi_of
+    from roofdsl.counts.readable_forms import quasi_of
 
     try:
         return quasi_of(e)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from roofdsl.counts.results import WorkAt
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.report import closest
@@ -19,11 +19,11 @@ from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.level_overlap import in_turn
-from roofdsl.predict.levels import NEARER_ACCESSES, Hierarchy, link_level, nearer_levels
+from roofdsl.predict.level_traffic import NEARER_ACCESSES, Hierarchy, link_level_time, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, orders_of
-from roofdsl.predict.terms import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
@@ -98,7 +98,9 @@ def predict(
     work = work_at(kernel, values)
     crossing = _crossing(kernel, values, machine, options, boundary)
     boundary = crossing.boundary
-    beyond = () if options.data is None else (link_level(kernel, values, machine, options.data, boundary.convention),)
+    beyond = (
+        () if options.data is None else (link_level_time(kernel, values, machine, options.data, boundary.convention),)
+    )
     prediction = predict_counts(
         kernel.name,
         dict(kernel.constants) | values,
@@ -114,11 +116,7 @@ def predict(
     )
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values)
-    warnings = prediction.warnings + crossing.warnings
-    if options.in_flight_bytes is not None and not latency:
-        warnings += (f"{machine.name} defines no latencies, so --in-flight has no effect",)
-    if footprint > machine.main_memory.size_bytes and options.data is None:
-        warnings += (_too_large(kernel, machine, footprint),)
+    warnings = prediction.warnings + crossing.warnings + _warnings(kernel, machine, options, footprint, latency)
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
     return replace(
         prediction,
@@ -131,6 +129,18 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
+
+
+def _warnings(
+    kernel: Kernel, machine: Machine, options: Options, footprint: int, latency: tuple[LatencyCeiling, ...]
+) -> tuple[str, ...]:
+    """Warnings about options without effect, and about a footprint (in bytes) beyond the machine's memory."""
+    found: tuple[str, ...] = ()
+    if options.in_flight_bytes is not None and not latency:
+        found += (f"{machine.name} defines no latencies, so --in-flight has no effect",)
+    if footprint > machine.main_memory.size_bytes and options.data is None:
+        found += (_too_large(kernel, machine, footprint),)
+    return found
 
 
 class _Crossing(Record):
@@ -150,7 +160,7 @@ class _Crossing(Record):
 def _crossing(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
 ) -> _Crossing:
-    from roofdsl.counts.sectors import Transfers, warm_transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, warm_transfers_at
 
     orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
     if options.warm:
@@ -161,7 +171,7 @@ def _crossing(
     nearer = Hierarchy(())
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
-    levels = (*nearer.levels, _memory_level(machine, moved, boundary))
+    levels = (*nearer.levels, _memory_level_time(machine, moved, boundary))
     sets = WithSets(())
     if options.sets:
         refuse_sets(warm=options.warm, machine=machine)
@@ -174,7 +184,7 @@ def _crossing(
     return _Crossing(levels[:-1], levels[-1], boundary, assumed, sets.assumptions, nearer.warnings + sets.warnings)
 
 
-def _memory_level(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
+def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
     """What crosses the memory's boundary, at the memory's bandwidth."""
     memory = machine.main_memory
     return LevelTime(
@@ -223,7 +233,7 @@ def _at_memory(
 
     Where the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
     """
-    from roofdsl.counts.sectors import Transfers, transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
 
     cache = machine.last_cache

@@ -1,4 +1,4 @@
-"""Bytes over bandwidth, for the levels of a hierarchy and for the links between devices."""
+"""Records of time as bytes over bandwidth: for a level of the hierarchy, and for a link between devices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.predict.terms import level_seconds, link_seconds
+from roofdsl.predict.time_model import level_seconds, link_seconds
 
 
 class LevelTime(Record):

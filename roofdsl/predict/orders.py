@@ -13,7 +13,7 @@ from roofdsl.predict.boundary import Boundary
 from roofdsl.predict.occupancy import Block, occupancy
 
 if TYPE_CHECKING:
-    from roofdsl.loops.launch import Launch
+    from roofdsl.loops.thread_blocks import Launch
 
 DEFAULT_THREADS = 256
 """Threads of a block where neither tiles nor the caller say so."""
@@ -38,7 +38,7 @@ class Orders(Record):
         """
         if self.launch is None:
             return self.kernel, at
-        from roofdsl.loops.launch import in_waves, on_one_copy
+        from roofdsl.loops.thread_blocks import in_waves, on_one_copy
 
         if cache.copies == 1:
             return in_waves(self.launch, self.at_a_time), replace(at, assumptions=())
@@ -54,7 +54,7 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
     """
     if machine.multiprocessor is None:
         return Orders(kernel)
-    from roofdsl.loops.launch import launch_of
+    from roofdsl.loops.thread_blocks import launch_of
 
     wanted = block.threads if block is not None else DEFAULT_THREADS
     launch = launch_of(kernel, values, wanted)

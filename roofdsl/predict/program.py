@@ -18,7 +18,7 @@ from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.time import Prediction
 
 if TYPE_CHECKING:
-    from roofdsl.loops.launched import ProgramAt
+    from roofdsl.loops.program_at import ProgramAt
 
 
 class KernelTotal(Record):
@@ -104,7 +104,7 @@ def predict_launches(
     launches that can use it, contractions in a type for which the machine has the unit; the assumptions name the
     others. Raises CommandError for a parameter that is missing or unknown, and what `predict` raises.
     """
-    from roofdsl.loops.launched import program_at
+    from roofdsl.loops.program_at import program_at
 
     return predict_at(program_at(checked, name, settings), machine, options)
 

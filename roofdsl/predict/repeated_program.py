@@ -13,8 +13,8 @@ from functools import cache, reduce
 from operator import add
 
 from roofdsl.lang.record import replace
-from roofdsl.loops.launched import ProgramAt
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.program_at import ProgramAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_overlap import in_turn

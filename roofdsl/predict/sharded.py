@@ -24,8 +24,8 @@ from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
-from roofdsl.predict.terms import bound_text, bounding, link_seconds
 from roofdsl.predict.time import Prediction
+from roofdsl.predict.time_model import bound_text, bounding, link_seconds
 from roofdsl.sets.quasi import Quasi
 
 Result = Literal["whole", "parts"]
@@ -305,7 +305,7 @@ def _break_evens(
     Closed forms in the parameters of the whole, exact values where `values` has the others. Latencies are a part of
     the links' time. Raises CommandError where the terms have no closed form.
     """
-    from roofdsl.predict.forms import in_closed_form, quasi, terms_of
+    from roofdsl.predict.time_forms import in_closed_form, quasi, terms_of
 
     kernel, p = sharding.kernel, network.devices
     _check_parameter(kernel, parameter)

@@ -19,16 +19,16 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, IntExpr, Sym, add
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import check_complete, check_names, numbers
-from roofdsl.loops.programs import program
+from roofdsl.loops.program_model import program
 from roofdsl.machine.model import Machine
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.forms import ANY, check_free
 from roofdsl.predict.growing import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.largest_of import Interval, NotExact, largest
 from roofdsl.predict.program import Units
-from roofdsl.predict.terms import LAUNCH
+from roofdsl.predict.time_forms import ANY, check_free
+from roofdsl.predict.time_model import LAUNCH
 from roofdsl.sets.cases import Cases
 
 SEARCH_TO = 4096
@@ -106,7 +106,7 @@ def program_bounds(
     The terms of the sum are the sums of the launches' terms (rule 18), as in the planes. Raises as `kernel_bounds`
     does.
     """
-    from roofdsl.loops.launched import program_sizes
+    from roofdsl.loops.program_at import program_sizes
 
     given = {n: v for n, v in settings.items() if n != question.over}
     lowered = program(checked, name, {**given, question.over: ANY})

@@ -10,7 +10,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
 from roofdsl.predict.level_time import LevelTime, LinkTime, joined_links
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy
-from roofdsl.predict.terms import COMPUTE, LAUNCH, SAME, ComputePart, bound_text, bounding
+from roofdsl.predict.time_model import COMPUTE, LAUNCH, SAME, ComputePart, bound_text, bounding
 
 __all__ = ["LevelTime", "LinkTime", "Prediction"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.report import did_you_mean
 from roofdsl.machine.find import models_folder
-from roofdsl.profiler.points import Points, load_points
+from roofdsl.profiler.measured_points import Points, load_points
 
 _LOOKED_AT = 4096  # in bytes; the schema is the first field in the file
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
+from roofdsl.profiler.measured_points import LevelBytes, MeasuredPoint, Points, TypeWork
 from roofdsl.profiler.tables import Launches
 
 SECTOR_BYTES = 32

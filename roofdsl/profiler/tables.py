@@ -21,7 +21,7 @@ from pathlib import Path
 from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source, Span
-from roofdsl.profiler.units import EXPECTED, LARGEST, LEAST, Quantity, factor, quantity_of
+from roofdsl.profiler.metric_units import EXPECTED, LARGEST, LEAST, Quantity, factor, quantity_of
 
 _LARGEST_FILE = 256 << 20
 _NUMBER = re.compile(r"[+-]?([1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?|[0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -97,7 +97,10 @@ def parse(source: Source) -> tuple[Launches, ...]:
         if form is not None:
             return _FORMS[form][1](_Table(source, line, names, list(rows)))
     raise wrong(
-        source, 1, "this is not a report of Nsight Compute or nvprof: no line has the names of its columns", _EXPORT
+        source,
+        1,
+        "this is not a report of Nsight Compute or nvprof: no line contains the names of its columns",
+        _EXPORT,
     )
 
 

@@ -63,6 +63,31 @@ def added(counts: Sequence[Any]) -> Any:
     return counts[0]
 
 
+Counted = Sequence[tuple[str, Any, Any]]
+"""The pieces of a count: the text of a domain, the domain, and an isl.QPolynomial."""
+
+
+def by_domain(count: Any) -> Counted:
+    """An isl.PwQPolynomial as `total_of` takes it."""
+    return [(str(domain), domain, value) for domain, value in count.get_pieces()]
+
+
+def total_of(counts: Iterable[Counted]) -> Any:
+    """The sum of many counts, of which most have domains in common; None where there is none.
+
+    What has one domain is added first, which costs nothing: sums of different domains are cut along all of them.
+    """
+    together: dict[str, tuple[Any, Any]] = {}
+    for text, domain, value in (piece for count in counts for piece in count):
+        known = together.get(text)
+        together[text] = domain, value if known is None else known[1].add(value)
+    total: Any = None
+    for domain, value in together.values():
+        part = isl.PwQPolynomial.alloc(domain, value)
+        total = part if total is None else total.add(part)
+    return total
+
+
 def _points(basic: Any) -> Any:
     """The points of an isl.BasicSet, or the images of an isl.BasicMap, without floors."""
     basic = basic.remove_redundancies()

@@ -1,6 +1,6 @@
 """The assumptions of a closed form beyond the kernel's own, as values: facts.
 
-`roofdsl.formulas.facts` writes them in words.
+`roofdsl.formulas.fact_text` writes them in words.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ class Images:
         """`relation` from accesses, with or without their place in the text, to how far what they touch is away."""
         if relation.get_tuple_name(_IN) != self._touch.get_tuple_name(_IN):
             return relation  # from lines of the array
+        relation = relation.set_tuple_name(_OUT, self._touch.get_tuple_name(_OUT))  # of an array that is touched alike
         loops = relation.dim(_IN)
         if loops not in self._moved:
             self._moved[loops] = _moved(self._touch, loops)

@@ -3,14 +3,15 @@
 A stencil touches x[i + o] for some dozens of offsets o. From an access back to the one before it on its line, always as
 many iterations away, lie whole iterations, which are the same for all accesses that far apart, and two parts of
 iterations, after the one and before the other. Of these, an element that no whole iteration touches counts once, which
-is a condition on the iteration: nothing is counted for it.
+is a condition on the iteration: nothing is counted for it. An array whose elements do not move along, such as a mask
+`M[k % 2, i]`, is counted once for all windows that have the same of its references in their parts of iterations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import islpy as isl
@@ -26,23 +27,27 @@ _IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
 @dataclass
 class OneBody:
-    """Counts what windows touch of the arrays whose references all move along with the iteration.
+    """Counts what windows touch.
 
     boxes, first: array -> isl.Map from an iteration to all that it touches, and to what its first reference touches.
-    offsets: array -> (place in the text, element relative to the iteration) of each of its references.
+    offsets: array whose references all move along with the iteration -> (place in the text, element relative to the
+    iteration) of each of them. others: each other array -> (place, isl.Map from an iteration to the element). alike:
+    array -> the first one whose elements are touched in the same iterations, which stands for it where counted.
     """
 
     iterations: Any
     boxes: Mapping[str, Any]
     images: Mapping[str, Images]
     offsets: Mapping[str, list[tuple[int, Offset]]]
+    others: Mapping[str, list[tuple[int, Any]]]
     first: Mapping[str, Any]
+    alike: Mapping[str, str]
     line_bytes: Mapping[str, int]
     _windows: dict[Offset, _Windows] = field(default_factory=dict)
 
     def bytes_since(self, previous: Any) -> Any | None:
-        """isl.PwQPolynomial on iterations: bytes of `offsets` touched from the previous access, included, up to the
-        access; None where that is not always as many iterations back. previous: an isl.Map of one basic map.
+        """isl.PwQPolynomial on iterations: bytes touched from the previous access, included, up to the access; None
+        where that is not always as many iterations back. previous: an isl.Map of one basic map.
         """
         after, before = _place(previous.range()), _place(previous.domain())
         back = _point(without_place(without_place(previous).reverse()).deltas())
@@ -57,6 +62,7 @@ def one_body(
     groups: Mapping[str, Sequence[Reference]],
     boxes: Mapping[str, Any],
     images: Mapping[str, Images],
+    alike: Mapping[str, str],
     line_bytes: Mapping[str, int],
 ) -> OneBody | None:
     """None where references are not all made in every iteration, or none moves along with it.
@@ -65,21 +71,25 @@ def one_body(
     """
     iterations: Any = None
     offsets: dict[str, list[tuple[int, Offset]]] = {}
+    others: dict[str, list[tuple[int, Any]]] = {}
     for name, references in groups.items():
-        own = list[tuple[int, Offset]]()
+        own, lines = list[tuple[int, Offset]](), list[tuple[int, Any]]()
         for r in references:
             place, here = _place(r.domain), _loops(r.domain)
             iterations = here if iterations is None else iterations
             if place is None or not here.is_equal(iterations):
                 return None
-            offset = _point(images[name].relative(without_place(r.location)).range())
+            lines.append((place, without_place(r.location)))
+            offset = _point(images[name].relative(lines[-1][1]).range())
             if offset is not None:
                 own.append((place, offset))
         if len(own) == len(references):
             offsets[name] = own
+        else:
+            others[name] = lines
     first = {name: without_place(groups[name][0].location) for name in offsets}
-    moving = {name: without_place(boxes[name]) for name in offsets}
-    return OneBody(iterations, moving, images, offsets, first, line_bytes) if offsets else None
+    whole = {name: without_place(box) for name, box in boxes.items()}
+    return OneBody(iterations, whole, images, offsets, others, first, alike, line_bytes) if offsets else None
 
 
 class _Windows:
@@ -94,6 +104,7 @@ class _Windows:
         self.shift = shift.intersect_domain(body.iterations).intersect_range(body.iterations)
         self._news: dict[tuple[str, Offset], Any] = {}
         self._known: dict[tuple[int, int], Any] = {}
+        self._unmoved: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Any] = {}
 
     def bytes_between(self, after: int, before: int) -> Any:
         """From place `after` of the first iteration up to place `before` of the last."""
@@ -101,6 +112,7 @@ class _Windows:
         if key not in self._known:
             counts = [self._whole] if any(self.back) and self._whole is not None else []
             counts += self._extra(self._touched(after, before))
+            counts += [c for name in self.body.others if (c := self._other(name, after, before)) is not None]
             zero = isl.QPolynomial.zero_on_domain(self.body.iterations.get_space())
             # Between two places of one iteration there may be nothing that moves along.
             self._known[key] = added(counts or [isl.PwQPolynomial.from_qpolynomial(zero)])
@@ -132,19 +144,45 @@ class _Windows:
 
     @cached_property
     def _relations(self) -> dict[str, Any]:
-        """array -> isl.Map from an iteration to what the whole iterations in its window touch."""
+        """array that moves along -> isl.Map from an iteration to what the whole iterations in its window touch; arrays
+        that others stand for are left out.
+        """
+        firsts = dict.fromkeys(self.body.alike[name] for name in self.body.offsets)
+        return {name: self._between.apply_range(self.body.boxes[name]) for name in firsts}
+
+    @cached_property
+    def _between(self) -> Any:
+        """isl.Map from an iteration to the whole iterations in its window."""
         space = self.shift.get_space().range()
-        between = self.shift.apply_range(isl.Map.lex_lt(space)).intersect(isl.Map.lex_gt(space))
-        return {name: between.apply_range(box) for name, box in self.body.boxes.items()}
+        return self.shift.apply_range(isl.Map.lex_lt(space)).intersect(isl.Map.lex_gt(space)).coalesce()
+
+    def _other(self, name: str, after: int, before: int) -> Any:
+        """Bytes of an array that does not move along, from place `after` to place `before`; None if there are none."""
+        references = self.body.others[name]
+        if any(self.back):
+            early = tuple(k for k, (place, _) in enumerate(references) if place >= after)
+            late = tuple(k for k, (place, _) in enumerate(references) if place < before)
+        else:
+            early, late = (), tuple(k for k, (place, _) in enumerate(references) if after <= place < before)
+        key = name, early, late
+        if key not in self._unmoved:
+            here = isl.Map.identity(self.shift.get_space()).intersect_domain(self.shift.domain())
+            parts = [self._between.apply_range(self.body.boxes[name])] if any(self.back) else []
+            parts += [self.shift.apply_range(references[k][1]) for k in early]
+            parts += [here.apply_range(references[k][1]) for k in late]
+            count = self.body.images[name].count(reduce(isl.Map.union, parts).coalesce()) if parts else None
+            self._unmoved[key] = None if count is None else count.scale_val(isl.Val(self.body.line_bytes[name]))
+        return self._unmoved[key]
 
     @cached_property
     def _whole(self) -> Any:
         """Bytes that whole iterations touch; None where there are none."""
         counts = []
-        for name, relation in self._relations.items():
-            count = self.body.images[name].count(relation)
+        for first, relation in self._relations.items():
+            count = self.body.images[first].count(relation)
             if count is not None:
-                counts.append(count.scale_val(isl.Val(self.body.line_bytes[name])))
+                weight = sum(self.body.line_bytes[name] for name in self.body.offsets if self.body.alike[name] == first)
+                counts.append(count.scale_val(isl.Val(weight)))
         return added(counts) if counts else None
 
     def _extra(self, touched: Iterable[tuple[str, Offset]]) -> list[Any]:
@@ -152,7 +190,7 @@ class _Windows:
         weights: dict[str, int] = {}
         sets: dict[str, Any] = {}
         for name, offset in touched:
-            new = self._new(name, offset)
+            new = self._new(self.body.alike[name], offset)
             if not new.is_empty():
                 text = str(new)
                 sets[text] = new

@@ -17,7 +17,7 @@ import islpy as isl
 
 from roofdsl.lang.record import replace
 from roofdsl.sets.bounds import by_residues, candidate_bounds
-from roofdsl.sets.cardinality import cardinality
+from roofdsl.sets.cardinality import Counted, by_domain, cardinality, total_of
 from roofdsl.sets.dimensions import where
 from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.misses import CannotCount
@@ -269,11 +269,16 @@ def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list
 
     Ranges that lie across a plateau are left out if `few` says that they are too few to matter there.
     """
-    rows = sorted(((order.key(r.low), order.key(r.high), r) for r in found), key=lambda row: row[:2])
+    found = list(found)
+    # Ends are compared all the time: they are by their ranks.
+    ends = {end: order.key(end) for r in found for end in (r.low, r.high)}
+    rank = {key: k for k, key in enumerate(sorted(set(ends.values())))}
+    at = {end: rank[key] for end, key in ends.items()}
+    rows = sorted(((at[r.low], at[r.high], r) for r in found), key=lambda row: row[:2])
     # Q(Z) can begin to fall at a low end of a range, and come to rest at a high one: nowhere else.
-    edges = sorted({edge for low, high, _ in rows for edge in (low, high)})
+    edges = range(len(rank))
     made: list[Step] = []
-    start = edges[0] if edges else None
+    start: int | None = None
     for edge in edges:
         # A step is gathered from the edge `start` on. It ends at the first edge that no range lies across: all that
         # began to hit by then hits from there on. Ranges that lie across are passed over where they are `few`.
@@ -285,8 +290,8 @@ def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list
         ids = frozenset(r.piece for r in across)
         if inside:
             # What lay across an earlier plateau ends in this step, but did not begin in it.
-            least = min((r.low for low, r in inside if low >= start), key=order.key, default=inside[0][1].high)
-            high = max((r.high for _, r in inside), key=order.key)
+            least = min((r.low for low, r in inside if low >= start), key=at.__getitem__, default=inside[0][1].high)
+            high = max((r.high for _, r in inside), key=at.__getitem__)
             made.append(Step(least, high, frozenset(r.piece for _, r in inside), ids))
         elif made:  # what lies across begins on the plateau
             made[-1] = Step(made[-1].low, made[-1].high, made[-1].pieces, made[-1].across | ids)
@@ -320,7 +325,7 @@ class PlateauCounter:
     def __init__(self, reuse: ArrayReuse) -> None:
         self.reuse = reuse
         self.reads_only = reuse.reading.is_equal(reuse.all)
-        self._cards: dict[tuple[int, str], Any] = {}
+        self._cards: dict[tuple[int, str], Counted] = {}
         self._shared: dict[frozenset[int], Any] = {}
         self._stored_of: dict[int, Any] = {}
 
@@ -332,7 +337,7 @@ class PlateauCounter:
         return PlateauLines(self.reuse.name, self.reuse.bytes, begun, by_read, self._stored(missing, hits))
 
     def _total(self, kind: str, domains: Iterable[Any]) -> Any:
-        total: Any = None
+        counts: list[Counted] = []
         for domain in domains:
             key = (id(domain), kind)
             if key not in self._cards:
@@ -341,11 +346,9 @@ class PlateauCounter:
                     chosen = domain.intersect(self.reuse.reading)
                 elif kind == "lone":
                     chosen = domain.intersect(self.reuse.lone_writes)
-                self._cards[key] = None if chosen.is_empty() else cardinality(chosen)
-            count = self._cards[key]
-            if count is not None:
-                total = count if total is None else total.add(count)
-        return total
+                self._cards[key] = () if chosen.is_empty() else by_domain(cardinality(chosen))
+            counts.append(self._cards[key])
+        return total_of(counts)
 
     def _stored(self, missing: list[Any], hits: frozenset[int]) -> Any:
         if self.reuse.writes.is_empty():

@@ -1,6 +1,6 @@
 """Quasi-polynomials: exact polynomials with floors in parameters and dimensions, outside the integer-set library.
 
-This is plain Python, so numbers are available without sympy; `roofdsl.formulas.expressions` prints them.
+This is plain Python, so numbers are available without sympy; `roofdsl.formulas.sympy_forms` prints them.
 """
 
 from __future__ import annotations

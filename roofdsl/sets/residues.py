@@ -76,6 +76,16 @@ def classes(period: Mapping[str, int], at: Mapping[str, int]) -> Iterator[Class]
         yield tuple(Residue(n, period[n], r) for n, r in zip(names, each, strict=True))
 
 
+def agrees(residues: Class, at: Mapping[str, int]) -> bool:
+    """Whether the sizes `at`, which may be some of them, are of the class."""
+    return all(r.holds(at[r.name]) for r in residues if r.name in at)
+
+
+def only(names: frozenset[str], period: Mapping[str, int]) -> dict[str, int]:
+    """The periods of these names."""
+    return {n: p for n, p in period.items() if n in names}
+
+
 def how_many(period: Mapping[str, int], at: Mapping[str, int]) -> int:
     """The number of classes that `classes` returns."""
     return prod(p for n, p in period.items() if n not in at)

@@ -18,7 +18,7 @@ from roofdsl.sets.cardinality import added, cardinality
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
 from roofdsl.sets.library import on_all_cores, pieces, unlimited
-from roofdsl.sets.one_body import one_body
+from roofdsl.sets.one_body import one_body, without_place
 from roofdsl.sets.previous import previous_access
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
@@ -100,6 +100,20 @@ def by_array(stream: Stream) -> dict[str, list[Reference]]:
     return groups
 
 
+def alike(groups: Mapping[str, Sequence[Reference]]) -> dict[str, str]:
+    """Each array -> the first one whose elements are touched in the same iterations.
+
+    Windows that have the same of their references touch as many elements of either, which are counted once.
+    """
+    first: dict[tuple[str, ...], str] = {}
+    found = {}
+    for name, references in groups.items():
+        places = (r.location.set_tuple_name(isl.dim_type.out, "A") for r in references)
+        touched = tuple(sorted({str(without_place(location)) for location in places}))
+        found[name] = first.setdefault(touched, name)
+    return found
+
+
 MANY_REFERENCES = 16
 """References of a kernel from which what they touch is cut before it is counted."""
 
@@ -119,10 +133,14 @@ class Touched:
         self._many = sum(map(len, groups.values())) >= MANY_REFERENCES
         together = union if self._many else touches
         self.touch = {name: together(refs) for name, refs in groups.items()}
-        self._images = {name: Images(location) for name, location in self.touch.items()}
+        self._alike = alike(groups) if self._many else {name: name for name in groups}
+        firsts = {name: Images(self.touch[name]) for name in dict.fromkeys(self._alike.values())}
+        self._images = {name: firsts[first] for name, first in self._alike.items()}
         self._known: dict[tuple[str, str], Any] = {}
         self._boxes = self._whole_iterations()
-        self._body = one_body(groups, self._boxes or self.touch, self._images, line_bytes) if self._many else None
+        self._body = (
+            one_body(groups, self._boxes or self.touch, self._images, self._alike, line_bytes) if self._many else None
+        )
 
     def _whole_iterations(self) -> Mapping[str, Any] | None:
         """array -> isl.Map from an iteration, at place 0, to its lines; None where these are not boxes."""
@@ -187,7 +205,7 @@ class Touched:
             return self._together([self.since(part) for part in parts])
         moving = [self._body.bytes_since(part) for part in parts]
         others = self._together(
-            [self.since(p, () if m is None else self._body.offsets) for p, m in zip(parts, moving, strict=True)]
+            [self.since(p, () if m is None else self.touch) for p, m in zip(parts, moving, strict=True)]
         )
         return [_both(p.domain(), m, o) for p, m, o in zip(parts, moving, others, strict=True)]
 
@@ -223,23 +241,25 @@ class Touched:
                 place = _fixed_place(domain)
                 inner = relation if place is None else relation.project_out(isl.dim_type.in_, place, 1)
                 inner = inner.set_tuple_name(isl.dim_type.in_, domain.get_tuple_name())
+                same = self._alike[name]
+                inner = inner.set_tuple_name(isl.dim_type.out, self.touch[same].get_tuple_name(isl.dim_type.out))
                 with unlimited():  # the library crashes where it meets the limit as it writes
-                    key = name, str(inner)
+                    key = same, str(inner)
                 if key not in self._known:
                     wanted[key] = inner
-                row.append((key, place, domain))
+                row.append((name, key, place, domain))
             rows.append(row)
         tasks = [partial(self._images[name].count, inner) for (name, _), inner in wanted.items()]
         self._known.update(zip(wanted, on_all_cores(tasks), strict=True))
         return [self._added(row) for row in rows]
 
-    def _added(self, row: Iterable[tuple[tuple[str, str], int | None, Any]]) -> Any:
+    def _added(self, row: Iterable[tuple[str, tuple[str, str], int | None, Any]]) -> Any:
         total: Any = None
-        for key, place, domain in row:
+        for name, key, place, domain in row:
             count = self._known[key]
             if count is not None:
                 count = restored(count, [] if place is None else [place], domain)
-                count = count.scale_val(isl.Val(self.line_bytes[key[0]]))
+                count = count.scale_val(isl.Val(self.line_bytes[name]))
                 total = count if total is None else total.add(count).coalesce()
         return total
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.bounds import polynomial_text
 from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.library import affine_value
 from roofdsl.sets.quasi import Quasi
@@ -83,6 +84,4 @@ def _thin(basic: Any, name: str, names: list[str]) -> tuple[str, Quasi, int] | N
 
 
 def _equals(domain: Any, name: str, value: Quasi) -> Any:
-    from roofdsl.sets.bounds import polynomial_text
-
     return where(domain, f"{name} = {polynomial_text(value)}")

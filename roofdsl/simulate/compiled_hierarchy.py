@@ -1,6 +1,6 @@
-"""The compiled hierarchy of caches, walked by a kernel's own loops; `hierarchy.py` has the interface, `levels.py` the
-model.
+"""The compiled hierarchy of caches, walked by a kernel's own loops.
 
+`hierarchy.py` has the interface, and `cache_levels.py` defines what is simulated.
 Addresses are block numbers; a block is a sector of the first level. Requests from one level to the next are kept on a
 stack, so that a request is answered before the line that it evicts is written back. Imports numba.
 """

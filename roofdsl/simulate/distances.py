@@ -125,7 +125,7 @@ def miss_curve(
     """
     import numpy as np
 
-    from roofdsl.simulate.stack import HELD, NEVER, NOW, run_distances
+    from roofdsl.simulate.stack import NEVER, run_distances
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
     program = compile_kernel(kernel, params, line_bytes)
@@ -137,12 +137,7 @@ def miss_curve(
         whole = -(-lines // sets)
     _check(sets, {a.line_bytes for a in layouts})
     room = 2 * -(-lines // sets) + (66 if sets == 1 else 18)
-    needed = lines * BYTES_PER_LINE + whole * 32 + (sets - 1) * 16 * 18
-    if needed > memory_bytes:
-        raise CommandError(
-            f"the stack distances of kernel {kernel.name} at these sizes need {needed:,} B for {lines:,} lines",
-            f"the limit is {memory_bytes:,} B; use smaller sizes or longer lines",
-        )
+    _check_memory(kernel, lines, whole, sets, memory_bytes)
     owner = np.repeat(np.arange(len(layouts), dtype=np.int64), [a.count for a in layouts])
     trees = np.zeros((sets, room), dtype=np.int64)
     at = np.full((sets, room), -1, dtype=np.int64)
@@ -161,15 +156,10 @@ def miss_curve(
             progress(accesses)
     check_inside(cursor, program, kernel.name)
 
-    # A cache that still holds dirty lines of temporaries at the end never stores them.
+    temporary = np.array([a.array.intent == "temp" for a in layouts], dtype=bool)
     dropped = np.zeros(whole + 2, dtype=np.int64)
-    temp = np.array([a.array.intent == "temp" for a in layouts], dtype=bool)
-    for k in range(sets if temp.any() else 0):
-        stack = _stack(at[k, 1 : int(clocks[k, NOW]) + 1], last)
-        depth = np.cumsum(weights[owner[stack]])
-        assert len(stack) == 0 or depth[-1] == clocks[k, HELD]
-        own = temp[owner[stack]] & (written[stack] != NEVER)
-        np.add.at(dropped, np.maximum(depth[own], written[stack[own]]), weights[owner[stack[own]]])
+    if temporary.any():
+        _add_dropped(dropped, temporary, weights, owner, at, last, written, clocks)
     some = np.nonzero(histogram[:-1].any(axis=1) | (dropped[:-1] != 0))[0]
     cold = [int(histogram[-1, c]) * (unit if c else 1) for c in range(4)]
     return MissCurve(
@@ -186,6 +176,43 @@ def miss_curve(
         (cold[0], cold[1], cold[2], cold[3]),
         *scalar_bytes(kernel),
     )
+
+
+def _check_memory(kernel: Kernel, lines: int, longest: int, sets: int, memory_bytes: int) -> None:
+    """Raises CommandError if the tables for `lines` lines and distances up to `longest` exceed `memory_bytes`."""
+    needed = lines * BYTES_PER_LINE + longest * 32 + (sets - 1) * 16 * 18
+    if needed > memory_bytes:
+        raise CommandError(
+            f"the stack distances of kernel {kernel.name} at these sizes need {needed:,} B for {lines:,} lines",
+            f"the limit is {memory_bytes:,} B; use smaller sizes or longer lines",
+        )
+
+
+def _add_dropped(  # noqa: PLR0917
+    dropped: NDArray[np.int64],
+    temporary: NDArray[np.bool_],
+    weights: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    times_of: NDArray[np.int64],
+    last: NDArray[np.int64],
+    written: NDArray[np.int64],
+    clocks: NDArray[np.int64],
+) -> None:
+    """Add to `dropped`, by distance, the weights of the dirty lines of `temporary` arrays that are held at the end.
+
+    A cache that still holds such a line at the end never stores it: that are all caches that hold its place in the
+    stack, and have held it since its last write. The other tables are those of `stack.run_distances`.
+    """
+    import numpy as np
+
+    from roofdsl.simulate.stack import HELD, NEVER, NOW
+
+    for k in range(len(clocks)):
+        stack = _stack(times_of[k, 1 : int(clocks[k, NOW]) + 1], last)
+        depth = np.cumsum(weights[owner[stack]])
+        assert len(stack) == 0 or depth[-1] == clocks[k, HELD]
+        own = temporary[owner[stack]] & (written[stack] != NEVER)
+        np.add.at(dropped, np.maximum(depth[own], written[stack[own]]), weights[owner[stack[own]]])
 
 
 def _check(sets: int, line_sizes: set[int]) -> None:

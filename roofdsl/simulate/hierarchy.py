@@ -1,4 +1,4 @@
-"""`simulate`: every access of a kernel through a hierarchy of caches, which `levels.py` defines.
+"""`simulate`: every access of a kernel through a hierarchy of caches, which `cache_levels.py` defines.
 
 Arrays are placed one after another in the order of their declarations, each from the start of a line (of the longest).
 """
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
+from roofdsl.simulate.cache_levels import CacheLevel, check_levels
 from roofdsl.simulate.compiled_kernel import Program, compile_kernel
-from roofdsl.simulate.levels import CacheLevel, check_levels
 from roofdsl.simulate.lru_traffic import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside, simulate_lru
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.compiled_hierarchy import HITS, LOADS, MISSES, STORES
-from roofdsl.simulate.levels import CacheLevel
 from roofdsl.simulate.replacement import DIRTY, FIRST_SLOT, MASK, MOST_SCANNED, SETS, TAG, WAYS
 from roofdsl.simulate.walk import (
     COUNT,

@@ -18,11 +18,17 @@ in the two lists. Everything that is skipped has been shown to repeat; anything 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
+from roofdsl.simulate.line_renaming import (
+    ALIKE,
+    CLASH,
+    Loops,
+    Names,
+    families_of,
+    name,
+    replay,
+    until_one_returns,
+    until_two_meet,
+)
 from roofdsl.simulate.lru_list import (
     ACCESSES,
     EPOCH,
@@ -34,18 +40,7 @@ from roofdsl.simulate.lru_list import (
     WRITTEN,
     run_lru,
 )
-from roofdsl.simulate.renaming import (
-    ALIKE,
-    CLASH,
-    Lines,
-    Loops,
-    Names,
-    families_of,
-    name,
-    replay,
-    until_one_returns,
-    until_two_meet,
-)
+from roofdsl.simulate.skipped_list import Cache, skip
 from roofdsl.simulate.walk import (
     ALARM,
     BOUNDARY,
@@ -69,21 +64,7 @@ PERIOD, BODY, BLOCK, VALID, KEPT, HELD, MOST, BEGIN_EPOCH, BEGIN_ACCESSES, BEGIN
 SPENT, SAVED, DEEPEST, NOTES = 11, 12, 13, 14
 FIRST_KEPT = 64
 FREE = 4096  # lines that a loop may spend before it has saved any
-TOUCHED = 128  # a mark beside a line's flags
 TOO_FEW_KEPT = -1
-
-
-class Cache(NamedTuple):
-    """The list and its counts, as in `run_lru`; bounds: the first and the last line of each array."""
-
-    links: Lines
-    flags: NDArray[np.uint8]
-    stamp: Lines
-    owner: NDArray[np.uint16]
-    tallies: Ints
-    totals: Ints
-    line_bytes: Ints
-    bounds: Ints
 
 
 def _begin_block(loop: int, cursor: Cursor, cache: Cache, loops: Loops) -> None:
@@ -112,57 +93,119 @@ def _begin_block(loop: int, cursor: Cursor, cache: Cache, loops: Loops) -> None:
 begin_block = compiled(_begin_block)
 
 
-def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int, cache: Cache, names: Names) -> None:  # noqa: PLR0917
-    """Build the list after `most` more blocks: its top renamed, below it what they pushed down, then the old lines.
+def _top_is_alike(  # noqa: PLR0917
+    loop: int, deepest: int, whole: bool, blocks: int, cache: Cache, loops: Loops, names: Names
+) -> bool:
+    """Whether the first `deepest` lines of the list are those at the beginning of the block, up to names.
 
-    The counts of stored lines change with it, unless the top is the `whole` list.
+    In each place there must be a line of the same array, and as clean or dirty. If all references to an array move
+    alike, the shift is known beforehand and must be exactly that.
     """
-    links, flags, stored, now = cache.links, cache.flags, cache.tallies[:, STORED], names.now
-    then, then_marks, marks = names.then, names.then_marks, names.marks
-    top = deepest + new
-    # The list grows by `new` lines per block until the cache is full; if the top is the whole list, it keeps its
-    # length.
-    length = held if whole else min(names.then.shape[0], held + most * new)
-    for q in range(held):
-        x = now[q]
-        marks[q] = flags[x] | (TOUCHED if q < top and (names.moves[q] or cache.stamp[x] >= epoch) else 0)
-        if not whole and q >= deepest and flags[x] & WRITTEN:  # stored, unless it is still in the cache at the end
-            stored[cache.owner[x]] += 1 + most if q < top else 1
-    for q in range(held):
-        flags[now[q]] = 0
-    # First the top, renamed `most` times ...
-    size = 0
-    for q in range(top):
-        then[size], then_marks[size] = now[q] + most * names.moves[q], marks[q]
-        size += 1
-    # ... then what each skipped block pushed out of the top, starting with the latest block ...
-    for later in range(most - 1 if new else -1, -1, -1):
-        if size == length:
-            break
-        for q in range(deepest, min(top, deepest + length - size)):
-            then[size], then_marks[size] = now[q] + later * names.moves[q], marks[q]
-            size += 1
-    # ... then what was below already, as far as there is room.
-    for q in range(top, min(held, top + length - size)):
-        then[size], then_marks[size] = now[q], marks[q]
-        size += 1
-    newer = links.shape[0] - 1  # the head of the doubly linked list
-    for q in range(length):
-        x = then[q]
-        flags[x] = then_marks[q] & ~TOUCHED
-        if then_marks[q] & TOUCHED:
-            cache.stamp[x] = cache.totals[EPOCH]
-        if not whole and q >= deepest and flags[x] & WRITTEN:
-            stored[cache.owner[x]] -= 1
-        links[x, 1] = newer
-        links[newer, 0] = x
-        newer = x
-    links[newer, 0] = links.shape[0] - 1
-    links[-1, 1] = newer
-    cache.totals[HELD_BYTES] = length * cache.line_bytes[0]
+    kinds, epoch = loops.kinds[loop], loops.notes[loop, BEGIN_EPOCH]
+    for q in range(deepest - 1, -1, -1):
+        x, y = loops.order[loop, q], names.now[q]
+        a = cache.owner[x]
+        if cache.owner[y] != a or loops.dirty[loop, q] != cache.flags[y] & WRITTEN:
+            return False
+        if kinds[a] == ALIKE and y - x != loops.alike[loop, a] * blocks and (whole or cache.stamp[x] >= epoch):
+            return False
+    return True
 
 
-skip = compiled(_skip)
+top_is_alike = compiled(_top_is_alike)
+
+
+def _name_lines(  # noqa: PLR0917
+    loop: int,
+    v: int,
+    deepest: int,
+    new: int,
+    blocks: int,
+    tables: Tables,
+    cursor: Cursor,
+    second: Cursor,
+    cache: Cache,
+    loops: Loops,
+    names: Names,
+) -> int:
+    """Give every line of the block and of the top its shift: returns how many lines have one, or CLASH.
+
+    Every line that the block touches, or that is in the top, has one shift, and a renamed line has the same one.
+    Otherwise two lines could swap names on the way, and the block after the next would not be a copy.
+    """
+    order, now, kinds, owner = loops.order[loop], names.now, loops.kinds[loop], cache.owner
+    own, touches = loops.notes[loop], cache.totals[TOUCHES]
+    names.attempt[0] += 1
+    attempt = names.attempt[0]
+    # If references to one array move by several shifts, a line's place in the list does not tell which one it has. The
+    # block is walked through once more, by a cursor of its own, and each line takes the shift of the reference that
+    # touches it.
+    known = 0
+    if loops.mixed[loop]:
+        most = 4 * (touches - own[BEGIN_TOUCHES]) + FREE
+        known, passed = replay(loop, v, tables, cursor, second, own[BODY], blocks, most, loops, names)
+        own[SPENT] += passed
+    for q in range(deepest):
+        if known == CLASH:
+            return CLASH
+        names.old[order[q]] = attempt
+        known = name(order[q], now[q] - order[q], known, names)
+    for q in range(deepest + new):
+        if known == CLASH:
+            return CLASH
+        y = now[q]
+        if kinds[owner[y]] == ALIKE and names.old[y] != attempt:
+            known = name(y, loops.alike[loop, owner[y]] * blocks, known, names)
+        elif names.seen[y] != attempt:
+            return CLASH
+    if known == CLASH:
+        return CLASH
+    # A line in the old top is renamed to the one in its place, which moves on by the same shift in the next block.
+    for q in range(deepest):
+        if names.shift[now[q]] != names.shift[order[q]]:
+            return CLASH
+    return int(known)
+
+
+name_lines = compiled(_name_lines)
+
+
+def _until_one_leaves(size: int, most: int, cache: Cache, names: Names) -> int:
+    """How many of `most` blocks can be skipped until a name of the first `size` lines would leave its array.
+
+    Notes the shifts of these lines as their moves.
+    """
+    for q in range(size):
+        y = names.now[q]
+        a = cache.owner[y]
+        names.moves[q] = names.shift[y]
+        if names.shift[y] > 0:
+            most = min(most, (cache.bounds[a, 1] - y) // names.shift[y])
+        elif names.shift[y] < 0:
+            most = min(most, (y - cache.bounds[a, 0]) // -names.shift[y])
+    return int(most)
+
+
+until_one_leaves = compiled(_until_one_leaves)
+
+
+def _count_skipped(loop: int, most: int, whole: bool, cache: Cache, loops: Loops) -> None:
+    """Each of `most` skipped blocks counts what the last one did.
+
+    Stored lines depend on the lines evicted, which are not the block's own; `skip` has counted them, unless the top is
+    the `whole` list.
+    """
+    own, tallies, totals = loops.notes[loop], cache.tallies, cache.totals
+    for a in range(tallies.shape[0]):
+        for c in range(3):
+            if c != STORED or whole:
+                tallies[a, c] += most * (tallies[a, c] - loops.counts[loop, a, c])
+    totals[ACCESSES] += most * (totals[ACCESSES] - own[BEGIN_ACCESSES])
+    totals[STEPS] += most * (totals[STEPS] - own[BEGIN_STEPS])
+    own[SAVED] += most * (totals[TOUCHES] - own[BEGIN_TOUCHES])
+
+
+count_skipped = compiled(_count_skipped)
 
 
 def _look(  # noqa: PLR0917
@@ -177,9 +220,8 @@ def _look(  # noqa: PLR0917
     names: Names,
 ) -> int:
     """Whether the block that ends here repeats: returns how many blocks were skipped, or TOO_FEW_KEPT."""
-    links, flags, stamp, owner, tallies, totals = cache[:6]
-    order, now, kinds = loops.order[loop], names.now, loops.kinds[loop]
-    own = loops.notes[loop]
+    links, stamp, owner, tallies, totals = cache.links, cache.stamp, cache.owner, cache.tallies, cache.totals
+    order, now, own = loops.order[loop], names.now, loops.notes[loop]
     capacity = names.then.shape[0]
     kept, before, epoch = own[KEPT], own[HELD], own[BEGIN_EPOCH]
     held = totals[HELD_BYTES] // cache.line_bytes[0]
@@ -215,47 +257,12 @@ def _look(  # noqa: PLR0917
             return 0
         deepest, new = held, 0
     own[DEEPEST] = deepest
-    # The top of the list must be the same up to names: in each place, a line of the same array, and as clean or dirty.
-    # If all references to an array move alike, the shift is known beforehand and must be exactly that.
     blocks = own[BLOCK] // own[PERIOD]
-    for q in range(deepest - 1, -1, -1):
-        x, y = order[q], now[q]
-        a = owner[x]
-        if owner[y] != a or loops.dirty[loop, q] != flags[y] & WRITTEN:
-            return 0
-        if kinds[a] == ALIKE and y - x != loops.alike[loop, a] * blocks and (whole or stamp[x] >= epoch):
-            return 0
-    # Every line that the block touches, or that is in the top, has one shift, and a renamed line has the same one.
-    # Otherwise two lines could swap names on the way, and the block after the next would not be a copy.
-    names.attempt[0] += 1
-    attempt = names.attempt[0]
-    # If references to one array move by several shifts, a line's place in the list does not tell which one it has. The
-    # block is walked through once more, by a cursor of its own, and each line takes the shift of the reference that
-    # touches it.
-    known = 0
-    if loops.mixed[loop]:
-        most = 4 * (totals[TOUCHES] - own[BEGIN_TOUCHES]) + FREE
-        known, passed = replay(loop, v, tables, cursor, second, own[BODY], blocks, most, loops, names)
-        own[SPENT] += passed
-    for q in range(deepest):
-        if known == CLASH:
-            return 0
-        names.old[order[q]] = attempt
-        known = name(order[q], now[q] - order[q], known, names)
-    for q in range(deepest + new):
-        if known == CLASH:
-            return 0
-        y = now[q]
-        if kinds[owner[y]] == ALIKE and names.old[y] != attempt:
-            known = name(y, loops.alike[loop, owner[y]] * blocks, known, names)
-        elif names.seen[y] != attempt:
-            return 0
+    if not top_is_alike(loop, deepest, whole, blocks, cache, loops, names):
+        return 0
+    known = name_lines(loop, v, deepest, new, blocks, tables, cursor, second, cache, loops, names)
     if known == CLASH:
         return 0
-    # A line in the old top is renamed to the one in its place, which moves on by the same shift in the next block.
-    for q in range(deepest):
-        if names.shift[now[q]] != names.shift[order[q]]:
-            return 0
     # How long this continues: until the loop ends, until lines of different shifts would get the same name, until a
     # name would leave its array, or until an evicted line comes back. The last block is simulated, so that no access
     # outside an array is missed.
@@ -265,13 +272,7 @@ def _look(  # noqa: PLR0917
     if n == CLASH:
         return 0
     most = until_two_meet(known, n, most, owner, names)
-    for q in range(deepest + new):
-        y = now[q]
-        names.moves[q] = names.shift[y]
-        if names.shift[y] > 0:
-            most = min(most, (cache.bounds[owner[y], 1] - y) // names.shift[y])
-        elif names.shift[y] < 0:
-            most = min(most, (y - cache.bounds[owner[y], 0]) // -names.shift[y])
+    most = until_one_leaves(deepest + new, most, cache, names)
     if most < 1:
         return 0
     while listed < held:  # from here on, the whole list counts, since it is rebuilt
@@ -284,15 +285,7 @@ def _look(  # noqa: PLR0917
     if most < 1:
         return 0
     skip(most, deepest, new, held, whole, epoch, cache, names)
-    # Each skipped block counts what this one did. Stored lines depend on the lines evicted, which are not the block's
-    # own; `skip` has counted them, unless the top is the whole list.
-    for a in range(tallies.shape[0]):
-        for c in range(3):
-            if c != STORED or whole:
-                tallies[a, c] += most * (tallies[a, c] - loops.counts[loop, a, c])
-    totals[ACCESSES] += most * (totals[ACCESSES] - own[BEGIN_ACCESSES])
-    totals[STEPS] += most * (totals[STEPS] - own[BEGIN_STEPS])
-    own[SAVED] += most * (totals[TOUCHES] - own[BEGIN_TOUCHES])
+    count_skipped(loop, most, whole, cache, loops)
     return int(most)
 
 

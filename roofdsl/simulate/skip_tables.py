@@ -9,8 +9,9 @@ import numpy as np
 
 from roofdsl.simulate import skip_repeats
 from roofdsl.simulate.compiled_kernel import Program
-from roofdsl.simulate.renaming import ABSENT, ALIKE, MIXED, MOST_FAMILIES, Loops, Names
+from roofdsl.simulate.line_renaming import ABSENT, ALIKE, MIXED, MOST_FAMILIES, Loops, Names
 from roofdsl.simulate.shifts import Repeating, repeating_loops
+from roofdsl.simulate.skipped_list import Cache
 from roofdsl.simulate.walk import LEAST, STRIDE, Cursor, cursor_of
 
 MOST_BYTES = 1 << 30
@@ -36,7 +37,7 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
         cursor[8][loop.variable, STRIDE] = loop.step
     bounds = np.array([(a.first, a.first + a.count - 1) for a in program.layouts], dtype=np.int64)
     links, state, stamp, owner, tallies, totals = shared
-    cache = skip_repeats.Cache(links, state, stamp, owner, tallies, totals, np.array([line], dtype=np.int64), bounds)
+    cache = Cache(links, state, stamp, owner, tallies, totals, np.array([line], dtype=np.int64), bounds)
     seen, shift, listed, place, old, found = np.zeros((6, program.lines + 1), dtype=np.int32)
     names = Names(
         np.zeros(1, dtype=np.int32),

@@ -153,7 +153,7 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
 
 
 def _compulsory(found: Any, values: Mapping[str, int]) -> int:
-    from roofdsl.formulas.expressions import parameter
+    from roofdsl.formulas.sympy_forms import parameter
 
     return int(found.compulsory.loads.subs({parameter(n): v for n, v in values.items()}))
 
@@ -171,8 +171,8 @@ def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progres
 
 def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
     from roofdsl.bounds.bound import bound
-    from roofdsl.counts.closed import ClosedForms, NoClosedForm
-    from roofdsl.formulas.expressions import expression
+    from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
+    from roofdsl.formulas.sympy_forms import expression
 
     form = Forms(subject.name)
     if subject.kernel is None:
@@ -199,7 +199,7 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
 
 def _shown(form: Cases) -> tuple[str, ...]:
     """`4*c*n  if c <= 3` for each case; 0 if there is none."""
-    from roofdsl.counts.forms import condition_text
+    from roofdsl.counts.readable_forms import condition_text
     from roofdsl.formulas.writing import text
 
     conditions = [f"  if {condition_text(c.alternatives)}" if c.alternatives else "" for c in form.cases]

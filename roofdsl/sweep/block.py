@@ -15,10 +15,10 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 from roofdsl.predict.kernel import Options
-from roofdsl.sweep.forms import KernelForms
+from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.grid import Grid
-from roofdsl.sweep.points import Task
-from roofdsl.sweep.programs import ProgramPlan, SweptProgram
+from roofdsl.sweep.program import ProgramPlan, SweptProgram
+from roofdsl.sweep.single_points import Task
 from roofdsl.sweep.time_terms import Plan
 
 CHUNK = 32768

@@ -18,7 +18,7 @@ from roofdsl import __version__
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
-from roofdsl.sweep.points import Outcome, Runner, Task
+from roofdsl.sweep.single_points import Outcome, Runner, Task
 
 SCHEMA = "roofdsl.sweep-journal/1"
 

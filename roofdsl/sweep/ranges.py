@@ -72,7 +72,7 @@ def _each_once(parts: Sequence[Sequence[int]]) -> Sequence[int]:
 def require_few(points: int) -> None:
     """Raise CommandError for more points than a sweep supports."""
     if points > MOST_POINTS:
-        raise CommandError(f"the sweep has {points:,} points, and the limit is {MOST_POINTS:,}", "take larger steps")
+        raise CommandError(f"the sweep has {points:,} points, and the limit is {MOST_POINTS:,}", "use larger steps")
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -117,7 +117,7 @@ def _values(text: str, name: str, number: Callable[[str, str], int]) -> Sequence
             raise CommandError(f"`:{step_text}` in `{text}` is not a step", "write `:*2` to double, `:+8` to add 8")
         step = number(step_text[1:].strip(), "a step")
     if (high - low) // step >= MOST_VALUES:
-        raise CommandError(f"the range `{text}` of `{name}` has more than {MOST_VALUES:,} values", "take a larger step")
+        raise CommandError(f"the range `{text}` of `{name}` has more than {MOST_VALUES:,} values", "use a larger step")
     return range(low, high + 1, step)
 
 
@@ -127,7 +127,7 @@ def _factor(text: str, whole: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         raise CommandError(f"`*{text}` in `{whole}` is not a factor", "write `:*2`, or `:*1.5`") from None
     if factor <= 1 or len(text) > 20:
-        raise CommandError(f"the factor of `{whole}` is {text.strip()[:20]}, and factors are greater than 1")
+        raise CommandError(f"the factor of `{whole}` is {text.strip()[:20]}, but a factor must be greater than 1")
     return factor
 
 
@@ -141,7 +141,7 @@ def _geometric(low: int, high: int, factor: Fraction) -> list[int]:
             found.append(whole)
         value *= factor
         if len(found) > 10_000 or value.denominator > 10**300:
-            raise CommandError("a geometric range has more than 10,000 values", "take a larger factor")
+            raise CommandError("a geometric range has more than 10,000 values", "use a larger factor")
     return found
 
 

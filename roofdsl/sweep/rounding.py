@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from math import gcd, lcm
 from typing import Any
 
-from roofdsl.predict.terms import SAME, Largest, bound_text, bounding
+from roofdsl.predict.time_model import SAME, Largest, bound_text, bounding
 from roofdsl.sweep.numeric import EXACT, Points, combined, full
 
 Term = tuple[str, Any, int]
@@ -95,16 +95,39 @@ def total_time(terms: Sequence[Term]) -> Any:
     """The sum of the terms."""
     import numpy as np
 
-    def at(k: int) -> float:
-        return float(sum((Fraction(int(top[k]), below) for _, top, below in terms), Fraction(0)))
+    def at(k: int, start: int = 0) -> float:
+        return float(sum((Fraction(int(top[start + k]), below) for _, top, below in terms), Fraction(0)))
 
     count = len(terms[0][1])
     if any(is_exact(top) or below >= EXACT for _, top, below in terms):
         return np.array([at(k) for k in range(count)], dtype=np.float64)
-    common = lcm(*(below for _, _, below in terms))
-    if sum(float(top.max(initial=0)) * (common // below) for _, top, below in terms) < EXACT > common:
-        return sum(top * float(common // below) for _, top, below in terms) / common
-    return _rounded(*_sum_of(terms), at)
+    few = _merged(terms)
+    if len(few) == 1:
+        return few[0][1] / few[0][2]
+    found = np.empty(count)
+    for start in range(0, count, BLOCK):
+        part = [(name, top[start : start + BLOCK], below) for name, top, below in few]
+        found[start : start + BLOCK] = _rounded(*_sum_of(part), partial(at, start=start))
+    return found
+
+
+BLOCK = 4096
+"""Points that are added at a time: what is computed on the way stays in the nearest cache."""
+
+
+def _merged(terms: Sequence[Term]) -> list[Term]:
+    """The same sum of fewer terms: those are one that have a common denominator with which nothing is rounded."""
+    found: list[Term] = []
+    for name, top, below in terms:
+        for k, (_, other, under) in enumerate(found):
+            common = lcm(below, under)
+            weight, more = float(common // under), float(common // below)
+            if float(other.max(initial=0)) * weight + float(top.max(initial=0)) * more < EXACT > common:
+                found[k] = name, other * weight + top * more, common
+                break
+        else:
+            found.append((name, top, below))
+    return found
 
 
 def _sum_of(terms: Sequence[Term]) -> tuple[Any, Any]:
@@ -184,7 +207,7 @@ ALIKE = 1e-14
 
 
 def ordered(terms: Sequence[Term], times: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """(the largest time, its index, a code of the terms that bound it (`predict.terms.bounding`)) at every point.
+    """(the largest time, its index, a code of the terms that bound it (`predict.time_model.bounding`)) at every point.
 
     times: the terms' values in seconds. `words` decodes the codes. Equal terms stay in their order.
     """

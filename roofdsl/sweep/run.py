@@ -17,11 +17,11 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
 from roofdsl.sweep.block import Block, Strip, Variant, count_words, is_whole, put
-from roofdsl.sweep.forms import KernelForms
+from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.grid import Grid
-from roofdsl.sweep.points import Outcome, Runner, Task, begin, here
-from roofdsl.sweep.programs import SweptProgram, require_legal_launches
+from roofdsl.sweep.program import SweptProgram, require_legal_launches
 from roofdsl.sweep.ranges import points_of, require_few
+from roofdsl.sweep.single_points import Outcome, Runner, Task, begin, here
 from roofdsl.sweep.table import LongTable, Table, joined
 
 HOW = ("closed form", "counted")
@@ -156,7 +156,7 @@ def _evaluated(
         raise CommandError(
             f"{open_points:,} of {total:,} points have no closed form and would be counted one by one "
             f"(at most {most_counted:,})",
-            "take fewer points, `--levels memory`, sizes that fill whole cache lines, or raise --most-counted",
+            "use fewer points, `--levels memory`, sizes that fill whole cache lines, or raise --most-counted",
         )
     return found, tasks
 

@@ -20,8 +20,8 @@ from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
 from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, no_ceiling
-from roofdsl.predict.levels import is_first_level
-from roofdsl.predict.terms import (
+from roofdsl.predict.level_traffic import is_first_level
+from roofdsl.predict.time_model import (
     LAUNCH,
     LAUNCHES,
     Largest,
@@ -30,7 +30,7 @@ from roofdsl.predict.terms import (
     terms_of_a_launch,
     whole_weights,
 )
-from roofdsl.sweep.forms import KernelForms, Known, LevelForms, Part
+from roofdsl.sweep.exact_forms import KernelForms, Known, LevelForms, Part
 from roofdsl.sweep.numeric import Points, TooLarge, combined
 from roofdsl.sweep.rounding import OverOne, Term, ordered, quotient, ratio, total_time, words
 
@@ -121,7 +121,7 @@ class Level(Record):
 
     @property
     def crossing(self) -> tuple[tuple[str, Bytes], ...]:
-        """The quantities counted at its boundary, with their names in `predict.terms`."""
+        """The quantities counted at its boundary, with their names in `predict.time_model`."""
         return (("bytes", self.total), *zip(("loads", "stores"), self.directions, strict=False))
 
     @property
@@ -197,7 +197,7 @@ class Plan:
     # ---- parts ----
 
     def _levels(self) -> tuple[Level, ...]:
-        """As in `predict.levels.nearer_levels` and `predict.kernel`."""
+        """As in `predict.level_traffic.nearer_levels` and `predict.kernel`."""
         kernel, machine = self.kernel, self.machine
         spread = machine.multiprocessor is not None and _starts_parallel(kernel) and not self.options.warm
         found: list[Level] = []

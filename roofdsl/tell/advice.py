@@ -18,8 +18,8 @@ from roofdsl.machine.quantities import (
     show_time,
 )
 from roofdsl.predict.program import ProgramPrediction
-from roofdsl.predict.terms import COMPUTE
 from roofdsl.predict.time import Prediction
+from roofdsl.predict.time_model import COMPUTE
 from roofdsl.tell.blocks import Block, Gap, Line, Title, figures, items, line
 from roofdsl.tell.titles import at, on
 

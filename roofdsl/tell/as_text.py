@@ -20,7 +20,7 @@ from roofdsl.tell.blocks import (
     distinct,
     without_empty_columns,
 )
-from roofdsl.tell.lines import WIDTH, aligned
+from roofdsl.tell.line_breaks import WIDTH, aligned
 
 
 def to_text(blocks: Sequence[Block], width: int = WIDTH, strong: Callable[[str], str] = str) -> Iterator[str]:

@@ -8,8 +8,8 @@ from typing import Any
 import sympy
 
 from roofdsl.bounds.bound import Bound
+from roofdsl.bounds.bound_report import BoundReport, Level, NestedTiles
 from roofdsl.bounds.counting import top_terms
-from roofdsl.bounds.report import BoundReport, Level, NestedTiles
 from roofdsl.machine.quantities import group, show_size
 from roofdsl.tell.blocks import Block, Gap, line
 from roofdsl.tell.bound_argument import argument, short

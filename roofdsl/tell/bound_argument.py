@@ -17,7 +17,7 @@ from roofdsl.bounds.partition import Allowed, Partition
 from roofdsl.bounds.pieces import Slot
 from roofdsl.bounds.staggered import Staggered
 from roofdsl.bounds.stencil import Stencil
-from roofdsl.formulas.expressions import expression
+from roofdsl.formulas.sympy_forms import expression
 
 SOURCES = {
     "partition": "Hong, Kung 1981; Irony, Toledo, Tiskin 2004; Smith et al. 2019; Christ et al. 2013",

@@ -8,7 +8,7 @@ from roofdsl.formulas.quotients import Quotient
 from roofdsl.formulas.writing import sides, text
 from roofdsl.machine.quantities import group, show_number
 from roofdsl.predict.break_even import BreakEven
-from roofdsl.predict.forms import Terms
+from roofdsl.predict.time_forms import Terms
 from roofdsl.sets.quasi import Quasi
 from roofdsl.tell.blocks import Block, Gap, Table, Title, figures
 from roofdsl.tell.titles import sizes

@@ -7,15 +7,15 @@ import html
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
 from roofdsl.tell.as_html import mathjax
 from roofdsl.tell.as_html import to_html as render
+from roofdsl.tell.derive_equations import equation_blocks
 from roofdsl.tell.derive_latex import formula
 from roofdsl.tell.derive_steps import step_blocks
-from roofdsl.tell.summary import summary_blocks
 from roofdsl.tell.words import heading
 
 
 def to_html(d: Derivation) -> str:
     """The kernel's name, W, Q, I and the plateaus, or the argument if the steps were requested."""
-    blocks = summary_blocks(d) if d.steps is None else step_blocks(d)
+    blocks = equation_blocks(d) if d.steps is None else step_blocks(d)
     return "\n".join(['<div class="roofdsl">', f"<h3>{html.escape(heading(d))}</h3>", *render(blocks), "</div>"])
 
 

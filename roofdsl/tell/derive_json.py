@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 
 Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ def to_json(d: Derivation) -> Json:
         **moved_entries(moved),
         "intensity": entry(d.intensity),
         "once_bytes": entry(d.once),
-        "regimes": [_regime(p) for p in d.plateaus],
+        "regimes": [_plateau(p) for p in d.plateaus],
         **({"any_cache": moved_entries(d.any_cache)} if d.any_cache is not None else {}),
         "notes": notes(d),
     }
@@ -72,7 +72,7 @@ def moved_entries(t: Traffics) -> Json:
     return {"loads": _optional(t.loads), "stores": _optional(t.stores), "bytes": entry(t.bytes)}
 
 
-def _regime(p: Plateau) -> Json:
+def _plateau(p: Plateau) -> Json:
     return {
         "from_bytes": entry(p.from_bytes),
         "bytes": entry(p.bytes),

@@ -8,8 +8,8 @@ from roofdsl.counts.derived import Derivation, Quantity, Ratio
 from roofdsl.tell.as_latex import escape_latex
 from roofdsl.tell.as_latex import to_latex as render
 from roofdsl.tell.blocks import Heading
+from roofdsl.tell.derive_equations import closed_form, equation_blocks
 from roofdsl.tell.derive_steps import step_blocks
-from roofdsl.tell.summary import closed_form, summary_blocks
 from roofdsl.tell.words import heading
 
 HEAD = "% roofdsl derive; \\usepackage{amsmath}"
@@ -19,7 +19,7 @@ def to_latex(derivations: Sequence[Derivation]) -> str:
     """The fragment for all derivations: the steps if they were requested, otherwise the results."""
     lines = [HEAD]
     for d in derivations:
-        blocks = summary_blocks(d) if d.steps is None else step_blocks(d)
+        blocks = equation_blocks(d) if d.steps is None else step_blocks(d)
         lines += ["", f"% {heading(d)}", *render([Heading(heading(d)), *blocks])]
     return "\n".join(lines) + "\n"
 

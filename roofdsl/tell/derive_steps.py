@@ -17,9 +17,9 @@ from roofdsl.counts.derived import (
     Steps,
     combined,
 )
-from roofdsl.counts.forms import condition_latex, condition_text, limit_of
-from roofdsl.counts.forms import of_quantity as form_of
-from roofdsl.counts.forms import of_ratio as ratio_form
+from roofdsl.counts.readable_forms import condition_latex, condition_text, limit_of
+from roofdsl.counts.readable_forms import of_quantity as form_of
+from roofdsl.counts.readable_forms import of_ratio as ratio_form
 from roofdsl.lang.operation_classes import OPERATION_CLASSES
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.tell.blocks import Block, Code, Equations, Heading, Inline, Math, Paragraph, Sentence, Table

@@ -1,4 +1,7 @@
-"""A derivation as a text report, in the order of a textbook."""
+"""A derivation as a text report for a terminal, in the order of a textbook, its numbers in columns.
+
+`derive_equations` tells the same results as equations, for LaTeX and HTML.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
-from roofdsl.counts.forms import (
+from roofdsl.counts.growth import growth_of, smallest
+from roofdsl.counts.readable_forms import (
     condition_text,
     limit_of,
     names_of_derivation,
@@ -14,8 +18,7 @@ from roofdsl.counts.forms import (
     of_ratio,
     range_text,
 )
-from roofdsl.counts.growth import growth_of, smallest
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
@@ -24,7 +27,7 @@ from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.terms import Terms
 from roofdsl.tell.derive_steps import step_blocks
 from roofdsl.tell.equation_lines import Row, render
-from roofdsl.tell.lines import WIDTH, aligned, fitted
+from roofdsl.tell.line_breaks import WIDTH, aligned, fitted
 from roofdsl.tell.quantity_rows import Rows
 from roofdsl.tell.terms import terms_lines
 from roofdsl.tell.words import (

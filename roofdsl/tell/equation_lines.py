@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from roofdsl.counts.forms import Branch, Form, condition_text
-from roofdsl.formulas.facts import facts_text
+from roofdsl.counts.readable_forms import Branch, Form, condition_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.record import Record, replace
 from roofdsl.sets.facts import Fact
-from roofdsl.tell.lines import LONG
+from roofdsl.tell.line_breaks import LONG
 
 
 class Row(Record):

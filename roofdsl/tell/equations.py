@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio
-from roofdsl.counts.forms import condition_latex, condition_text, gives, limit_of, names_of_derivation
-from roofdsl.counts.forms import of_quantity as form_of
-from roofdsl.counts.forms import of_ratio as ratio_form
 from roofdsl.counts.growth import growth_of
-from roofdsl.formulas.facts import fact_latex, fact_text
+from roofdsl.counts.readable_forms import condition_latex, condition_text, gives, limit_of, names_of_derivation
+from roofdsl.counts.readable_forms import of_quantity as form_of
+from roofdsl.counts.readable_forms import of_ratio as ratio_form
+from roofdsl.formulas.fact_text import fact_latex, fact_text
 from roofdsl.machine.quantities import show_number
 from roofdsl.sets.facts import Fact
 from roofdsl.tell.blocks import Equation, Inline, Math, Sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.counts.derived import LoopStep
-from roofdsl.counts.forms import quasi_of
+from roofdsl.counts.readable_forms import quasi_of
 from roofdsl.formulas.writing import latex, latex_name
 from roofdsl.loops.integers import Const, IntExpr, Max, Min, Sum, add
 

@@ -64,6 +64,9 @@ def blocks(m: Machine) -> list[Block]:
         type_name = f" {i.type}" if i.type else ""
         rows.append((f"instruction {i.cls}{type_name} {i.bits} bits", options(i, "instruction"), i.source))
     rows += [(f"latency {level}", show_time(time), "") for level, time in m.latencies]
+    for s in m.sustained:
+        rate = show_bandwidth(s.bandwidth_bytes_per_s)
+        rows.append((f"sustained {s.level} {s.direction}", options(s, "sustained", rate), s.source))
     rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
     source: list[Block] = [line(f"source: {m.source}", 0)] if m.source else []
     return [Title(m.name, f"  {m.title}" if m.title else ""), *source, Gap(), figures(rows)]
@@ -106,6 +109,7 @@ def plain(m: Machine) -> dict[str, Any]:
         "core": None if m.core is None else numbers(m.core),
         "instructions": [numbers(i) for i in m.instructions],
         "latencies_s": {level: float(time) for level, time in m.latencies},
+        "sustained": [numbers(s) for s in m.sustained],
         "pipes_separate": m.pipes_separate,
         "divider_separate": m.divider_separate,
         "costs": {cls: float(value) for cls, value in m.costs},

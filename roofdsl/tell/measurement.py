@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.machine.quantities import group, show_rate, show_time
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.measurement import Measurement
 from roofdsl.tell.blocks import Block, Gap, figures, line
 from roofdsl.tell.titles import short_sizes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from roofdsl.counts.derived import Quantity, Ratio, Traffics, Work
-from roofdsl.counts.forms import Names, gives, limit_of, of_quantity, of_ratio
+from roofdsl.counts.readable_forms import Names, gives, limit_of, of_quantity, of_ratio
 from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.record import Record
 from roofdsl.machine.quantities import show_number

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.quantities import group, show_bytes, show_number, show_size
-from roofdsl.simulate.levels import CacheLevel
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at
 

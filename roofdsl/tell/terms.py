@@ -7,8 +7,8 @@ from math import gcd, lcm
 from typing import Any
 
 from roofdsl.counts.derived import Quantity
-from roofdsl.counts.forms import condition_latex, condition_text
 from roofdsl.counts.growth import smallest
+from roofdsl.counts.readable_forms import condition_latex, condition_text
 from roofdsl.formulas.quotients import Alternatives, Quotient, Shorthand
 from roofdsl.formulas.writing import latex, latex_name, neat_latex, neat_text, sympy_condition, text
 from roofdsl.sets.cases import Constraint
@@ -19,7 +19,7 @@ from roofdsl.sets.terms import Definition, Rest, Root, Span, Term, Terms
 from roofdsl.tell.blocks import Block, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import assumptions
 from roofdsl.tell.floors import with_names
-from roofdsl.tell.lines import LONG
+from roofdsl.tell.line_breaks import LONG
 from roofdsl.tell.maths import math, name
 from roofdsl.tell.words import exact_number
 

@@ -8,8 +8,8 @@ from typing import Any
 from roofdsl.formulas.quotients import Quotient
 from roofdsl.formulas.writing import form_text, neat_text
 from roofdsl.machine.model import Machine
-from roofdsl.predict.terms import LAUNCH
 from roofdsl.predict.threshold import Bounds
+from roofdsl.predict.time_model import LAUNCH
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at, on
 

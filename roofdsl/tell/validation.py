@@ -10,7 +10,7 @@ from roofdsl.predict.time import Prediction
 from roofdsl.tell.blocks import Block, Gap, figures, items, line
 from roofdsl.tell.titles import short_sizes
 from roofdsl.validate.compare import Comparison, Distribution, LaunchComparison, distribution
-from roofdsl.validate.points import PointCheck
+from roofdsl.validate.compare_points import PointCheck
 
 SCHEMA = "roofdsl.validate/1"
 NUMBERS = (2, 3, 4, 5, 6)

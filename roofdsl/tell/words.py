@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Work
-from roofdsl.counts.forms import limit_of
+from roofdsl.counts.readable_forms import limit_of
 from roofdsl.loops.integers import Condition
 from roofdsl.machine.quantities import group, show_number, show_size
 from roofdsl.sets.plateaus import Growth

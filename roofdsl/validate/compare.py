@@ -9,12 +9,12 @@ from typing import Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
+from roofdsl.measure.measurement import OTHERS, Launches, Measurement
 from roofdsl.measure.other_load import BUSY, taken_by_others
-from roofdsl.measure.results import OTHERS, Launches, Measurement
 from roofdsl.measure.timing import quantile
 from roofdsl.predict.program import ProgramPrediction
-from roofdsl.predict.terms import COMPUTE, LAUNCH
 from roofdsl.predict.time import Prediction
+from roofdsl.predict.time_model import COMPUTE, LAUNCH
 
 Verdict = Literal["as predicted", "slower than predicted", "above the roof", "inconclusive"]
 

@@ -11,12 +11,12 @@ from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
-from roofdsl.loops.launched import ProgramOf
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.program_at import ProgramOf
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group
+from roofdsl.measure.measurement import OTHERS, Measurement
 from roofdsl.measure.other_load import Others, wait_until_calm
-from roofdsl.measure.results import OTHERS, Measurement
 from roofdsl.measure.timing import Plan
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at

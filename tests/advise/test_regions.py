@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from roofdsl.advise.regions import NoBound, traffic_at_most
-from roofdsl.counts.sectors import Transfers
+from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic

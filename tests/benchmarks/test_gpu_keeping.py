@@ -17,7 +17,7 @@ from benchmarks.gpu import once
 from benchmarks.gpu.__main__ import Lost, Work
 from benchmarks.gpu.keep import LOST, Pack, watched
 from benchmarks.kernels import ROOT, fresh, shipped
-from roofdsl.measure.results import load
+from roofdsl.measure.measurement import load
 from tests.measure.fake_gpu import FakeGpu
 from tests.measure.test_gpu import by_loops
 

@@ -15,7 +15,7 @@ from benchmarks.gpu.plan import SIZES, job
 from benchmarks.kernels import ROOT, fresh, shipped
 from benchmarks.sizes import is_legal
 from roofdsl.machine.find import shipped_names
-from roofdsl.measure.results import load, save, source_hash
+from roofdsl.measure.measurement import load, save, source_hash
 from tests.measure.examples import EXAMPLE
 from tests.measure.fake_gpu import FakeGpu
 from tests.measure.test_gpu import by_loops

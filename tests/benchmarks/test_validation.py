@@ -18,7 +18,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.measure.bandwidth_curve import Counts
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.machine_file import to_machine
-from roofdsl.measure.results import Measurement, load
+from roofdsl.measure.measurement import Measurement, load
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import Comparison, compare
@@ -248,7 +248,7 @@ def test_an_interrupted_run_goes_on_only_where_it_began(
     refused(InputError, "machine.roof")
     machine.write_text(text, encoding="utf-8")
     results.write_text(document[: len(document) // 2], encoding="utf-8")
-    refused(InputError, "this is not a whole result file")
+    refused(InputError, "this is not a complete result file")
     results.write_text(document.replace('"others_cores": 0.0', '"others_cores": "few"'), encoding="utf-8")
     refused(CommandError, "`triad` has no notes of a validation, or they are damaged")
     results.write_text(document, encoding="utf-8")

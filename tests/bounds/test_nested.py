@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from roofdsl.bounds.bound import Bound, bound
+from roofdsl.bounds.bound_report import report
 from roofdsl.bounds.nested import lines, most_loads, nested, nested_kernel
-from roofdsl.bounds.report import report
 from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, source_of, tiling
 from roofdsl.cli.bound import bound as command
 from roofdsl.loops.transform import apply

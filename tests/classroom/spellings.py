@@ -10,18 +10,18 @@ from typing import Any
 
 import sympy
 
+from roofdsl.classroom.answer_units import UNITS, value_of
 from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.equality import to_sympy
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.formula import Node, show
-from roofdsl.classroom.student_version import Settled, SettledPart
-from roofdsl.classroom.units import UNITS, value_of
+from roofdsl.classroom.student_version import StudentVersion, VersionPart
 
 
-def versions(exercise: Exercise) -> Iterator[Settled]:
+def versions(exercise: Exercise) -> Iterator[StudentVersion]:
     """Every version that a student may get."""
     for values in itertools.product(*exercise.vary.values()):
-        yield Settled(exercise, dict(zip(exercise.vary, values, strict=True)), "")
+        yield StudentVersion(exercise, dict(zip(exercise.vary, values, strict=True)), "")
 
 
 def in_unit(node: Node, unit: str) -> float:
@@ -29,7 +29,7 @@ def in_unit(node: Node, unit: str) -> float:
     return float(evaluate(node, {}) / value_of(unit)[0])
 
 
-def expressions(node: Node, part: SettledPart) -> set[str]:
+def expressions(node: Node, part: VersionPart) -> set[str]:
     """A formula as it is, expanded, factored, over one denominator, reordered, and without spaces."""
     names = {n: sympy.Symbol(n, integer=True, positive=True) for n in part.symbols}
     made = to_sympy(node, names)
@@ -61,7 +61,7 @@ def numbers(node: Node, unit: str) -> set[str]:
     return forms
 
 
-def choices(part: SettledPart) -> set[str]:
+def choices(part: VersionPart) -> set[str]:
     """The right letter, as it is written on paper, or the option's own words."""
     (right,) = [o for o in part.options if o.right]
     return {right.letter, f" {right.letter.upper()}) ", f"({right.letter})", right.text}
@@ -74,7 +74,7 @@ def kernels(text: str) -> set[str]:
     return {text, re.sub(r"kernel \w+", "kernel mine", text), commented, renamed}
 
 
-def right_answers(part: SettledPart, version: Settled) -> set[str]:
+def right_answers(part: VersionPart, version: StudentVersion) -> set[str]:
     """Every spelling of the right answer; empty for what only a measurement decides."""
     if part.part.kind == "expression":
         assert part.answer is not None
@@ -89,7 +89,7 @@ def right_answers(part: SettledPart, version: Settled) -> set[str]:
     return set()
 
 
-def wrong_answers(part: SettledPart, version: Settled) -> list[tuple[str, list[str]]]:
+def wrong_answers(part: VersionPart, version: StudentVersion) -> list[tuple[str, list[str]]]:
     """(answer, what may be told) for every usual mistake, wrong option and wrong kernel of a part."""
     found: list[tuple[str, list[str]]] = []
     for m in part.mistakes:
@@ -102,7 +102,7 @@ def wrong_answers(part: SettledPart, version: Settled) -> list[tuple[str, list[s
     return found
 
 
-def one(version: Settled, part: SettledPart, answer: Any) -> Any:
+def one(version: StudentVersion, part: VersionPart, answer: Any) -> Any:
     """The result of one answer to one part."""
     from roofdsl.classroom.judge import judge
 

@@ -8,7 +8,7 @@ import pytest
 
 from roofdsl.classroom.data import Exercise, course, load
 from roofdsl.classroom.judge import PartResult, judge
-from roofdsl.classroom.student_version import Settled
+from roofdsl.classroom.student_version import StudentVersion
 
 EXERCISES = course()
 
@@ -26,7 +26,7 @@ RIGHT_SUMS = IJ + "s[j] += A[i, j]\n"
 def judged(exercise: Exercise | str, text: str, seed: int | None = 7) -> PartResult:
     """What the first version of an exercise answers to a kernel."""
     own = EXERCISES[exercise] if isinstance(exercise, str) else exercise
-    version = Settled(own, {name: values[0] for name, values in own.vary.items()}, "", seed)
+    version = StudentVersion(own, {name: values[0] for name, values in own.vary.items()}, "", seed)
     return next(p for p in judge(version, {"kernel": text}).parts if p.id == "kernel")
 
 
@@ -192,8 +192,8 @@ def test_constants_are_right_for_one_seed_at_most() -> None:
 
     exercise = EXERCISES["fuse"]
     values = {name: choices[0] for name, choices in exercise.vary.items()}
-    assert Settled(exercise, values).seed != Settled(exercise, values).seed
-    first = Settled(exercise, values, "", 1)
+    assert StudentVersion(exercise, values).seed != StudentVersion(exercise, values).seed
+    first = StudentVersion(exercise, values, "", 1)
     reference = kernel_of(first.kernels["two"], {"n": 8})
     draws = [expected(reference, (("n", 8),), seed, uneven=False)[1].values["y"] for seed in (1, 2)]
     assert not (draws[0] == draws[1]).any()
@@ -233,7 +233,7 @@ def test_what_the_reference_leaves_alone_stays(tmp_path: Path) -> None:
     path = tmp_path / "factor.toml"
     path.write_text(OWN)
     exercise = load(path)
-    version = Settled(exercise, {}, "", 3)
+    version = StudentVersion(exercise, {}, "", 3)
     model = version.kernels["model"]
     assert judged(exercise, model).correct
     assert "as many as before" in judged(exercise, version.kernels["plain"]).message

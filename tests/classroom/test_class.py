@@ -21,7 +21,7 @@ from roofdsl.classroom.grading import Judging, grade_submission
 from roofdsl.classroom.judge import judge
 from roofdsl.classroom.roster import everyone, file_names
 from roofdsl.classroom.sheet import right_answer
-from roofdsl.classroom.student_version import drawn, settled
+from roofdsl.classroom.student_version import drawn, student_version
 from roofdsl.classroom.submissions import Missing, read
 from roofdsl.classroom.versions import code_of, course_key, version_of
 from roofdsl.cli.main import run
@@ -127,7 +127,9 @@ def test_a_class_under_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     for student, code in codes.items():
         text = ""
         for name in ids:
-            parts = [p for p in settled(EXERCISES[name], version_of("", code=code)).parts if p.answer is not None]
+            parts = [
+                p for p in student_version(EXERCISES[name], version_of("", code=code)).parts if p.answer is not None
+            ]
             points += sum(p.part.points for p in parts) if student == "ada" else 0
             text += f"[{name}]\n" + "".join(f"{p.part.id} = {json.dumps(right_answer(p))}\n" for p in parts)
         _hand_in(tmp_path / "class", student, text=text)
@@ -141,7 +143,7 @@ def test_a_class_under_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
 
 def test_a_student_checks_the_own_version_with_the_code(capfd: pytest.CaptureFixture[str]) -> None:
     code = code_of(KEY, "ada")
-    version = settled(EXERCISES["stream-triad"], version_of("", code=code))
+    version = student_version(EXERCISES["stream-triad"], version_of("", code=code))
     answer = f"Q={right_answer(next(p for p in version.parts if p.part.id == 'Q'))}"
     assert run(["exercise", "show", "stream-triad", "--student", "ada", "--code", code]) == 0
     assert f"--student ada --code {code}" in capfd.readouterr().out
@@ -246,7 +248,7 @@ def test_answers_in_utf_16_and_kernels_named_with_a_dot(tmp_path: Path) -> None:
     (tmp_path / "answers.toml").write_bytes('[fuse]\nkernel = "./mine.roof"\n'.encode("utf-16"))
     (tmp_path / "mine.roof").write_text("kernel k(n):\n")
     assert read(tmp_path).of("fuse", {"kernel": ".roof"}) == {"kernel": "kernel k(n):\n"}
-    version = settled(EXERCISES["fuse"], "ada")
+    version = student_version(EXERCISES["fuse"], "ada")
     assert "is none" in judge(version, {"kernel": Missing("it is none")}).parts[1].message
 
 
@@ -255,9 +257,9 @@ def test_answers_in_utf_16_and_kernels_named_with_a_dot(tmp_path: Path) -> None:
 
 def _forged(**changed: Any) -> str:
     from roofdsl.classroom.engine import kernel_of
-    from roofdsl.measure.results import Measurement, Verified, source_hash
+    from roofdsl.measure.measurement import Measurement, Verified, source_hash
 
-    version = settled(EXERCISES["measure-triad"], "ada")
+    version = student_version(EXERCISES["measure-triad"], "ada")
     n = changed.pop("n", version.values["n"])
     kernel = kernel_of(version.kernels["triad"])
     verified = Verified("numpy", 0.0, 0.0, 0.0, (("n", 100),))
@@ -297,7 +299,7 @@ FORGED = [
 
 @pytest.mark.parametrize(("changed", "says"), FORGED)
 def test_forged_measurements_get_a_verdict(changed: dict[str, Any], says: str) -> None:
-    version = settled(EXERCISES["measure-triad"], "ada")
+    version = student_version(EXERCISES["measure-triad"], "ada")
     text = _forged(**changed)
     _, part, _ = judge(version, {"prediction": "0.8 GFLOP/s", "result": text, "why": "a"}).parts
     assert part.correct == (not changed), part.message

@@ -79,9 +79,9 @@ def test_answers_from_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert run(arguments) == 1
     assert "sums.roof" in capfd.readouterr().out
     from roofdsl.classroom.data import course
-    from roofdsl.classroom.student_version import settled
+    from roofdsl.classroom.student_version import student_version
 
-    (tmp_path / "sums.roof").write_text(settled(course()["interchange"], "").kernels["model"])
+    (tmp_path / "sums.roof").write_text(student_version(course()["interchange"], "").kernels["model"])
     assert run(arguments) == 0
     assert run(["exercise", "check", "interchange", f"kernel={tmp_path / 'sums.roof'}"]) == 0
 

@@ -6,7 +6,7 @@ import pytest
 
 from roofdsl.classroom.data import COURSE, course
 from roofdsl.classroom.judge import judge
-from roofdsl.classroom.student_version import Settled, drawn, settled
+from roofdsl.classroom.student_version import StudentVersion, drawn, student_version
 from tests.classroom.spellings import one, right_answers, versions, wrong_answers
 
 EXERCISES = course()
@@ -56,7 +56,7 @@ def test_versions_are_the_same_everywhere() -> None:
     triad = [drawn(EXERCISES["stream-triad"], n)["type"] for n in names]
     assert triad[:8] == ["f64", "f64", "f64", "f32", "f32", "f64", "f32", "f32"]
     assert {"f64", "f32"} == set(triad)
-    orders = {tuple(o.text for o in settled(EXERCISES["summit-streams"], n).parts[0].options) for n in names}
+    orders = {tuple(o.text for o in student_version(EXERCISES["summit-streams"], n).parts[0].options) for n in names}
     assert len(orders) > 5
 
 
@@ -87,7 +87,7 @@ PUBLISHED = [
 def test_published_figures(name: str, part: str, values: dict[str, object], published: float) -> None:
     """Answers that documents print, or that follow from theirs by hand."""
     exercise = EXERCISES[name]
-    version = Settled(exercise, {n: values.get(n, choices[0]) for n, choices in exercise.vary.items()})
+    version = StudentVersion(exercise, {n: values.get(n, choices[0]) for n, choices in exercise.vary.items()})
     found = next(p for p in version.parts if p.part.id == part)
     assert float(found.value) == pytest.approx(published, rel=0.005)
 
@@ -122,9 +122,9 @@ def test_predict_measure_explain() -> None:
     import json
 
     from roofdsl.classroom.engine import kernel_of
-    from roofdsl.measure.results import Measurement, Verified, source_hash
+    from roofdsl.measure.measurement import Measurement, Verified, source_hash
 
-    version = settled(EXERCISES["measure-triad"], "ada")
+    version = student_version(EXERCISES["measure-triad"], "ada")
     n = version.values["n"]
     kernel = kernel_of(version.kernels["triad"])
 

@@ -19,7 +19,7 @@ from roofdsl.classroom.data import course, load
 from roofdsl.classroom.gradescope import write_zip
 from roofdsl.classroom.grading import Grade, grade_submission, table
 from roofdsl.classroom.sheet import right_answer
-from roofdsl.classroom.student_version import settled
+from roofdsl.classroom.student_version import student_version
 from roofdsl.classroom.submissions import read
 from roofdsl.cli.main import run
 from roofdsl.lang.diagnostics import CommandError
@@ -38,7 +38,7 @@ def test_a_class_of_twelve(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
     best.mkdir()
     answers = {}
     for exercise in CHOSEN:
-        version = settled(exercise, best.name)
+        version = student_version(exercise, best.name)
         answers[exercise.id] = {
             p.part.id: version.kernels[p.part.solution_kernel]
             if p.part.kind == "kernel"
@@ -106,8 +106,8 @@ def test_the_autograder(tmp_path: Path) -> None:
     own.mkdir()
     (own / "mine.toml").write_text(OWN)
     shutil.copy(Path(EXERCISES["ridge-point"].folder) / "ridge-point.toml", own)
-    double = 2 * settled(load(own / "mine.toml"), "ada@example.org").values["n"]
-    version = settled(EXERCISES["ridge-point"], "ada@example.org")
+    double = 2 * student_version(load(own / "mine.toml"), "ada@example.org").values["n"]
+    version = student_version(EXERCISES["ridge-point"], "ada@example.org")
     (tmp_path / "submission").mkdir()
     answers = "".join(f'{p.part.id} = "{right_answer(p)}"\n' for p in version.parts)
     (tmp_path / "submission" / "answers.toml").write_text(f"[mine]\nx = {double}\n[ridge-point]\n{answers}")
@@ -213,7 +213,7 @@ SETTLING = [
 def test_faulty_formulas_are_told(text: str, says: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    version = settled(load(path), "ada")
+    version = student_version(load(path), "ada")
     with pytest.raises(CommandError) as error:
         _ = version.parts[0].value
         for name in version.exercise.quantities:
@@ -223,7 +223,7 @@ def test_faulty_formulas_are_told(text: str, says: str, tmp_path: Path) -> None:
 
 def test_exercises_of_ones_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.toml").write_text(OWN)
-    double = 2 * settled(load(tmp_path / "mine.toml"), "ada").values["n"]
+    double = 2 * student_version(load(tmp_path / "mine.toml"), "ada").values["n"]
     arguments = ["exercise", "check", "mine", f"x={double}", "--folder", str(tmp_path), "--student", "ada"]
     assert run(arguments) == 0
     assert run([*arguments[:3], "x=17", *arguments[4:]]) == 1

@@ -17,7 +17,7 @@ from roofdsl.classroom.grading import grade_all, grade_submission
 from roofdsl.classroom.isolate import Limits, run_all
 from roofdsl.classroom.judge import Result, judge
 from roofdsl.classroom.sheet import right_answer
-from roofdsl.classroom.student_version import Settled, settled
+from roofdsl.classroom.student_version import StudentVersion, student_version
 from roofdsl.classroom.submissions import MAX_ANSWERS_BYTES
 
 EXERCISES = course()
@@ -138,16 +138,16 @@ def _made(seed: int) -> str:
 @pytest.mark.thorough
 def test_hostile_answers_are_survived() -> None:
     """More than two hundred, each as the answer to a part of every kind: no points, and a message that is plain."""
-    versions = [settled(e, "ada") for e in CHOSEN]
+    versions = [student_version(e, "ada") for e in CHOSEN]
     answers = [*BY_HAND, *ODD, *(_made(seed) for seed in range(160))]
     assert len(answers) > 200
     for answer in answers:
         for version in versions:
             begun = time.process_time()
             result = judge(version, {p.part.id: answer for p in version.parts})
-            for part, settled_part in zip(result.parts, version.parts, strict=True):
+            for part, version_part in zip(result.parts, version.parts, strict=True):
                 if part.correct:  # by chance: a letter of a choice, a positive number as a prediction
-                    assert settled_part.options or settled_part.part.kind == "prediction", (answer, part)
+                    assert version_part.options or version_part.part.kind == "prediction", (answer, part)
                 assert part.message and part.message.replace("\n", "").isprintable(), (answer, part)
                 assert len(part.message) < 1600
             json.dumps(result.to_json()).encode("utf-8")
@@ -157,7 +157,7 @@ def test_hostile_answers_are_survived() -> None:
 
 @pytest.mark.parametrize("text", KERNELS)
 def test_hostile_kernels_are_survived(text: str) -> None:
-    version = settled(EXERCISES["fuse"], "ada")
+    version = student_version(EXERCISES["fuse"], "ada")
     part = judge(version, {"kernel": text}).parts[1]
     assert not part.correct and part.message and "Traceback" not in part.message
 
@@ -264,7 +264,7 @@ def _broken(text: bytes, rng: random.Random) -> bytes:
 def test_broken_submissions_are_graded(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Files of answers damaged at random: a grade for each, never more than all points, the sound ones all points."""
     chosen = [EXERCISES[n] for n in ("gemv", "ridge-point", "interchange")]
-    version = {e.id: settled(e, "ada") for e in chosen}
+    version = {e.id: student_version(e, "ada") for e in chosen}
     document = "".join(
         f"[{e.id}]\n"
         + "".join(
@@ -362,13 +362,13 @@ def test_one_answer_that_hangs_costs_one_exercise(tmp_path: Path, monkeypatch: p
     """A submission that had to be stopped is graded again, exercise by exercise."""
     from roofdsl.classroom import grading
 
-    def hanging(version: Settled, answers: Mapping[str, Any]) -> Result:
+    def hanging(version: StudentVersion, answers: Mapping[str, Any]) -> Result:
         if version.exercise.id == "gemv":
             _forever()
         return judge(version, answers)
 
     chosen = [EXERCISES["gemv"], EXERCISES["ridge-point"]]
-    version = settled(EXERCISES["ridge-point"], "ada")
+    version = student_version(EXERCISES["ridge-point"], "ada")
     own = tmp_path / "ada"
     own.mkdir()
     answers = "".join(f'{p.part.id} = "{right_answer(p)}"\n' for p in version.parts)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from roofdsl.classroom.engine import Query, answer, kernel_of
-from roofdsl.classroom.forms import number
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.counts.derive import derive
 from roofdsl.lang.diagnostics import CommandError
 

@@ -10,7 +10,7 @@ import pytest
 from roofdsl.classroom.data import load
 from roofdsl.classroom.formula import FormulaError, show
 from roofdsl.classroom.judge import PartResult
-from roofdsl.classroom.student_version import Settled
+from roofdsl.classroom.student_version import StudentVersion
 from roofdsl.classroom.typed import readings
 from tests.classroom.spellings import one
 
@@ -18,8 +18,8 @@ HERE = Path(__file__).parent
 
 
 @cache
-def _version() -> Settled:
-    return Settled(load(HERE / "written.toml"), {})
+def _version() -> StudentVersion:
+    return StudentVersion(load(HERE / "written.toml"), {})
 
 
 def told(part: str, text: str) -> PartResult:

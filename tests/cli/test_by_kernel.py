@@ -12,7 +12,7 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.plot.kinds import roofline
 from roofdsl.plot.kinds.roofline import draw_roofline
-from roofdsl.plot.points import Point
+from roofdsl.plot.roofline_points import Point
 from roofdsl.plot.roofs import Roofs
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import predict_launches

@@ -328,7 +328,7 @@ def test_steps_and_ranges(texts: tuple[str, ...], steps: list[dict[str, int]]) -
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("n=1..5000", "is 5,000 sizes"), ("n=8..4", "ends before it begins"), ("n=1..8:2", "is not a step"),
+    ("n=1..5000", "gives 5,000 sizes"), ("n=8..4", "ends before it begins"), ("n=1..8:2", "is not a step"),
 ])  # fmt: skip
 def test_wrong_ranges(text: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):

@@ -13,7 +13,7 @@ import roofdsl.cli.demo as command
 from roofdsl.counts.traffic_at import work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.characterize_cpu import Characterization
-from roofdsl.measure.results import OTHERS, Measurement, load
+from roofdsl.measure.measurement import OTHERS, Measurement, load
 from roofdsl.validate.run import How, Run
 from tests.measure.examples import EXAMPLE
 from tests.measure.made_up import characterized

@@ -51,7 +51,7 @@ REFUSED = {
     "emit gemv --to c --variant tiled": (2, "there is no variant `tiled` of c"),
     "emit gemv --to cuda --variant tiled": (2, "it has no loops over tiles"),
     "emit matmul_tiled --to cuda --variant tiled": (2, "shared memory needs a number for `b`"),
-    "emit matmul_tiled --to cuda --variant tiled --set b=1024": (2, "take smaller tiles"),
+    "emit matmul_tiled --to cuda --variant tiled --set b=1024": (2, "use smaller tiles"),
     "emit trsv --to c --variant parallel": (2, "has no loop whose iterations are known to be independent"),
     "emit models/kernels/stream.roof --to c -o x.c": (2, "pick one of copy, scale, triad"),
     "emit gemv --to c -o /nowhere/x.c": (2, "cannot be written"),

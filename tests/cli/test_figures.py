@@ -84,7 +84,7 @@ def test_points_beyond_the_limits_are_told(tmp_path: Path, capsys: pytest.Captur
 
 def test_ceilings_of_other_operations_are_not_drawn(tmp_path: Path) -> None:
     from roofdsl.machine.find import load_machine
-    from roofdsl.plot.points import Point
+    from roofdsl.plot.roofline_points import Point
     from roofdsl.plot.roofs import roofs_of, with_ceilings
 
     path = tmp_path / "m.roof"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.measure.results import load
+from roofdsl.measure.measurement import load
 from tests.cli.conftest import Run, Said
 
 BRIEF = ("--repeats", "3", "--budget", "0.05")

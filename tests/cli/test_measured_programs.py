@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.cli.main import run
-from roofdsl.measure.results import load
+from roofdsl.measure.measurement import load
 
 TEXT = """
 kernel scale(n):

@@ -50,7 +50,7 @@ def test_measured_times_of_kernels(tmp_path: Path, capsys: pytest.CaptureFixture
     ("complexity --machine v100", "there is nothing to draw"),
     ("time gemv --machine v100 --set n=8 --level L3", "machine v100 has no level L3"),
     ("time gemv --machine v100 --set n=8 --type f63", "there is no type `f63`"),
-    ("complexity-time gemv --machine v100 --set n=8 -o x.gif", "is not an svg, png or pdf"),
+    ("complexity-time gemv --machine v100 --set n=8 -o x.gif", "is not an svg, png or pdf file"),
     ("runtime --machine v100", "Missing argument 'FILE...'"),
 ])  # fmt: skip
 def test_what_goes_wrong(line: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

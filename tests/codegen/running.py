@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from roofdsl.codegen.compare import Comparison, compare
+from roofdsl.codegen.compare_results import Comparison, compare
 from roofdsl.codegen.computed_types import computed
 from roofdsl.codegen.generated import Argument, Generated
 from roofdsl.codegen.inputs import all_parameters, poisoned, random_inputs

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roofdsl.codegen.compare import compare
+from roofdsl.codegen.compare_results import compare
 from roofdsl.codegen.inputs import poisoned, random_inputs
 from roofdsl.codegen.reference import reference
 from roofdsl.codegen.storage import LARGEST, STORAGE, UNIT, decode, encode

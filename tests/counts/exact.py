@@ -9,8 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 from roofdsl.counts import traffic_at as at
-from roofdsl.counts.closed import Bytes, ClosedForms, NoClosedForm
-from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_sets, traffic_at, work_at
+from roofdsl.counts.closed_forms import Bytes, ClosedForms, NoClosedForm
+from roofdsl.counts.traffic_at import ArrayLines, NoAnswer, convention_totals, lines_by_sets, traffic_at, work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
@@ -81,14 +81,21 @@ def counted_once() -> Iterator[None]:
         yield
 
 
+def by_sets_alone(
+    kernel: Kernel, size: Mapping[str, int], cache: int | None, line: int | None
+) -> tuple[ArrayLines, ...] | None:
+    """What the integer sets count without simulation; None if they give no answer."""
+    try:
+        return lines_by_sets(Sized(apply(kernel), size), cache, line, OPERATIONS)
+    except (NoAnswer, TooHard):
+        return None
+
+
 def check_numbers(kernel: Kernel, size: Mapping[str, int], cache: int | None, line: int | None) -> bool:
     """The product's numbers, and those of the integer sets alone; returns whether the latter gave any."""
     stays = lru.residencies(kernel, size, cache, line)
     plain = apply(kernel)
-    try:
-        lines = lines_by_sets(Sized(plain, size), cache, line, OPERATIONS)
-    except (NoAnswer, TooHard):
-        lines = None
+    lines = by_sets_alone(kernel, size, cache, line)
     with counted_once():
         for convention in CONVENTIONS:
             want = lru.cost(kernel, stays, convention)

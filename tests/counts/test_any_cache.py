@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.loops.model import Kernel
 from roofdsl.sets.facts import CACHE
 from tests.counts.exact import CONVENTIONS, OPERATIONS, meets

@@ -11,8 +11,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
 from roofdsl.loops.transform import apply
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
-from roofdsl.simulate.levels import CacheLevel
 from tests.models.shipped import model
 
 L1 = Sets(32 << 10, 64, 8)

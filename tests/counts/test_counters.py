@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.counters import counters_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine

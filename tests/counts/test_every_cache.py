@@ -9,8 +9,8 @@ from random import Random
 import islpy as isl
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
-from roofdsl.counts.traffic import TermBytes
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
+from roofdsl.counts.traffic_forms import TermBytes
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.facts import CACHE

@@ -6,11 +6,12 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.traffic_at import footprint_at
 from tests.counts.exact import (
     CONVENTIONS,
     OPERATIONS,
+    by_sets_alone,
     cache_choices,
     check_form,
     check_numbers,
@@ -21,8 +22,6 @@ from tests.oracle import lru
 from tests.oracle.families import Family, families
 from tests.oracle.loading import kernel_of
 from tests.oracle.random_kernels import random_kernel
-
-BY_SETS: dict[str, int] = {"asked": 0, "answered": 0}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -42,8 +41,7 @@ def test_random_kernel(seed: int) -> None:
     with counted_once():
         assert footprint_at(kernel, size) == touched + scalars
         for cache, line in cache_choices(kernel, size, rng):
-            BY_SETS["asked"] += 1
-            BY_SETS["answered"] += check_numbers(kernel, size, cache, line)
+            check_numbers(kernel, size, cache, line)
     forms = ClosedForms(kernel, {}, operations=OPERATIONS)
     for convention in CONVENTIONS:
         try:
@@ -54,10 +52,15 @@ def test_random_kernel(seed: int) -> None:
             check_form(form, kernel, at, lru.residencies(kernel, at, None, None), convention)
 
 
-def test_integer_sets_answered_most() -> None:
-    """The comparison above must not have rested on simulation alone."""
-    if BY_SETS["asked"]:
-        assert BY_SETS["answered"] > 0.2 * BY_SETS["asked"], BY_SETS
+def test_integer_sets_answer_a_fifth(pytestconfig: pytest.Config) -> None:
+    """The comparison above does not rest on simulation alone. Asks again, so that it holds in any process."""
+    answers = []
+    for seed in range(pytestconfig.getoption("--kernels")):
+        case = random_kernel(seed)
+        kernel, rng = kernel_of(case.text), Random(seed)
+        size = rng.choice(case.sizes)
+        answers += [by_sets_alone(kernel, size, *choice) for choice in cache_choices(kernel, size, rng)]
+    assert sum(found is not None for found in answers) > 0.2 * len(answers)
 
 
 @pytest.mark.spread(1)

@@ -6,10 +6,10 @@ from functools import cache
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.fixed import FixedForms
-from roofdsl.formulas.facts import facts_text
+from roofdsl.formulas.fact_text import facts_text
 from roofdsl.loops.transform import apply
 from roofdsl.sets.facts import at_least, fixed
 from tests.oracle import lru

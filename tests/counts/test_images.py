@@ -7,7 +7,7 @@ from itertools import product
 import islpy as isl
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.sets import reuse
 from roofdsl.sets.images import Images
 from roofdsl.sets.library import pieces
@@ -57,7 +57,7 @@ MANY = (
 
 def test_plateaus_of_many_references() -> None:
     """Both arrays from memory once where two rows of each stay, and once for each row of the stencil below."""
-    found = ClosedForms(kernel_of(MANY), {}, None).regimes("load_store")
+    found = ClosedForms(kernel_of(MANY), {}, None).plateau_forms("load_store")
     n = 1 << 20
     per_point = [round(r.bytes.evaluate({"n": n}) / n**2) for r in found]
     assert per_point[-1] == 24
@@ -73,8 +73,8 @@ def test_sizes_whose_order_decides_have_no_plateaus() -> None:
         "        for p in range(r):\n            Y[i] += X[i + p] * G[p]\n"
     )
     with pytest.raises(NoClosedForm, match="which of its sizes is larger"):
-        ClosedForms(kernel_of(text), {}, None).regimes("once")
-    assert ClosedForms(kernel_of(text), {"r": 3}, None).regimes("once")
+        ClosedForms(kernel_of(text), {}, None).plateau_forms("once")
+    assert ClosedForms(kernel_of(text), {"r": 3}, None).plateau_forms("once")
 
 
 @pytest.mark.spread(1)

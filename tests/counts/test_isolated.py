@@ -10,7 +10,7 @@ import islpy as isl
 import pytest
 
 from roofdsl import budget
-from roofdsl.counts.closed import ClosedForms, NoClosedForm
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.sets import library
 from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.child_process import Raised, Stopped, in_child, in_children

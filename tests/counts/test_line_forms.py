@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.closed import NoClosedForm
+from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.growth import growth_of
-from roofdsl.counts.lines.forms import DistanceForms
+from roofdsl.counts.lines.closed_forms import DistanceForms
 from roofdsl.counts.lines.histogram import Histogram, histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.traffic_at import ArrayLines, convention_totals
@@ -102,7 +102,7 @@ def test_five_points() -> None:
 
 def test_plateaus_of_five_points() -> None:
     kernel = kernel_of(FIVE)
-    rows = DistanceForms(kernel, {}, 64).regimes("load_store", growth_of(kernel))
+    rows = DistanceForms(kernel, {}, 64).plateau_forms("load_store", growth_of(kernel))
     assert [(str(r.from_bytes), str(r.bytes), r.exact) for r in rows] == [
         ("768", "32*m*n", False),
         ("32*n", "16*m*n - 16*n", True),

@@ -9,7 +9,7 @@ import pytest
 
 from roofdsl.counts.lines.histogram import Histogram, histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
-from roofdsl.counts.sectors import Transfers
+from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.counts.traffic_at import convention_totals, lines_by_distances
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized

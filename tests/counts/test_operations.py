@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.counts.operations import StatementOperations, operation_counts, work_at
-from roofdsl.counts.results import WorkAt
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.loops.model import Count, Let
 from tests.oracle.enumerate import executions
 from tests.oracle.families import families

@@ -8,7 +8,7 @@ from math import isqrt
 import pytest
 
 from benchmarks.kernels import fresh, shipped
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.derive import derive
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.transform import apply
@@ -81,7 +81,7 @@ def test_there_is_no_plateau_more(name: str, size: dict[str, int]) -> None:
 def test_plateaus_of_lines_are_what_a_cache_sees(name: str, size: dict[str, int]) -> None:
     """Lines of 64 B, for rows of whole lines: to the byte, halfway between two transitions."""
     kernel = fresh(shipped()[name], name)
-    found = ClosedForms(kernel, {}, 64).regimes("load_store")
+    found = ClosedForms(kernel, {}, 64).plateau_forms("load_store")
     env = {n: Fraction(v) for n, v in size.items()}
     starts = [int(p.from_bytes.evaluate(env)) for p in found]
     assert starts == sorted(starts) and len(starts) >= 2
@@ -97,7 +97,7 @@ def test_plateaus_of_a_stencil_in_lines_are_what_a_cache_sees(n: int) -> None:
     """Distances of neighbours on one line come as hulls that overlap; each access is counted once all the same."""
     kernel = fresh(shipped()["jacobi2d"], "jacobi2d")
     for convention in ("load_store", "once", "write_allocate"):
-        found = ClosedForms(kernel, {}, 64).regimes(convention)
+        found = ClosedForms(kernel, {}, 64).plateau_forms(convention)
         curve = miss_curve(apply(kernel), {"n": n}, 64)
         stated = [p for p in found if p.all_bytes is not None]
         assert len(stated) >= 3

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from roofdsl.counts.programs import derive_program
+from roofdsl.counts.program import derive_program
 from roofdsl.counts.traffic_at import traffic_at, work_at
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
-from roofdsl.tell.program import to_text
+from roofdsl.tell.derive_program import to_text
 from tests.oracle import lru
 from tests.oracle.enumerate import executions
 
@@ -115,7 +115,7 @@ def test_shipped_programs(name: str, sizes: dict[str, int]) -> None:
 
 
 def _launch_by_launch(checked: CheckedFile, name: str, sizes: Mapping[str, int]) -> tuple[int, int, int]:
-    from roofdsl.loops.programs import program
+    from roofdsl.loops.program_model import program
 
     times: Counter[tuple[str, tuple[tuple[str, int], ...]]] = Counter()
     lowered = program(checked, name, sizes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from roofdsl.counts.registers import Kept, compiled_bytes_at, kept_at
-from roofdsl.counts.sectors import register_bytes_at
+from roofdsl.counts.sector_traffic import register_bytes_at
 from roofdsl.lang.source import Source
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.load import kernel, load_file

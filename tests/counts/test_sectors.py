@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.sectors import Transfers, _lines, _simulated, register_bytes_at, transfers_at
+from roofdsl.counts.sector_traffic import Transfers, _lines, _simulated, register_bytes_at, transfers_at
 from roofdsl.counts.traffic_at import TrafficAt, convention_totals, traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms, NoClosedForm, Regime
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm, PlateauBytes
 from roofdsl.counts.derive import derive
 from roofdsl.loops.model import Traffic
 from tests.oracle.loading import kernel_of
@@ -19,14 +19,16 @@ FILTER = (
 
 @pytest.fixture
 def too_hard_with_r(monkeypatch: pytest.MonkeyPatch) -> None:
-    regimes = ClosedForms.regimes
+    plateaus = ClosedForms.plateau_forms
 
-    def refuse(self: ClosedForms, convention: Traffic, given: Mapping[str, int] | None = None) -> tuple[Regime, ...]:
+    def refuse(
+        self: ClosedForms, convention: Traffic, given: Mapping[str, int] | None = None
+    ) -> tuple[PlateauBytes, ...]:
         if "r" not in self.given:
             raise NoClosedForm("too hard")
-        return regimes(self, convention, given)
+        return plateaus(self, convention, given)
 
-    monkeypatch.setattr(ClosedForms, "regimes", refuse)
+    monkeypatch.setattr(ClosedForms, "plateau_forms", refuse)
 
 
 @pytest.mark.usefixtures("too_hard_with_r")

@@ -9,7 +9,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofdsl.formulas import expressions
+from roofdsl.formulas import sympy_forms as expressions
 from roofdsl.formulas.quotients import quotient, ratio_cases
 from roofdsl.formulas.writing import form_text, latex, neat_text, ratio_text, text
 from roofdsl.sets.cases import Case, Cases

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from random import Random
 
-SIGNATURE = [("n", "int"), ("m", "int"), ("a", "double*"), ("b", "double*"), ("P", "double*"), ("F", "double*")]
+SIGNATURE = [
+    ("n", "int"), ("m", "int"), ("a", "double*"), ("b", "double*"), ("P", "double*"), ("F", "double*"),
+    ("g", "float*"), ("h", "float*"), ("k", "int*"), ("c", "char*"),
+]  # fmt: skip
 HEAD = """
 #include <math.h>
 #define AT(p, q) F[(p) * m + (q)]
 static double twice(double x) {{ double y = x + x; return y; }}
+#define MIN(p, q) ((p) < (q) ? (p) : (q))
+#define MAX(p, q) ((p) > (q) ? (p) : (q))
+static float halved(float x) {{ return 0.5f * x; }}
+static int third(int p) {{ return (p + 9) / 3; }}
+static double whole(int p) {{ return p; }}
 static void add(int k, double *p, const double *q) {{ for (int u = 0; u < k; u++) p[u] += q[u]; }}
-void {name}(int n, int m, double a[2 * n + 64], double b[2 * n + 64], double P[n + 32][n + 32], double *F) {{
+void {name}(int n, int m, double a[2 * n + 64], double b[2 * n + 64], double P[n + 32][n + 32], double *F,
+    float g[2 * n + 64], float h[2 * n + 64], int k[2 * n + 64], const signed char c[2 * n + 64]) {{
     double s = 0.5, t = 0.25;
+    float e = 1.5f;
     int i, j;
 """
 
@@ -31,6 +41,7 @@ class Writer:
             self.statement(1)
         self.put(1, "a[0] += s;")
         self.put(1, "b[1] = t;")
+        self.put(1, "g[2] = e;")
         return HEAD.format(name=name) + "\n".join(self.lines) + "\n}\n"
 
     def put(self, depth: int, text: str) -> None:
@@ -51,7 +62,17 @@ class Writer:
         if len(self.counters) < 2 or r.random() < 0.6:
             return self.index()
         i, j = r.sample(self.counters, 2)
-        return r.choice([f"{i} + {j} + 10", f"{i} - {j} + n + 20", f"2 * {i} + 10", f"({i} + 6) / 2", f"({j} + 4) % 5"])
+        return r.choice(
+            [
+                f"third({i})",
+                f"MIN({i}, {j}) + 7" if r.random() < 0.3 else f"{i} + 7",
+                f"{i} + {j} + 10",
+                f"{i} - {j} + n + 20",
+                f"2 * {i} + 10",
+                f"({i} + 6) / 2",
+                f"({j} + 4) % 5",
+            ]
+        )
 
     def condition(self) -> str:
         r = self.random
@@ -76,8 +97,49 @@ class Writer:
         r = self.random
         choices = [self.element(), self.element(), r.choice("st"), r.choice(["0.5", "1.25", "3", "-2", "1e-1"])]
         if self.counters:
-            choices.append(f"(double) ({r.choice(self.counters)} + 1)")
+            i = r.choice(self.counters)
+            choices.append(f"(double) ({i} + 1)")
+            choices.append(f"whole({i} + 5) / 2")
+            choices.append(f"({self.condition()} ? {r.randint(1, 5)} : {r.choice(['2.5', '0.75'])}) / 2")
+        if r.random() < 0.15:
+            choices.append(r.choice([f"g[{self.index()}]", f"k[{self.index()}]", f"c[{self.index()}]"]))
         return r.choice(choices)
+
+    def single(self, depth: int = 2) -> str:
+        """A value in float."""
+        r = self.random
+        leaves = [f"g[{self.index()}]", f"h[{self.wide()}]", "e", f"h[{self.index()}]"]
+        if depth == 0 or r.random() < 0.3:
+            return r.choice(leaves)
+        a, b = self.single(depth - 1), self.single(depth - 1)
+        kind = r.random()
+        if kind < 0.5:
+            return f"({a} {r.choice('+-*')} {b})"
+        if kind < 0.7:
+            return f"{r.choice(['0.5f', '2', '1.25f', '-3'])} * {a}"
+        if kind < 0.8:
+            return f"{r.choice(['fabsf', 'halved', '-'])}({a})"
+        if kind < 0.9:
+            return f"{r.choice(['fmaxf', 'fminf'])}({a}, {b})"
+        if self.counters and r.random() < 0.5:
+            return f"({self.condition()} ? {a} : {b})"
+        return f"({r.choice(leaves)} < {r.choice(leaves)} ? {a} : {b})"
+
+    def integer(self, depth: int = 2) -> str:
+        """A value in int."""
+        r = self.random
+        leaves = [f"k[{self.index()}]", f"c[{self.index()}]", str(r.randint(1, 9))]
+        leaves += self.counters
+        if depth == 0 or r.random() < 0.3:
+            return r.choice(leaves)
+        a, b = self.integer(depth - 1), r.choice([str(r.randint(1, 3)), *leaves])
+        if r.random() < 0.7:
+            return f"({a} {r.choice('+-')} {b})"
+        return r.choice([f"{a} * 2", f"-{a}", f"(c[{self.index()}] == {r.randint(0, 3)} ? {a} : {b})"])
+
+    def bounded(self, place: str) -> str:
+        """An assignment of an integer that stays small: the older value does not enter a sum with itself."""
+        return f"{place} = {self.integer()};"
 
     def value(self, depth: int = 2) -> str:
         r = self.random
@@ -122,6 +184,11 @@ class Writer:
             self.put(depth, f"{{ double x{self.names} = {self.value(1)}; {self.element()} = x{self.names} * 0.5; }}")
         elif kind < 0.88:
             self.put(depth, f"add({r.randint(2, 4)}, a + {self.index()}, &b[{self.index()}]);")
+        elif kind < 0.92:
+            place = r.choice([f"g[{self.index()}]", f"h[{self.wide()}]", "e"])
+            self.put(depth, f"{place} {r.choice(['=', '+=', '-=', '*='])} {self.single()};")
+        elif kind < 0.94:
+            self.put(depth, self.bounded(f"k[{self.index()}]"))
         else:
             self.put(depth, f"{self.element()} {r.choice(['=', '=', '+=', '-=', '*='])} {self.value()};")
 
@@ -136,12 +203,17 @@ class Writer:
             self.induction(depth, i)
             return
         low = r.choice(["0", "1", "-3", "2", *self.counters])
-        high = r.choice(["n", "n - 1", "n + 4", "7", *[f"{c} + 1" for c in self.counters], "(n < 9 ? n : 9)"])
+        high = r.choice(
+            ["n", "n - 1", "n + 4", "7", *[f"{c} + 1" for c in self.counters], "(n < 9 ? n : 9)", "MIN(n, m)"]
+        )
         step = r.choice([1, 1, 1, 2, 3])
         op = r.choice(["<", "<="])
-        forms = [f"for (int {i} = {low}; {i} {op} {high}; {i}{'++' if step == 1 else f' += {step}'})",
-                 f"for (int {i} = {low}; {high} {'>' if op == '<' else '>='} {i}; {i} = {i} + {step})"]  # fmt: skip
-        if "?" not in high:
+        kind = r.choice(["int", "int", "long"])
+        if "?" not in high and "MIN" not in high and r.random() < 0.1:
+            low = f"MAX({low}, {r.randint(0, 2)})"
+        forms = [f"for ({kind} {i} = {low}; {i} {op} {high}; {i}{'++' if step == 1 else f' += {step}'})",
+                 f"for ({kind} {i} = {low}; {high} {'>' if op == '<' else '>='} {i}; {i} = {i} + {step})"]  # fmt: skip
+        if "?" not in high and "M" not in high + low:
             forms.append(f"for (int {i} = {high}; {i} {'>' if op == '<' else '>='} {low}; {i} -= {step})")
         self.nested(depth, r.choice(forms), [i])
 

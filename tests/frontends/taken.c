@@ -133,6 +133,17 @@ void float_number(int n, double *y, const double *x, float *z) {
     for (int i = 0; i < n; i++) { y[i] = h * x[i] + half; z[i] = h * z[i] * half; }
 }
 
+void chars(int n, const signed char *s, int *t, signed char *u) {
+    for (int i = 0; i < n - 1; i++) { t[i] = (s[i] + s[i + 1] == 3 ? 1 : 0) + s[i] * 100 - 'a'; u[i] = s[i] + s[i + 1]; }
+}
+void shorts(int n, short *a, const signed char *b) { for (int i = 0; i < n; i++) a[i] = -a[i] * b[i] + 3; }
+void wider(int n, float complex *z, const double *x) { for (int i = 0; i < n; i++) z[i] = z[i] * x[i]; }
+float narrowed(int n, const double *a) { double s = 0; for (int i = 0; i < n; i++) s += a[i]; return s; }
+enum sizes { FIRST = 2, SECOND, LAST = SECOND + 3 };
+void enumerated(int n, double *a) { for (int i = FIRST; i < LAST; i++) a[i] = SECOND; }
+static double real_of(int k) { return k; }
+void converted(int n, double *a) { for (int i = 0; i < n; i++) a[i] = real_of(i) / 2 + (i > 2 ? 1 : 2.5) / 2; }
+
 /* ---- choices ---- */
 
 void edges(int n, real u[n], real v[n]) {
@@ -153,6 +164,12 @@ void changed_inside(int n, double *a) {
     double s = 0.5, t = 0;
     for (int i = 0; i < n; i++) { if (a[i] > s) { s = a[i]; t = s * 2; } else { t -= s; s = 0.1; } a[i] = t; }
 }
+void known_inside_data(int n, double *a) {
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        if (a[i] > s) { if (i > 2) s = a[i]; else s = 1; a[i] = i == 3 ? 1 : 2.5; } else { s = s + 1; a[i] = s; }
+    }
+}
 void chain(int n, double *a) {
     for (int i = 0; i < n; i++) { if (i < 2) a[i] = 1; else if (i == n - 1) a[i] = 2; else a[i] = 3; }
 }
@@ -163,6 +180,8 @@ void only_else(int n, double *a) { for (int i = 0; i < n; i++) { if (i < 2) ; el
 static double sum3(const double *p) { double s = 0; for (int i = 0; i < 3; i++) s += p[i]; return s; }
 static inline double square(double x) { return x * x; }
 static void scaled(int n, double *x, double by) { by = by * 0.5; for (int i = 0; i < n; i++) x[i] *= by; }
+static void keep_old(double x, double *t, double *a) { *t = *t + 1; a[0] = x; }
+void old_value(int n, double *t, double *a) { for (int i = 0; i < n; i++) keep_old(*t, t, a + i); }
 void calls(int n, double *a, double *b) {
     for (int i = 0; i < n; i++) a[i] = sum3(b + i) * sum3(&b[i + 1]) + square(a[i] + 1);
     scaled(n, a, 3);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from roofdsl.codegen.generate import generate
@@ -19,6 +20,8 @@ from tests.frontends.running import EXACT, Arrays, call, data, library
 BATCH = 20
 SIZES = ({"n": 5, "m": 4}, {"n": 1, "m": 1}, {"n": 9, "m": 11})
 SHAPES = {"a": "2 * n + 64", "b": "2 * n + 64", "P": "(n + 32) ** 2", "F": "n * m"}
+SHAPES |= dict.fromkeys(("g", "h", "k", "c"), "2 * n + 64")
+TYPES = {"g": np.float32, "h": np.float32, "k": np.int32, "c": np.int8}
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -56,10 +59,11 @@ def _batch(first: int, count: int, folder: Path) -> int:
 
 def _compare(kernel: Kernel, function: object, run: object, sizes: dict[str, int], text: str) -> None:
     """Runs both on the same data; arrays that the kernel does not have are the user's alone."""
-    import numpy as np
-
     rng = np.random.default_rng(3)
     whole: Arrays = {n: rng.uniform(-2, 2, eval(shape, dict(sizes))) for n, shape in SHAPES.items()}
+    for name, type_ in TYPES.items():
+        numbers = rng.integers(-3, 4, whole[name].shape) if np.issubdtype(type_, np.integer) else whole[name]
+        whole[name] = numbers.astype(type_)
     own = data(kernel.arrays, sizes)
     for name in own:
         if name in whole:

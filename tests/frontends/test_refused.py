@@ -34,4 +34,4 @@ def test_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_there_are_enough() -> None:
-    assert len(CASES) >= 75
+    assert len(CASES) >= 150

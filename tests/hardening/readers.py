@@ -19,8 +19,8 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size, parse_time
 from roofdsl.loops.load import load_file
-from roofdsl.measure.results import parse as parse_results
-from roofdsl.profiler.points import parse_points
+from roofdsl.measure.measurement import parse as parse_results
+from roofdsl.profiler.measured_points import parse_points
 from roofdsl.profiler.tables import parse as parse_table
 from roofdsl.store import codec, entries
 from roofdsl.sweep.ranges import parse_ranges

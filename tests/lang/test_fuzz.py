@@ -20,7 +20,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.load import decode, kernels
 from roofdsl.loops.model import Count
-from roofdsl.loops.programs import program
+from roofdsl.loops.program_model import program
 from roofdsl.loops.transform import apply
 
 HERE = Path(__file__).parent

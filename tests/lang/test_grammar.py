@@ -65,7 +65,7 @@ def test_where_no_folder_can_be_written_the_parser_is_built_each_time(monkeypatc
 def test_every_word_of_a_rule_is_a_keyword_terminal() -> None:
     """Names of keyword terminals are their words in capitals: `_KERNEL` is written `kernel`."""
     text = grammar.text()
-    defined = set(re.findall(r'^_?([A-Z]+)\.2: "([a-z]+)"', text, re.M))
+    defined = set(re.findall(r'^_?([A-Z_]+)\.2: "([a-z_]+)"', text, re.M))
     assert all(name.lower() == word for name, word in defined)
     assert {word for _, word in defined} == set(grammar.keywords())
     listed = re.search(r"^NAME: /\(\?!\(\?:([a-z|]+)\)", text, re.M)

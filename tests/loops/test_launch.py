@@ -9,9 +9,9 @@ import pytest
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.counts.warps import warp_bytes_at
 from roofdsl.lang.source import Source
-from roofdsl.loops.launch import in_waves, launch_of, on_one_copy
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.thread_blocks import in_waves, launch_of, on_one_copy
 from roofdsl.loops.transform import apply
 from tests.oracle.enumerate import run
 from tests.oracle.lru import address, traffic

@@ -11,7 +11,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.integers import Const, Product, Sym
 from roofdsl.loops.load import decode, kernel, kernels, load_file
-from roofdsl.loops.programs import program
+from roofdsl.loops.program_model import program
 
 KERNEL = "kernel {}(n, m = 3):\n    out y: f64[n]\n    y[0] = m\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roofdsl.measure.results import Measurement, Verified, text_hash
+from roofdsl.measure.measurement import Measurement, Verified, text_hash
 
 EXAMPLE = Measurement(
     kernel="triad",

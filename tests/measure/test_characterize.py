@@ -303,7 +303,7 @@ def test_the_figure_shows_the_sweep(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         save_figure(tmp_path / name, draw_sweep(figure))
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    with pytest.raises(CommandError, match="is not an svg, png or pdf"):
+    with pytest.raises(CommandError, match="is not an svg, png or pdf file"):
         save_figure(tmp_path / "a.gif", draw_sweep(figure))
 
 

@@ -12,7 +12,7 @@ import pytest
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.source import Source
 from roofdsl.measure.gpu import time_launches
-from roofdsl.measure.results import parse
+from roofdsl.measure.measurement import parse
 from roofdsl.measure.timing import ClockFault, Plan, Times, resolution, time_calls, time_laps
 from tests.measure.examples import EXAMPLE
 from tests.measure.test_timing import FakeClock, calm

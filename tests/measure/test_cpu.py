@@ -15,10 +15,11 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.measure import cpu
-from roofdsl.measure.buffers import Flusher, Restorer, aligned
+from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.cpu import CpuOptions, build, measure_cpu
-from roofdsl.measure.results import load, save
+from roofdsl.measure.measurement import load, save
 from roofdsl.measure.runner import Runner
+from roofdsl.measure.timed_arrays import Restorer, aligned
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verify import WrongResult, smaller, verify
 
@@ -151,7 +152,7 @@ def test_buffers_begin_at_lines_and_are_restored() -> None:
     arrays["y"][:] = np.nan
     restore()
     assert (arrays["y"] == given["y"]).all()
-    flush = Flusher(1 << 20)
+    flush = CacheFlusher(1 << 20)
     flush()
     assert flush.block.nbytes >= 2 << 20 and (flush.block == 2.0).all()
 

@@ -23,7 +23,7 @@ from roofdsl.measure.cpu import CpuOptions, build
 from roofdsl.measure.gpu import GpuOptions, measure_gpu
 from roofdsl.measure.gpu_machine import gpu_machine_text
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, arithmetic_source, stream_source
-from roofdsl.measure.results import load, save
+from roofdsl.measure.measurement import load, save
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verify import WrongResult
 from tests.measure.fake_gpu import L2_BYTES, RATES, UNITS, FakeGpu, peak_of

@@ -13,16 +13,16 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
-from roofdsl.loops.launched import ProgramAt, program_at
 from roofdsl.loops.load import load_file
+from roofdsl.loops.program_at import ProgramAt, program_at
 from roofdsl.machine.find import machine_of
 from roofdsl.measure import program_cpu
 from roofdsl.measure.cpu import CpuOptions, build
 from roofdsl.measure.gpu import GpuOptions
+from roofdsl.measure.measurement import load, parse, save
 from roofdsl.measure.program import program_hash
 from roofdsl.measure.program_cpu import measure_program_cpu
 from roofdsl.measure.program_gpu import measure_program_gpu
-from roofdsl.measure.results import load, parse, save
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verify import WrongResult

@@ -20,7 +20,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.machine.find import load_machine
 from roofdsl.measure.machine_file import machine_text, save_machine
-from roofdsl.measure.results import load, parse, save, source_hash
+from roofdsl.measure.measurement import load, parse, save, source_hash
 from tests.measure.examples import EXAMPLE
 from tests.measure.made_up import characterized
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from roofdsl.codegen.compare import compare
+from roofdsl.codegen.compare_results import compare
 from roofdsl.codegen.inputs import poisoned, random_inputs
 from roofdsl.codegen.reference import reference
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.cpu import CpuOptions, build, measure_cpu
-from roofdsl.measure.results import load, parse, save
+from roofdsl.measure.measurement import load, parse, save
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verified import Verified
 from roofdsl.measure.verify import WrongResult, verify

@@ -7,7 +7,7 @@ import pytest
 from roofdsl.checks.deep import require_legal
 from roofdsl.counts.traffic_at import footprint_at, work_at
 from roofdsl.loops.load import load_file
-from roofdsl.loops.programs import program
+from roofdsl.loops.program_model import program
 from roofdsl.machine.find import shipped
 from tests.models.execute import execute, inputs
 from tests.models.shipped import kernel_names, small

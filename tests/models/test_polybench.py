@@ -12,8 +12,8 @@ import pytest
 import sympy
 
 from roofdsl.checks.deep import require_legal
-from roofdsl.counts.closed import ClosedForms
-from roofdsl.formulas.expressions import expression, parameter
+from roofdsl.counts.closed_forms import ClosedForms
+from roofdsl.formulas.sympy_forms import expression, parameter
 from roofdsl.lang.format import format_source
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.load import kernel, load_file, read_source

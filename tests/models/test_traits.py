@@ -14,7 +14,7 @@ import pytest
 
 from roofdsl.counts.traffic_at import footprint_at, traffic_at, work_at
 from roofdsl.loops.load import load_file
-from roofdsl.loops.programs import program
+from roofdsl.loops.program_model import program
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.program import predict_program

@@ -7,12 +7,12 @@ from functools import cache
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.derive import derive
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.traffic_at import footprint_at, traffic_at, work_at
 from roofdsl.loops.load import load_file
-from roofdsl.loops.programs import Launch, program
+from roofdsl.loops.program_model import Launch, program
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import Options

@@ -1,7 +1,7 @@
 """A plain simulator of cache hierarchies: lists and dictionaries, one element of one access after the other.
 
-Written from the words of `roofdsl/simulate/levels.py`, not from its code. Every level is a list of sets; a set of LRU
-or FIFO is a list of lines, oldest first; a set of tree-PLRU is a list of ways and a dictionary of its tree's bits.
+Written from the words of `roofdsl/simulate/cache_levels.py`, not from its code. Every level is a list of sets; a set of
+LRU or FIFO is a list of lines, oldest first; a set of tree-PLRU is a list of ways and a dictionary of its tree's bits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from roofdsl.loops.model import Kernel
-from roofdsl.simulate.levels import CacheLevel
+from roofdsl.simulate.cache_levels import CacheLevel
 from tests.oracle.enumerate import run
 from tests.oracle.lru import address
 

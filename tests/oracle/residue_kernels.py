@@ -11,9 +11,9 @@ from fractions import Fraction
 from math import lcm
 from random import Random
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.plateau_forms import Plateaus
-from roofdsl.counts.traffic import Regime
+from roofdsl.counts.traffic_forms import PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.integers import Condition, Const, Mod
 from roofdsl.loops.model import Kernel, Traffic
@@ -156,19 +156,19 @@ def check_plateaus(case: ResidueKernel) -> Compared:
     """
     kernel = kernel_of(case.text)
     forms = ClosedForms(kernel, {}, operations=OPERATIONS)
-    rows = forms.regimes(case.convention)
+    rows = forms.plateau_forms(case.convention)
     period = lcm(*(p for r in rows for p in _periods(r)), 1)
     chosen = _sizes_of(case, period)
     total = Compared(periods=int(period > 1), sampled=int(len(chosen) < period ** len(case.sizes)))
     total += _small_sizes(kernel, case) if case.seed % 2 == 0 else Compared()
     for k, at in enumerate(chosen):
-        given = forms.regimes(case.convention, at)
+        given = forms.plateau_forms(case.convention, at)
         assert given and all(r.where is None or r.where.holds(at) for r in given), f"{at}: no plateaus"
         here = tuple(r for r in rows if r.where is None or r.where.holds(at))
         assert given == here or not here, f"{at}: other plateaus where sizes are given"
         assert here or len({r.where for r in rows}) == 1, f"{at}: plateaus of no class"
         if k == 0 and case.seed % 8 == 0:
-            again = Plateaus(forms, case.convention).regimes(at)
+            again = Plateaus(forms, case.convention).plateau_forms(at)
             assert [replace(r, where=None) for r in again] == [replace(r, where=None) for r in given], f"{at}: others"
         starts = [r.from_bytes.evaluate(at) for r in given]
         assert starts == sorted(set(starts)), f"{at}: plateaus begin at {starts}"
@@ -207,7 +207,13 @@ def _brute(
 
 
 def _at_size(
-    kernel: Kernel, case: ResidueKernel, rows: tuple[Regime, ...], at: Mapping[str, int], period: int, *, brute: bool
+    kernel: Kernel,
+    case: ResidueKernel,
+    rows: tuple[PlateauBytes, ...],
+    at: Mapping[str, int],
+    period: int,
+    *,
+    brute: bool,
 ) -> Compared:
     curve = miss_curve(apply(kernel), at, None)
     found = Compared(1, len(rows))
@@ -226,7 +232,9 @@ def _at_size(
     return found + (_brute(kernel, case, at, curve, stack) if brute and case.depth == 1 else Compared())
 
 
-def _to_the_byte(curve: MissCurve, convention: Traffic, row: Regime, at: Mapping[str, int], *, last: bool) -> Compared:
+def _to_the_byte(
+    curve: MissCurve, convention: Traffic, row: PlateauBytes, at: Mapping[str, int], *, last: bool
+) -> Compared:
     """`all_bytes` holds exactly as far as it is said to."""
     found = Compared()
     if row.all_bytes is not None and _assumed(row.all_bytes.assumes, at):
@@ -238,7 +246,7 @@ def _to_the_byte(curve: MissCurve, convention: Traffic, row: Regime, at: Mapping
     return found
 
 
-def _check_lower_orders(row: Regime, at: Mapping[str, int], period: int) -> None:
+def _check_lower_orders(row: PlateauBytes, at: Mapping[str, int], period: int) -> None:
     """The terms told are the leading ones of all: at a size a million times as large of the same class."""
     if row.all_bytes is None:
         return
@@ -272,7 +280,7 @@ def _power(value: Quasi) -> int:
     return max((sum(power for _, power in m) for m, _ in value), default=0)
 
 
-def _periods(row: Regime) -> Iterator[int]:
+def _periods(row: PlateauBytes) -> Iterator[int]:
     if row.where is not None:
         yield from _moduli(row.where)
     values = [row.bytes]

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.counts.closed import Bytes, ClosedForms, NoClosedForm, Regime
+from roofdsl.counts.closed_forms import Bytes, ClosedForms, NoClosedForm, PlateauBytes
 from roofdsl.counts.derive import derive
-from roofdsl.counts.traffic import TermBytes
 from roofdsl.counts.traffic_at import traffic_at
+from roofdsl.counts.traffic_forms import TermBytes
 from roofdsl.lang.source import Source
 from roofdsl.loops.integers import And, Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
 from roofdsl.loops.load import kernels, load_file
@@ -19,7 +19,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_size, show_time
 from roofdsl.page.content import Asked, content_of
-from roofdsl.page.forms import of_derivation
+from roofdsl.page.count_forms import of_derivation
 from roofdsl.page.javascript import function, names_of, truth
 from roofdsl.page.retype import retyped
 from roofdsl.page.sums import MOST_SUMMED, sum_function
@@ -58,9 +58,9 @@ def every_form() -> Iterator[Cases]:
             yield forms.compulsory("load_store").total
             if name != "blocked":
                 yield forms.at_any_cache("load_store").total
-            for regime in forms.regimes("load_store") if line is None else ():
-                yield regime.all_bytes
-                yield Cases((Case((), regime.from_bytes),))
+            for plateau in forms.plateau_forms("load_store") if line is None else ():
+                yield plateau.all_bytes
+                yield Cases((Case((), plateau.from_bytes),))
 
 
 def test_a_page_is_exact_where_traffic_is_a_sum_of_terms() -> None:
@@ -291,14 +291,14 @@ kernel filtered(n, r = 3):
 
 def test_plateaus_at_a_number_hold_at_that_number_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where `derive` takes r = 3 to find plateaus, the page does not use them at r = 4."""
-    regimes = ClosedForms.regimes
+    plateaus = ClosedForms.plateau_forms
 
-    def refuse(self: ClosedForms, convention: Traffic, *sizes: Mapping[str, int]) -> tuple[Regime, ...]:
+    def refuse(self: ClosedForms, convention: Traffic, *sizes: Mapping[str, int]) -> tuple[PlateauBytes, ...]:
         if "r" not in self.given:
             raise NoClosedForm("too hard")
-        return regimes(self, convention, *sizes)
+        return plateaus(self, convention, *sizes)
 
-    monkeypatch.setattr(ClosedForms, "regimes", refuse)
+    monkeypatch.setattr(ClosedForms, "plateau_forms", refuse)
     forms = of_derivation(derive(kernel_in(FILTER), any_cache=False))
     assert forms.any_cache is None
     assert forms.plateaus

@@ -22,7 +22,7 @@ from roofdsl.lang.source import Source
 from roofdsl.lang.visible import visible
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.machine.lower import lower
-from roofdsl.measure.results import Measurement
+from roofdsl.measure.measurement import Measurement
 from roofdsl.page.article import derivation_html
 from roofdsl.page.assemble import LARGEST_BYTES, SCRIPTS, asset, to_page
 from roofdsl.page.content import Asked, content_of

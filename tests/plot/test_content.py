@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.machine.find import load_machine
-from roofdsl.plot.lines import place_of, window_of
 from roofdsl.plot.planes_content import plane_of
-from roofdsl.plot.points import Point, explained_point, point_of
+from roofdsl.plot.roofline_plane import place_of, window_of
+from roofdsl.plot.roofline_points import Point, explained_point, point_of
 from roofdsl.plot.roofs import level_roofs, operation_of, roofs_of, with_ceilings
 from roofdsl.predict.kernel import predict_counts
 from tests.predict.machines import machine, work

@@ -20,7 +20,7 @@ from roofdsl.plot.kinds.trajectory import Trajectory, draw_trajectory
 from roofdsl.plot.look import OKABE_ITO, SIGNS, USUAL, Look
 from roofdsl.plot.planes import draw_plane
 from roofdsl.plot.planes_content import Series, Spot, plane_of
-from roofdsl.plot.points import Point
+from roofdsl.plot.roofline_points import Point
 from roofdsl.plot.roofs import level_roofs, roofs_of
 from roofdsl.plot.sweep_map import Curves, Map, draw_curves, draw_maps
 from roofdsl.plot.traffic_content import PlateauLine, TrafficContent, TrafficPoint

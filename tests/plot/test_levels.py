@@ -15,13 +15,13 @@ from roofdsl.machine.model import BandwidthCeiling
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.hierarchy import draw_hierarchy
 from roofdsl.plot.kinds.trajectory import Trajectory, draw_trajectory, measured_trajectory
-from roofdsl.plot.lines import window_of
-from roofdsl.plot.points import Point, common_sizes, measured_points, point_of, points_of
+from roofdsl.plot.roofline_plane import window_of
+from roofdsl.plot.roofline_points import Point, common_sizes, measured_points, point_of, points_of
 from roofdsl.plot.roofs import level_roofs, with_mixes
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
-from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
+from roofdsl.profiler.measured_points import LevelBytes, MeasuredPoint, Points, TypeWork
 from tests.predict.machines import machine
 
 V100 = load_machine("v100")

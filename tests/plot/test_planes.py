@@ -31,7 +31,7 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_program
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
-from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork
+from roofdsl.profiler.measured_points import LevelBytes, MeasuredPoint, Points, TypeWork
 from tests.predict.machines import kernel_of, machine
 
 SEEDS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/seeds.json").read_text())

@@ -11,7 +11,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine, shipped_machines
 from roofdsl.plot.board import save_figure
 from roofdsl.plot.kinds.roofline import draw_roofline
-from roofdsl.plot.points import Point
+from roofdsl.plot.roofline_points import Point
 from roofdsl.plot.roofs import roofs_of
 
 
@@ -101,7 +101,7 @@ def test_predictions_alone_need_no_legend() -> None:
 
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="is not an svg, png or pdf"):
+    with pytest.raises(CommandError, match="is not an svg, png or pdf file"):
         save_figure(tmp_path / "a.gif", draw_roofline([DECK]))
     with pytest.raises(CommandError, match="no roof to draw"):
         draw_roofline([roofs_of(load_machine("v100_deck"), ["f16"])])

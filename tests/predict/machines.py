@@ -1,6 +1,6 @@
 """Machines and counts that the tests of this folder share."""
 
-from roofdsl.counts.results import WorkAt
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel

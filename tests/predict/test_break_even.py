@@ -14,11 +14,11 @@ from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import network_of
-from roofdsl.predict.forms import kernel_terms, program_terms, summed, terms_of
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_program
 from roofdsl.predict.sharded import predict_sharded, shard
 from roofdsl.predict.threshold import Question, program_bounds
+from roofdsl.predict.time_forms import kernel_terms, program_terms, summed, terms_of
 from roofdsl.sets.quasi import Quasi
 from tests.predict.machines import kernel_of, machine
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.counts.sectors import Transfers, transfers_at
+from roofdsl.counts.sector_traffic import Transfers, transfers_at
 from roofdsl.counts.traffic_at import traffic_at
-from roofdsl.loops.launch import in_waves, launch_of
 from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.thread_blocks import in_waves, launch_of
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict.kernel import Options, predict

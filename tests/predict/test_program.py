@@ -7,7 +7,7 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
-from roofdsl.loops.programs import program
+from roofdsl.loops.program_model import program
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_launches, predict_program
 from tests.predict.machines import kernel_of, machine

@@ -21,7 +21,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict.kernel import Options, predict, predict_counts
 from roofdsl.predict.links import stream_rate
-from roofdsl.predict.measured import measured_times
+from roofdsl.predict.measured_times import measured_times
 from roofdsl.predict.time import Prediction
 from tests.predict.machines import machine, work
 

@@ -7,8 +7,8 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
-from roofdsl.simulate.levels import CacheLevel
 from tests.models.shipped import model
 
 SKYLAKE = "skylake_gold_6148"

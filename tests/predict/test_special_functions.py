@@ -7,17 +7,17 @@ from fractions import Fraction
 import pytest
 
 from roofdsl.counts.derive import derive
-from roofdsl.counts.results import WorkAt
+from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.format import format_source
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.machine.model import ComputeCeiling, Machine
-from roofdsl.page.forms import work_forms
+from roofdsl.page.count_forms import work_forms
 from roofdsl.page.rates import rates_of
 from roofdsl.predict.compute import compute_time
-from roofdsl.predict.forms import launch_forms
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
+from roofdsl.predict.time_forms import launch_forms
 from roofdsl.sweep.block import Variant
 from roofdsl.sweep.run import sweep
 from roofdsl.tell.derive_json import to_json

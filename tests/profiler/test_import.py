@@ -12,8 +12,16 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
+from roofdsl.profiler.measured_points import (
+    LevelBytes,
+    MeasuredPoint,
+    Points,
+    TypeWork,
+    load_points,
+    parse_points,
+    save_points,
+)
 from roofdsl.profiler.metrics import points_of, short_name
-from roofdsl.profiler.points import LevelBytes, MeasuredPoint, Points, TypeWork, load_points, parse_points, save_points
 from roofdsl.profiler.tables import Launches, parse, read
 from tests.cli.conftest import Run, roofdsl
 

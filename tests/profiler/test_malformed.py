@@ -12,10 +12,10 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.profiler import metrics
+from roofdsl.profiler.measured_points import MeasuredPoint, parse_points
+from roofdsl.profiler.metric_units import EXPECTED, Quantity, factor, quantity_of
 from roofdsl.profiler.metrics import points_of
-from roofdsl.profiler.points import MeasuredPoint, parse_points
 from roofdsl.profiler.tables import parse
-from roofdsl.profiler.units import EXPECTED, Quantity, factor, quantity_of
 from tests.cli.conftest import Run, roofdsl
 
 __all__ = ["roofdsl"]

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from roofdsl.counts.closed import ClosedForms
-from roofdsl.formulas.facts import fact_latex, fact_text, facts_text
+from roofdsl.counts.closed_forms import ClosedForms
+from roofdsl.formulas.fact_text import fact_latex, fact_text, facts_text
 from roofdsl.loops.integers import Compare, Const, Mod, Product, Sym
 from roofdsl.sets.facts import (
     CACHE,

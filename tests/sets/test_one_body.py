@@ -5,7 +5,7 @@ from __future__ import annotations
 import islpy as isl
 import pytest
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.traffic_at import lines_by_sets, lines_by_simulation
 from roofdsl.loops.sized import sized
 from roofdsl.loops.transform import apply

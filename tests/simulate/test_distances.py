@@ -9,9 +9,9 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.distances import miss_curve
 from roofdsl.simulate.hierarchy import simulate
-from roofdsl.simulate.levels import CacheLevel
 from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.oracle import lru
 from tests.oracle.families import Family, families

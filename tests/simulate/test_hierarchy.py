@@ -14,8 +14,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.simulate import plain
+from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
-from roofdsl.simulate.levels import CacheLevel
 from roofdsl.simulate.lru_traffic import simulate_lru
 from roofdsl.simulate.plain import is_plain
 from tests.oracle import caches as oracle

@@ -15,9 +15,9 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from roofdsl.sets.library import TooHard
+from roofdsl.simulate.cache_levels import CacheLevel, WriteMiss
 from roofdsl.simulate.distances import miss_curve
 from roofdsl.simulate.hierarchy import simulate
-from roofdsl.simulate.levels import CacheLevel, WriteMiss
 from roofdsl.simulate.lru_traffic import simulate_lru
 
 SHIPPED = shipped()

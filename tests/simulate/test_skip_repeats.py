@@ -13,9 +13,9 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import shipped, standard_sizes
+from roofdsl.simulate.cache_levels import CacheLevel, WriteMiss
 from roofdsl.simulate.compiled_kernel import compile_kernel
 from roofdsl.simulate.hierarchy import simulate
-from roofdsl.simulate.levels import CacheLevel, WriteMiss
 from roofdsl.simulate.lru_traffic import simulate_lru
 from roofdsl.simulate.shifts import repeating_loops
 from tests.oracle.loading import kernel_of

@@ -170,7 +170,7 @@ def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     [
         ("kernels --size mini", "the kernels of `kernels` have no standard sizes"),
         ("gemv --set zz=3", "none of these kernels has a parameter `zz`"),
-        ("polybench --symbolic -o out.csv", "--symbolic has no CSV"),
+        ("polybench --symbolic -o out.csv", "--symbolic writes no CSV"),
         ("nothing", "there is no file or shipped kernel named `nothing`"),
     ],
 )

@@ -15,8 +15,8 @@ from roofdsl import budget
 from roofdsl.cli.main import run
 from roofdsl.predict.kernel import predict
 from roofdsl.suite.rows import _within
-from roofdsl.sweep import points
-from roofdsl.sweep.points import begin, here, on_cores
+from roofdsl.sweep import single_points
+from roofdsl.sweep.single_points import begin, here, on_cores
 from tests.sweep.test_points import rows, tasks_at
 
 SECONDS = 0.6
@@ -41,7 +41,7 @@ def test_each_point_has_the_whole_budget(monkeypatch: pytest.MonkeyPatch) -> Non
     """Four points that take more than half of it each: all have their rows, and the whole has what it had before."""
     tasks = tasks_at((4, 5, 6, 7))
     expected = rows(here(tasks))
-    monkeypatch.setattr(points, "predict", _busily)
+    monkeypatch.setattr(single_points, "predict", _busily)
     with budget.beginning(SECONDS, 1 << 40, whole=False) as own:
         found = list(here(tasks))
         assert own.deadline == SECONDS
@@ -54,7 +54,7 @@ def test_a_point_has_no_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) ->
             while True:
                 pass
 
-    monkeypatch.setattr(points, "predict", endless)
+    monkeypatch.setattr(single_points, "predict", endless)
     with budget.beginning(0.2, 1 << 40, whole=False):
         (found,) = here(tasks_at((4,)))
     assert found.row is None and found.final and "0.2 s of processor time" in found.failure
@@ -69,8 +69,8 @@ def test_points_in_vain_share_the_budget(jobs: int, monkeypatch: pytest.MonkeyPa
             while True:
                 pass
 
-    monkeypatch.setattr(points, "predict", endless)
-    monkeypatch.setattr(points, "LEAST_POINT_S", 0.05)
+    monkeypatch.setattr(single_points, "predict", endless)
+    monkeypatch.setattr(single_points, "LEAST_POINT_S", 0.05)
     runner = here if jobs == 1 else on_cores(jobs)
     with budget.beginning(1.0, 1 << 40, whole=False):
         begin(0.4)  # a search
@@ -121,7 +121,7 @@ def test_of_many_names_a_few_are_told(tmp_path: Any, capsys: pytest.CaptureFixtu
     path.write_text(text)
     assert run(["predict", str(path), "--machine", "v100_deck", "--set", "p0=4"]) == 2
     told = capsys.readouterr().err
-    assert "needs a number for p1, p2, p3, p4, p5, p6, p7, p8 and 291 more" in told and len(told) < 300
+    assert "needs numbers for p1, p2, p3, p4, p5, p6, p7, p8 and 291 more" in told and len(told) < 300
     assert "--set p1=...,p2=..." in told
     assert run(["predict", str(path), "--machine", "v100_deck", "--set", "q=4"]) == 2
     told = capsys.readouterr().err

@@ -17,8 +17,8 @@ from roofdsl.machine.find import shipped_names
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.sweep.block import Variant
-from roofdsl.sweep.points import Outcome, Task, row_of
 from roofdsl.sweep.run import Sweep, sweep
+from roofdsl.sweep.single_points import Outcome, Task, row_of
 from roofdsl.sweep.table import Table
 from tests.models.shipped import kernel_names
 from tests.sweep.machines import machine

@@ -142,6 +142,10 @@ def test_quotients_and_sums_round_once() -> None:
         assert list(quotient(top, below)) == [float(Fraction(int(t), below)) for t in top]
     sums = [sum(Fraction(int(top[k]), below) for _, top, below in terms) for k in range(3000)]
     assert list(total_time(terms)) == [float(s) for s in sums]
+    # in several blocks, and with terms that have a common denominator
+    more = [*((n, np.concatenate([top] * 3), b) for n, top, b in terms), ("more", _integers(rng, 9000, 30), 5_000_000)]
+    of_more = [sum(Fraction(int(top[k]), below) for _, top, below in more) for k in range(9000)]
+    assert list(total_time(more)) == [float(s) for s in of_more]
     exact = [(n, np.array([int(t) << 40 for t in top], dtype=object), b) for n, top, b in terms]
     assert list(total_time(exact)) == [float(s * 2**40) for s in sums]
 

@@ -13,9 +13,9 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.predict.kernel import Options
-from roofdsl.sweep import points
+from roofdsl.sweep import single_points
 from roofdsl.sweep.journal import Journal, journaled, meaning_of
-from roofdsl.sweep.points import TRIES, Outcome, Task, here, on_cluster, on_cores, solve
+from roofdsl.sweep.single_points import TRIES, Outcome, Task, here, on_cluster, on_cores, solve
 from tests.models.shipped import model
 from tests.sweep.machines import machine
 
@@ -56,7 +56,7 @@ def test_a_process_that_dies(times: int, tmp_path: Path, monkeypatch: pytest.Mon
     """Its points are tried again; what kills every process is reported, and nothing else is lost for good."""
     tasks = tasks_at(range(1, 9))
     expected = rows(here(tasks))
-    monkeypatch.setattr(points, "solve", _Dying(tmp_path, times))
+    monkeypatch.setattr(single_points, "solve", _Dying(tmp_path, times))
     found = sorted(on_cores(2)(tasks), key=lambda o: o.index)
     assert [o.index for o in found] == list(range(8))
     if times == 1:

@@ -10,17 +10,17 @@ import pytest
 
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.source import Source
-from roofdsl.loops.launched import program_at
 from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.program_at import program_at
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_at
 from roofdsl.sweep.block import Variant
 from roofdsl.sweep.journal import Journal, journaled, meaning_of
-from roofdsl.sweep.points import Task, here, row_of, solve
-from roofdsl.sweep.programs import swept_program
+from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.run import Sweep, sweep
+from roofdsl.sweep.single_points import Task, here, row_of, solve
 from tests.models.shipped import model
 from tests.sweep.machines import machine
 from tests.sweep.test_equal import known_places, not_counted, written

@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from roofdsl.counts.closed import ClosedForms
+from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Rest, Root, Span, Term, Terms
 from roofdsl.simulate.lru_traffic import simulate_lru
 from roofdsl.sweep.assumed import NotUnderstood
-from roofdsl.sweep.forms import KernelForms
+from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.numeric import Points, TooLarge
 from roofdsl.sweep.sums import SumForm
 from tests.sweep.machines import machine
@@ -132,7 +132,7 @@ def test_long_sums_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     known = forms.at_every_cache(32768, None, "load_store")
     assert known is not None
     assert list(known.mask(Points(columns, 3), columns)) == [True, True, True]
-    monkeypatch.setattr("roofdsl.sweep.forms.MOST_STEPS", 300)
+    monkeypatch.setattr("roofdsl.sweep.exact_forms.MOST_STEPS", 300)
     assert list(known.mask(Points(columns, 3), columns)) == [True, False, True]
     only = known.values_at(Points(columns, 3), np.array([True, False, True]))
     assert list(only[[0, 2]]) == list(known.values(Points(columns, 3))[[0, 2]])

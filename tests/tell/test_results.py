@@ -15,7 +15,7 @@ import pytest
 from roofdsl import api
 from roofdsl.cli import text
 from roofdsl.cli.main import run
-from roofdsl.measure.results import Launches
+from roofdsl.measure.measurement import Launches
 from roofdsl.profiler.metrics import points_of
 from roofdsl.profiler.tables import read
 from roofdsl.tell import (
@@ -23,8 +23,8 @@ from roofdsl.tell import (
     derive_html,
     derive_latex,
     derive_text,
+    measured_points,
     measurement,
-    points,
     validation,
 )
 from roofdsl.tell.as_html import to_html
@@ -116,7 +116,7 @@ def test_what_is_measured_is_told_alike() -> None:
     assert_told_alike(validation.blocks([comparison("gemv", 4096, ratio) for ratio in (0.3, 0.9, 3.0)]))
     assert_told_alike(characterization.of_cpu(characterized()))
     launches = [launch for path in sorted(DATA.glob("*.csv")) for launch in read(path)]
-    assert_told_alike(points.blocks(points_of(launches, "files", None)))
+    assert_told_alike(measured_points.blocks(points_of(launches, "files", None)))
 
 
 MIXED = [

@@ -13,7 +13,7 @@ import sympy
 
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Derivation, Quantity
-from roofdsl.counts.forms import condition_text
+from roofdsl.counts.readable_forms import condition_text
 from roofdsl.formulas.writing import neat_text, residue
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
@@ -22,7 +22,7 @@ from roofdsl.sets.quasi import Quasi, floor
 from roofdsl.tell.derive_json import to_json
 from roofdsl.tell.derive_text import to_text
 from roofdsl.tell.floors import with_names
-from roofdsl.tell.lines import fitted
+from roofdsl.tell.line_breaks import fitted
 
 KERNELS = [
     "batched_gemm", "cholesky", "conv_gemm", "daxpy", "dot_first", "fft_crop", "gemv", "gpp", "jacobi2d",

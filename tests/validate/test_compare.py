@@ -12,8 +12,8 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine, machine_of, shipped_names
-from roofdsl.measure.results import OTHERS, Measurement
-from roofdsl.plot.points import overlay
+from roofdsl.measure.measurement import OTHERS, Measurement
+from roofdsl.plot.roofline_points import overlay
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.tell.as_text import to_text

@@ -11,12 +11,12 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_names
-from roofdsl.plot.points import overlay_point
+from roofdsl.plot.roofline_points import overlay_point
 from roofdsl.profiler.cited import holds_points, points_named
+from roofdsl.profiler.measured_points import LevelBytes, Points, save_points
 from roofdsl.profiler.metrics import points_of
-from roofdsl.profiler.points import LevelBytes, Points, save_points
 from roofdsl.profiler.tables import read
-from roofdsl.validate.points import PointCheck, compare_points
+from roofdsl.validate.compare_points import PointCheck, compare_points
 
 DATA = Path(__file__).parents[1] / "profiler" / "data"
 V100 = load_machine("v100")

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.computed_types import Computed
+from roofdsl.codegen.cuda_functions import launched
 from roofdsl.codegen.function_parts import LoopId, arguments, described, heading
 from roofdsl.codegen.generated import Generated
-from roofdsl.codegen.launches import launched
 from roofdsl.codegen.syntax import Text, words
 from roofdsl.codegen.target import Target
 from roofdsl.codegen.tiled import tiled

@@ -1,4 +1,4 @@
-"""The histogram of stack distances of uniform nests: how many visits of lines find how much touched since the last."""
+"""The histogram of stack distances of uniform nests: how many visits to a line come at each distance from the last."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import pairwise, product
 from math import gcd, lcm, prod
 from typing import NamedTuple
 
-from roofdsl.counts.lines.blocks import Window
 from roofdsl.counts.lines.groups import Group, Progression, Rows, Touch, groups, progressions
-from roofdsl.counts.lines.reuse import Box, Candidate, Reuse, Visit, resolved
+from roofdsl.counts.lines.previous_visits import Box, Candidate, Reuse, Visit, resolved
+from roofdsl.counts.lines.touched_rows import Window
 from roofdsl.counts.lines.uniform import NotUniform, Uniform
 from roofdsl.counts.lines.windows import Windows
 from roofdsl.lang.record import Record

@@ -1,8 +1,8 @@
 """Whole numbers that grow with sizes: polynomials that are compared as large sizes compare them.
 
 Code that adds, multiplies and compares numbers runs with these in their place. Every comparison is decided as it comes
-out for all sizes that are large enough, and noted, so that in the end one knows how large that is: then the run holds
-for all these sizes, and what it computed is proven for them.
+out for all large enough sizes, and recorded. The records say how large is large enough: the results are proven for all
+sizes from there on.
 """
 
 from __future__ import annotations

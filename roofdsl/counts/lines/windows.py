@@ -10,8 +10,8 @@ from functools import reduce
 from itertools import pairwise
 from math import gcd
 
-from roofdsl.counts.lines.blocks import EARLIER, LATER, Blocks, Run, Slot, Window
 from roofdsl.counts.lines.groups import Group, Touch
+from roofdsl.counts.lines.touched_rows import EARLIER, LATER, Blocks, Run, Slot, Window
 from roofdsl.counts.lines.uniform import Layout, Uniform
 
 _Counted = tuple[int, int, int]

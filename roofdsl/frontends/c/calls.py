@@ -8,15 +8,16 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import is_integer
 from roofdsl.frontends.c.context import Context, Value
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.statements import Statements
-from roofdsl.frontends.c.types import is_integer
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Variable, assigned_names, base_name, walk
 from roofdsl.lang import tree
 
 MAX_DEPTH = 16
+_EFFECTS = (c_ast.FuncCall, c_ast.Assignment, c_ast.UnaryOp)
 
 
 class Calls:
@@ -31,6 +32,9 @@ class Calls:
         with self._inside(node, function) as items:
             returns = bool(items) and isinstance(items[-1], c_ast.Return)
             self.statements.block(items[:-1] if returns else items)
+            given = items[-1].expr if returns else None
+            if given is not None and any(isinstance(p, _EFFECTS) for p in walk(given)):
+                self.values.value(given)
 
     def value(self, node: Any) -> Value:
         """A call inside an expression. Raises Refused where the function changes what the expression may read."""
@@ -38,7 +42,7 @@ class Calls:
         self._pure(function, node)
         type_ = self.context.type_of(function.decl.type.type)
         if not type_.is_plain or type_.base in ("void", "other"):
-            raise Refused("c-call", f"`{function.decl.name}` gives no number", node)
+            raise Refused("c-call", f"`{function.decl.name}` returns no number", node)
         with self._inside(node, function) as items:
             if not items or not isinstance(items[-1], c_ast.Return) or items[-1].expr is None:
                 message = f"`{function.decl.name}` does not end in `return` with a value"
@@ -50,7 +54,12 @@ class Calls:
                 raise Refused("c-type", message, items[-1], "return a value of the function's own type")
             if len(items) > 1 and value.poly is None and not isinstance(value.expr, tree.Number):
                 value = self.context.let(function.decl.name, value, node)  # another call may use its variables again
-            return Value(type_.base, value.own, value.expr, value.poly)
+            if value.poly is None:
+                return Value(type_.base, value.own, value.expr)
+            if not is_integer(type_.base):
+                return self.values.cast(value, type_.base, items[-1])
+            self.statements.integer(f"{function.decl.name}()", type_.base, value.poly, items[-1])
+            return Value(type_.base, None, None, value.poly)
 
     def _function(self, node: Any) -> Any:
         name = node.name.name
@@ -61,10 +70,15 @@ class Calls:
             raise Refused("c-call", f"calls are nested deeper than {MAX_DEPTH}", node)
         return function
 
-    def _pure(self, function: Any, node: Any) -> None:
-        own = {p.name for p in walk(function.body) if isinstance(p, c_ast.Decl)}
+    def _pure(self, function: Any, node: Any, seen: tuple[Any, ...] = ()) -> None:
+        types = {p.name: self.context.type_of(p.type) for p in walk(function.body) if isinstance(p, c_ast.Decl)}
+        own = {name for name, type_ in types.items() if not type_.pointers}  # a pointer may point outside
         own |= {p.name for p in parameters(function) if self.context.type_of(p.type).is_plain}
         for part in walk(function.body):
+            named = isinstance(part, c_ast.FuncCall) and isinstance(part.name, c_ast.ID)
+            called = self.context.program.functions.get(part.name.name) if named else None
+            if called is not None and called not in seen:
+                self._pure(called, node, (*seen, called))
             target = part.lvalue if isinstance(part, c_ast.Assignment) else None
             if isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--"):
                 target = part.expr
@@ -80,7 +94,7 @@ class Calls:
         declared = parameters(function)
         if len(args) != len(declared):
             raise Refused("c-call", f"`{function.decl.name}` takes {len(declared)} arguments, not {len(args)}", node)
-        if any(name in assigned_names(function.body) for name in _plain_globals(context)):
+        if any(name in assigned_names(function.body) for name in _followed_globals(context)):
             message = f"`{function.decl.name}` changes a variable of the file"
             raise Refused("c-call", message, node, "give results back by `return`, or in arrays")
         context.changing.append(assigned_names(function.body))
@@ -113,7 +127,7 @@ class Calls:
             if value.poly is None:
                 message = f"the argument `{declared.name}` depends on data"
                 raise Refused("c-index", message, arg, "give it loop variables and sizes")
-            self.statements.integer(variable, value.poly, arg)
+            self.statements.integer(variable.name, type_.base, value.poly, arg)
             return variable, value
         if value.poly is not None:  # an integer becomes a floating-point number
             return variable, self.values.cast(value, type_.base, arg)
@@ -122,8 +136,8 @@ class Calls:
     def _bind_value(self, variable: Variable, value: Value, node: Any, once: bool) -> None:
         """A floating-point argument: what is used once or costs nothing to write twice stands for itself."""
         changed = variable.name in self.context.changing[-1]
-        of_file = {name for v, name in self.context.declared.items() if v.place == "global"}
-        changed = changed or (isinstance(value.expr, tree.Ref) and value.expr.name in of_file)
+        shared = {n for v, n in self.context.declared.items() if v.place == "global" or not v.type.is_plain}
+        changed = changed or (isinstance(value.expr, tree.Ref) and value.expr.name in shared)
         cheap = isinstance(value.expr, tree.Number | tree.Ref) or once
         if not changed and cheap and value.own in (None, variable.type.base):
             self.context.lets[variable] = Value(variable.type.base, value.own, value.expr)
@@ -145,5 +159,7 @@ def parameters(function: Any) -> list[Any]:
     return [p for p in listed.params if isinstance(p, c_ast.Decl)] if listed is not None else []
 
 
-def _plain_globals(context: Context) -> list[str]:
-    return [name for name, v in context.scopes.levels[0].items() if v.type.is_plain and v.type.is_integer]
+def _followed_globals(context: Context) -> list[str]:
+    """Integers and pointers of the file: their values are followed in the function that is read only."""
+    of_file = context.scopes.levels[0].items()
+    return [name for name, v in of_file if v.type.pointers or (v.type.is_plain and v.type.is_integer)]

@@ -12,7 +12,7 @@ from roofdsl.frontends.c.refuse import Refused
 from roofdsl.lang import tree
 
 _LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2}
-_STORE = "an element is stored only where a condition on data holds, which the language cannot say"
+_STORE = "an element is stored only where a condition on data holds, which the language cannot express"
 
 
 class Choices:
@@ -51,9 +51,13 @@ class Choices:
 
     def _way(self, node: Any, whole: Any) -> list[tree.Item]:
         """What one way writes: assignments and `let`s."""
-        with self.context.collected() as items:
-            if node is not None:
-                self.scoped(node)
+        outer, self.context.choosing = self.context.choosing, True
+        try:
+            with self.context.collected() as items:
+                if node is not None:
+                    self.scoped(node)
+        finally:
+            self.context.choosing = outer
         for item in items:
             if not isinstance(item, tree.Assign | tree.Let):
                 message = "whether these statements run depends on data"

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import common, is_unsigned, joined, same
 from roofdsl.frontends.c.context import Context, Known, Value
-from roofdsl.frontends.c.exact import is_float
+from roofdsl.frontends.c.float_exact import is_float
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import common, is_unsigned
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
@@ -42,6 +42,8 @@ class Reader(Protocol):
 
     def value(self, node: Any) -> Value: ...
 
+    def exact(self, value: Value, type_: str, node: Any) -> None: ...
+
 
 class Conditions:
     """Reads conditions."""
@@ -73,12 +75,14 @@ class Conditions:
         if a.poly is None or b.poly is None:
             type_ = common(a.type, b.type)
             owns = [t for t in (a.own, b.own) if t is not None]
-            own = owns and (owns[0] if len(owns) == 1 else common(*owns) if owns[0] != owns[1] else owns[0])
+            own = joined(owns) if owns else None
             exact = isinstance(a.expr, tree.Number) or isinstance(b.expr, tree.Number)
             exact = exact and all(is_float(float(v.expr.value)) for v in (a, b) if isinstance(v.expr, tree.Number))
-            if own and own != type_ and not exact:
+            if own is not None and not same(own, type_) and not exact:
                 message = f"C compares this in another type than its operands have, which are {own}"
                 raise Refused("c-type", message, node, "write numbers as `0.5f`, and use one type for all operands")
+            for side in (a, b):
+                self.values.exact(side, type_, node)
             return Data(op, a, b)
         unsigned = is_unsigned(common(a.type, b.type))
         for side in (a, b):
@@ -91,7 +95,7 @@ class Conditions:
         if difference.value is not None:
             return Known(tree.Number("0", 0, span), _holds(op, difference.value), holds, fails)
         if not difference.is_affine_in({n for r in self.context.facts.ranges for n in (r.var,)}):
-            raise Refused("c-condition", "a condition on loop variables is affine, and this is not", node,
+            raise Refused("c-condition", "a condition on loop variables must be affine, but this one is not", node,
                           "compare sums of loop variables and sizes")  # fmt: skip
         return Known(tree.Compare(a.poly.tree(span), ((op, b.poly.tree(span)),), span), None, holds, fails)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from roofdsl.frontends.c.c_types import CType, ctype, element
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import CType, ctype, element
 from roofdsl.frontends.c.variables import Pointer, Scopes, State, Unknown, Variable
-from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
 from roofdsl.lang.functions import FUNCTIONS
@@ -80,11 +80,13 @@ class Learnt:
 
 
 class Program(Record):
-    """A parsed file: functions with bodies, types and the variables of the file."""
+    """A parsed file: functions with bodies, types, the file's variables and `enum`s; `nodes`: all of it, in order."""
 
     functions: dict[str, Any]
     typedefs: dict[str, Any]
     globals: tuple[Any, ...]
+    enums: tuple[Any, ...]
+    nodes: tuple[Any, ...]
 
 
 class Context:
@@ -109,6 +111,7 @@ class Context:
         self.active: list[set[str]] = [set()]  # those visible here, by block
         self.choices: dict[object, bool] = {}  # known conditions inside expressions that are decided here
         self.calls: list[Any] = []  # the calls whose functions are being put in
+        self.choosing = False  # inside an `if` on data, whose statements are written as one choice
         self.dry = False  # only integers are followed; nothing is written
         self.fresh = 0
 
@@ -189,7 +192,7 @@ class Context:
     def emit(self, item: tree.Item, node: Any) -> None:
         """Writes a statement."""
         if self.dry:
-            raise Refused("c-statement", "this is more than integer arithmetic", node)
+            raise Refused("c-statement", "this is not integer arithmetic", node)
         self.out.append(item)
 
     def chosen(self, node: Any, condition: Known) -> bool:

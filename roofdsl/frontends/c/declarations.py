@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from roofdsl.frontends.c.c_types import element
 from roofdsl.frontends.c.context import Access, Again, Context
 from roofdsl.frontends.c.pointers import rank
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import element
 from roofdsl.frontends.c.variables import Variable
-from roofdsl.frontends.facts import Facts
+from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.linear import inner_dimensions, subscripts_of
 from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
@@ -49,11 +49,16 @@ def declarations(context: Context, intents: Mapping[Variable, str]) -> list[tree
 def _apart(context: Context) -> None:
     """Refuses pointers that may lie in arrays that are used too."""
     used = {a.array for a in context.accesses}
-    for pointer, arrays in context.apart.items():
+    for pointer in [p for p in context.apart if p in used]:
+        arrays = context.apart[pointer]
+        others = {p for p, own in context.apart.items() if p is not pointer and own & arrays}
         for access in context.accesses:
-            if access.array in arrays and pointer in used:
-                message = f"`{pointer.name}` was set to point into `{access.array.name}`, which is used here, too"
-                raise Refused("c-pointer", message, access.node, f"use `{access.array.name}` alone")
+            if access.array in arrays | others:
+                other = access.array.name
+                message = f"`{pointer.name}` was set to point into `{other}`, which is used here, too"
+                if access.array in others:
+                    message = f"`{other}` and `{pointer.name}` were set to point into the same array"
+                raise Refused("c-pointer", message, access.node, "use the array itself")
 
 
 def _place(node: Any) -> tuple[int, int]:

@@ -7,29 +7,46 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import CType, element
 from roofdsl.frontends.c.calls import Calls, parameters
 from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Value, free_name
 from roofdsl.frontends.c.declarations import declarations, first_intents
-from roofdsl.frontends.c.intents import read_first
+from roofdsl.frontends.c.inferred_intents import read_first
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.region import Region, outside
+from roofdsl.frontends.c.rows import require_rows_kept
+from roofdsl.frontends.c.scop_region import Region, outside, targets_of_globals
 from roofdsl.frontends.c.statements import Statements
-from roofdsl.frontends.c.types import element
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Variable, assigned_names
+from roofdsl.frontends.poly import Poly
 from roofdsl.lang import tree
+from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
 
 _MOST_RUNS = 200
 
 
-def kernel(program: Program, region: Region, spans: Callable[[Any], Span]) -> tree.Kernel:
+class Reading(Record):
+    """A kernel, and the variables that its names are read from: arrays and scalars, and parameters, by their names.
+
+    result: the name of what the function returns; empty where that is nothing, or no number of the kernel.
+    """
+
+    kernel: tree.Kernel
+    program: Program
+    region: Region
+    names: tuple[tuple[str, Variable], ...]
+    parameters: tuple[tuple[str, Variable], ...]
+    result: str
+
+
+def reading(program: Program, region: Region, spans: Callable[[Any], Span]) -> Reading:
     """The kernel of a function. Raises Refused for what is not read."""
     learnt = Learnt()
     for _ in range(_MOST_RUNS):
         try:
-            return _Run(program, region, learnt, spans).kernel()
+            return _Run(program, region, learnt, spans).reading()
         except Again:
             continue
     raise Refused("c-statement", "the function is too long to be followed", region.function)
@@ -43,15 +60,27 @@ class _Run:
         self.statements = Statements(context, self.values)
         self.values.caller = Calls(context, self.values, self.statements)
         self.results: set[Variable] = set()
+        self.returned: Variable | None = None
 
-    def kernel(self) -> tree.Kernel:
+    def reading(self) -> Reading:
+        context = self.context
+        kernel = self._kernel()
+        used = {name.text for d in kernel.body if isinstance(d, tree.Declaration) for g in d.groups for name in g.names}
+        names = tuple((name, v) for v, name in context.declared.items() if name in used)
+        parameters = tuple((next(iter(p.names)), v) for v, p in context.sizes.items())
+        result = context.declared.get(self.returned, "") if self.returned is not None else ""
+        return Reading(kernel, context.program, self.region, names, parameters, result)
+
+    def _kernel(self) -> tree.Kernel:
         context, region = self.context, self.region
         function = region.function
         context.changing.append(assigned_names(function.body))
+        self._enumerators()
         for node in context.program.globals:
             variable = context.variable(node.name, context.type_of(node.type), node, "global")
             context.scopes.levels[0][node.name] = variable
             self._global(variable, node)
+        targets_of_globals(context)
         context.scopes.levels.append({})
         for node in parameters(function):
             variable = context.variable(node.name, context.type_of(node.type), node, "parameter")
@@ -86,7 +115,21 @@ class _Run:
             return tree.Kernel(tree.Name(name, head), tuple(used), body, whole)
 
         kept = read_first(made(first), {context.declared[v]: v for v in otherwise})
-        return made(first | {v: otherwise[v] for v in kept})
+        whole_kernel = made(first | {v: otherwise[v] for v in kept})
+        require_rows_kept(context, whole_kernel)
+        return whole_kernel
+
+    def _enumerators(self) -> None:
+        """Names of `enum`s: each is a number, one more than the one before where nothing else is said."""
+        context = self.context
+        for node in context.program.enums:
+            following = Poly.number(0)
+            for one in node.values.enumerators if node.values is not None else ():
+                value = following if one.value is None else self.values.integer(one.value, "an enumerator")
+                variable = context.variable(one.name, CType("i32", "int", const=True), one, "global")
+                context.scopes.levels[0][one.name] = variable
+                context.env[variable] = value
+                following = value + 1
 
     def _global(self, variable: Variable, node: Any) -> None:
         """A variable of the file: a constant where it is one, else known by its name."""
@@ -112,13 +155,18 @@ class _Run:
         expr = given.expr
         if isinstance(expr, c_ast.ID):
             variable = context.scopes.find(expr.name)
-            if variable is not None and variable.type.is_plain and variable in context.declared:
+            returned = context.type_of(self.region.function.decl.type.type).base
+            if (
+                variable is not None and variable.type.is_plain and variable in context.declared
+                and variable.type.base == returned
+            ):  # fmt: skip
                 self.results.add(variable)
+                self.returned = variable
                 return
         value = self.values.value(expr)
+        type_ = context.type_of(self.region.function.decl.type.type)
         if value.poly is not None:
             return
-        type_ = context.type_of(self.region.function.decl.type.type)
         result = context.variable("result", type_, given, "local")
         self.values.to(value, element(type_, given, "result"), given)
         span = context.spans(given)
@@ -126,6 +174,7 @@ class _Run:
         assert isinstance(value, Value)
         context.emit(tree.Assign(target, "=", value.written(span), span), given)
         self.results.add(result)
+        self.returned = result
 
 
 def _signature(function: Any) -> dict[str, int]:

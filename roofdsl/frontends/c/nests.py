@@ -9,12 +9,12 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.context import Context
 from roofdsl.frontends.c.follow import Follower
-from roofdsl.frontends.c.loops import Header, Headers
+from roofdsl.frontends.c.for_headers import Header, Headers
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, Wrapped, walk
-from roofdsl.frontends.facts import Range
+from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
@@ -120,7 +120,9 @@ class Nests:
         if (header.step.value or 0) >= 0:
             return Poly.name(name), header.starts, header.stops, header.step
         if len(header.starts) != 1:
-            raise Refused("c-loop", "a loop that counts down starts at one value", node, "turn the loop around")
+            raise Refused(
+                "c-loop", "a loop that counts down must start at a single value", node, "turn the loop around"
+            )
         start = header.starts[0]
         stops = tuple(start - stop for stop in header.stops)
         return start - Poly.name(name), (Poly.number(0),), stops, -header.step

@@ -7,9 +7,9 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import CType, element
 from roofdsl.frontends.c.context import Access, Context, Value
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import CType, element
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
 from roofdsl.frontends.linear import subscripts_of
 from roofdsl.frontends.poly import Poly

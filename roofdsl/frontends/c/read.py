@@ -8,11 +8,11 @@ from typing import Any
 from pycparser import c_ast, c_lexer, c_parser
 
 from roofdsl.frontends.c.context import Program
-from roofdsl.frontends.c.kernel import kernel
+from roofdsl.frontends.c.kernel import Reading, reading
 from roofdsl.frontends.c.places import Places
 from roofdsl.frontends.c.preprocess import preprocess
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.region import Region, region_of
+from roofdsl.frontends.c.scop_region import Region, region_of
 from roofdsl.frontends.c.variables import walk
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
@@ -41,7 +41,7 @@ def read(path: str, name: str | None = None) -> CheckedFile:
     errors: dict[Source, list[Diagnostic]] = {}
     for region in regions:
         try:
-            own, found = reader.kernel(region)
+            _, own, found = reader.kernel(region)
         except InputError as error:
             errors.setdefault(error.source, []).extend(error.diagnostics)
             continue
@@ -51,6 +51,12 @@ def read(path: str, name: str | None = None) -> CheckedFile:
         raise InputError(where, diagnostics)
     file = tree.File(tuple(k.tree for k in kernels.values()), source=source)
     return CheckedFile(source, file, kernels, {}, {}, tuple(kernels), tuple(warnings))
+
+
+def readings(path: str, name: str | None = None) -> list[tuple[Reading, CheckedKernel]]:
+    """Like `read`, with what each kernel was read from."""
+    reader = _Reader(standard_input() if path == "-" else read_source(path))
+    return [reader.kernel(region)[:2] for region in reader.regions(name)]
 
 
 class _Lexer(c_lexer.CLexer):  # type: ignore[misc]
@@ -84,6 +90,7 @@ class _Reader:
         functions: dict[str, Any] = {}
         typedefs: dict[str, Any] = {}
         variables: list[Any] = []
+        enums = [p for node in parsed.ext for p in walk(node) if isinstance(p, c_ast.Enum)]
         for node in parsed.ext:
             if isinstance(node, c_ast.FuncDef):
                 functions[node.decl.name] = node
@@ -91,7 +98,7 @@ class _Reader:
                 typedefs[node.name] = node.type
             elif isinstance(node, c_ast.Decl) and node.name and not isinstance(node.type, c_ast.FuncDecl):
                 variables.append(node)
-        return Program(functions, typedefs, tuple(variables))
+        return Program(functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext))
 
     def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
         """pycparser's message at the user's line; `reached` is the line and column that it has come to."""
@@ -133,8 +140,8 @@ class _Reader:
 
     # ---- kernels ----
 
-    def kernel(self, region: Region) -> tuple[CheckedKernel, list[Diagnostic]]:
-        """The checked kernel of a region, and warnings. Raises InputError."""
+    def kernel(self, region: Region) -> tuple[Reading, CheckedKernel, list[Diagnostic]]:
+        """The kernel of a region, as it is read and checked, and warnings. Raises InputError."""
         own = self.places.of(region.function.decl)[0]
 
         def spans(node: Any) -> Span:
@@ -142,16 +149,16 @@ class _Reader:
             return span if source is own else self.places.of(region.function.decl)[1]
 
         try:
-            found = kernel(self.program, region, spans)
+            found = reading(self.program, region, spans)
         except Refused as refused:
             raise self._refused(refused) from None
         except RecursionError:
             raise InputError(own, [Diagnostic("limit-nesting", _TOO_DEEP, spans(region.function.decl))]) from None
         report = Report()
-        check_kernel(found, report)
+        check_kernel(found.kernel, report)
         if report.errors:
             raise InputError(own, report.errors)
-        return CheckedKernel(found, own, None, ()), list(report.diagnostics)
+        return found, CheckedKernel(found.kernel, own, None, ()), list(report.diagnostics)
 
     def _refused(self, refused: Refused) -> InputError:
         source, span = self.places.of(refused.node)

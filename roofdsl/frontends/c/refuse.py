@@ -1,4 +1,4 @@
-"""What is not read: the node that it is about, one sentence, and what to write instead."""
+"""`Refused`: C that cannot be read, as the node, one sentence about it, and what to write instead."""
 
 from __future__ import annotations
 

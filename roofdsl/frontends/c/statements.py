@@ -7,14 +7,15 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import element, is_integer, steady
 from roofdsl.frontends.c.choices import Choices
 from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
-from roofdsl.frontends.c.pragmas import Directive, directive
+from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import element, is_integer
+from roofdsl.frontends.c.static_types import fits
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Unknown, Variable, walk
 from roofdsl.frontends.poly import Poly
@@ -68,6 +69,8 @@ class Statements:
         except NeedsData as need:
             raise self.values.learn_data(need) from None
         except Split as split:
+            if context.choosing:
+                raise  # the `if` on data around it is written once for each answer
             del context.out[out:], context.accesses[accesses:]
             context.env, context.active[-1] = env, active
             if isinstance(node, c_ast.Decl):
@@ -114,12 +117,12 @@ class Statements:
                 for part in node.exprs:
                     self.statement(part)
             case c_ast.Pragma():
-                raise Refused("c-pragma", "this pragma stands before nothing", node)
+                raise Refused("c-pragma", "no statement follows this pragma", node)
             case _ if type(node) in _NO:
                 message, help = _NO[type(node)]
                 raise Refused("c-statement", message, node, help)
             case _:
-                raise Refused("c-statement", "this statement has no effect that is read", node, "leave it out")
+                raise Refused("c-statement", "this statement has no effect", node, "leave it out")
 
     # ---- declarations ----
 
@@ -129,6 +132,7 @@ class Statements:
         if "static" in (node.storage or ()):
             raise Refused("c-type", f"`{node.name}` keeps its value between calls", node, "make it an argument")
         type_ = context.type_of(node.type)
+        steady(type_, node, node.name)
         if "extern" in (node.storage or ()) or type_.words == "a function":
             context.scopes.declare(context.variable(node.name, type_, node, "global"))
             return
@@ -153,6 +157,10 @@ class Statements:
         if variable.type.pointers > 1 or variable.type.base in ("other", "void"):
             return  # refused where it is used
         dims = [None if d is None else self.values.integer(d, "a dimension") for d in variable.type.dims]
+        counters = {r.var for r in self.context.facts.ranges}
+        if any(d is not None and d.names & counters for d in dims):
+            message = f"the size of `{variable.name}` changes from iteration to iteration"
+            raise Refused("c-type", message, node, "declare it before the loop, with its largest size")
         self.context.dims[variable] = (*[None] * variable.type.pointers, *dims)
 
     def _follow_declaration(self, variable: Variable, node: Any) -> None:
@@ -170,17 +178,18 @@ class Statements:
         if value.poly is None:
             self.context.env[variable] = Unknown("it depends on data")
             return
-        self.context.env[variable] = self.integer(variable, value.poly, node)
+        self.context.env[variable] = self.integer(variable.name, variable.type.base, value.poly, node)
 
-    def integer(self, variable: Variable, value: Poly, node: Any) -> Poly:
-        """A value that an integer of this type can hold. Raises Refused where it may wrap around."""
-        type_ = variable.type.base
-        narrow = int(type_[1:]) < 32
+    def integer(self, name: str, type_: str, value: Poly, node: Any) -> Poly:
+        """A value that an integer of this type, called `name`, can hold. Raises Refused where it may wrap around."""
         if type_[0] == "u" and not self.context.facts.not_negative(value):
-            message = f"`{variable.name}` is unsigned and would wrap around where this is negative"
+            message = f"`{name}` is unsigned and would wrap around where this is negative"
             raise Refused("c-integer", message, node, "use a signed integer, such as `int`")
-        if narrow and value.value is None:
-            raise Refused("c-integer", f"`{variable.name}` may overflow", node, "use an `int`")
+        if int(type_[1:]) < 32 and value.value is None:
+            raise Refused("c-integer", f"`{name}` may overflow", node, "use an `int`")
+        if value.value is not None and not fits(value.value, type_):
+            message = f"the value {value.value} overflows in `{name}`"
+            raise Refused("c-integer", message, node, "use a wider type, such as `long`")
         return value
 
     def _is_let(self, variable: Variable) -> bool:
@@ -257,16 +266,16 @@ class Statements:
             raise Refused("c-name", message, node, "count with a local variable")
         found = self.follower.assigned(variable, node)
         if isinstance(found, Poly):
-            found = self.integer(variable, found, node)
+            found = self.integer(variable.name, variable.type.base, found, node)
         if isinstance(found, Unknown):
-            self._no_effects(node)
+            self._no_effects(node, node)
         self.context.env[variable] = found
 
-    def _no_effects(self, node: Any) -> None:
+    def _no_effects(self, node: Any, statement: Any = None) -> None:
         """What is stored in an integer that nobody may ask for has at least no side effects."""
         for part in walk(node):
             changes = isinstance(part, c_ast.Assignment) or getattr(part, "op", "") in ("++", "--", "p++", "p--")
-            if isinstance(part, c_ast.FuncCall) or (changes and part is not node):
+            if isinstance(part, c_ast.FuncCall) or (changes and part is not statement):
                 message = "a side effect inside an expression is not read"
                 raise Refused("c-effect", message, part, "write two statements")
 
@@ -277,8 +286,9 @@ class Statements:
         if not isinstance(condition, Known):
             self.choices.write(condition, node)
             return
-        if condition.value is not None:
-            taken = node.iftrue if condition.value else node.iffalse
+        if condition.value is not None or self.context.choosing:
+            answer = self.context.chosen(node, condition) if condition.value is None else condition.value
+            taken = node.iftrue if answer else node.iffalse
             if taken is not None:
                 self.scoped(taken)
             return
@@ -325,6 +335,8 @@ class Statements:
             self.values.caller.statement(node)  # type: ignore[attr-defined]
             return
         if name in ("free", "assert", "__builtin_unreachable", "__builtin_assume"):
+            for argument in node.args.exprs if node.args is not None else ():
+                self._no_effects(argument)
             return
         shown = f"`{name}`" if name else "a function"
         message = f"what {shown} does is not known"

@@ -6,25 +6,22 @@ from typing import Any, Protocol
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import common, is_integer, is_unsigned, joined, promoted, same, steady
 from roofdsl.frontends.c.conditions import Condition, Conditions
 from roofdsl.frontends.c.context import Again, Context, Known, Value
-from roofdsl.frontends.c.exact import is_exact
+from roofdsl.frontends.c.float_exact import is_exact
+from roofdsl.frontends.c.functions import Functions
 from roofdsl.frontends.c.pointers import Peel, Pointers
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import common, is_integer, is_unsigned, promoted
+from roofdsl.frontends.c.static_types import LARGEST, character, fits, integer_constant, static_type
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
+from roofdsl.frontends.c.writing import LEVELS, grouped, word
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.lang import tree
 from roofdsl.lang.source import Span
 
-_FUNCTIONS = {
-    "sqrt": "sqrt", "exp": "exp", "log": "log", "tanh": "tanh", "sin": "sin", "cos": "cos", "fabs": "abs",
-    "fmax": "max", "fmin": "min", "conj": "conj", "creal": "real", "cimag": "imag", "cabs": "abs",
-}  # fmt: skip
-_OF_COMPLEX = ("conj", "creal", "cimag", "cabs")
 _NOWHERE = Span(1, 1, 1, 1)
-_LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": 4}
-LARGEST = 2**63 - 1
+_FLT_MAX, _DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
 
 
 class NeedsData(Exception):
@@ -47,6 +44,7 @@ class Values:
         self.context = context
         self.pointers = Pointers(context, self.integer)
         self.conditions = Conditions(context, self)
+        self.functions = Functions(context, self)
         self.caller: Caller | None = None
 
     # ---- entry points ----
@@ -61,8 +59,8 @@ class Values:
         if value.poly is None:
             if is_integer(value.type):
                 message = f"{what} depends on data: what the loop touches is not known from the text"
-                raise Refused("c-index", message, node, "use a subscript that loop variables and sizes give")
-            raise Refused("c-index", f"{what} is an integer, and this is not", node)
+                raise Refused("c-index", message, node, "compute the subscript from loop variables and sizes")
+            raise Refused("c-index", f"{what} must be an integer, but this is not", node)
         return value.poly
 
     def value(self, node: Any) -> Value:
@@ -100,39 +98,46 @@ class Values:
             return value
         self.exact(value, type_, node)
         if is_integer(type_) and not is_integer(value.type):
-            message = f"storing a {_word(value.type)} in an integer cuts its fraction off"
+            message = f"storing a {word(value.type)} in an integer cuts its fraction off"
             raise Refused("c-type", message, node, "keep it in a floating-point variable")
         if value.type[0] == "c" and type_[0] != "c":
             raise Refused("c-type", "storing a complex value in a real variable drops a part", node, "write `creal(x)`")
         return value
 
     def exact(self, value: Value, type_: str, node: Any) -> None:
-        """Refuses a number written as float where it is used as double: the language would not round it to float."""
-        if value.own is None and value.type == "f32" and type_ in ("f64", "c128") and not is_exact(value.expr):
+        """Refuses what C rounds to float and uses as double: the language would not round it to float."""
+        if value.type != "f32" or type_ not in ("f64", "c128"):
+            return
+        if value.own is None and value.poly is None and not is_exact(value.expr):
             message = "a number is rounded to float here, and used as double"
             raise Refused("c-type", message, node, "write numbers without `f`, and `(double)` for `(float)`")
+        if value.own in ("i32", "i64"):
+            message = f"this {word(value.own)} is rounded to float here, and used as double"
+            raise Refused("c-type", message, node, "write `(double)` for `(float)`")
 
     # ---- leaves ----
 
     def _constant(self, node: Any) -> Value:
         text, span = node.value.lower(), self.context.spans(node)
-        if node.type in ("string", "char"):
+        code = character(node.value)
+        if code is not None:
+            return Value("i32", None, None, Poly.number(code))
+        if "'" in text or '"' in text:
             raise Refused("c-type", "text is not read", node)
         if node.type.endswith("int"):
-            digits = text.rstrip("ul")
-            suffix = text[len(digits) :]
-            octal = len(digits) > 1 and digits.isdigit() and digits[0] == "0"
-            number = int(digits, 8) if octal else int(digits, 0)
+            number, type_ = integer_constant(text)
             if number > LARGEST:
                 raise Refused("c-integer", "this integer is larger than 2**63 - 1", node)
-            type_ = "i64" if "l" in suffix or number > 2**31 - 1 else "i32"
-            return Value("u" + type_[1:] if "u" in suffix else type_, None, None, Poly.number(number))
+            return Value(type_, None, None, Poly.number(number))
         if text.startswith("0x"):
             raise Refused("c-type", "hexadecimal floating-point numbers are not read", node, "write it in decimal")
         digits = text.rstrip("fl")
         suffix = text[len(digits) :]
         if suffix == "l":
             raise Refused("c-type", "`long double` is not a type of the language", node, "use double")
+        if float(digits) > (_FLT_MAX if suffix else _DBL_MAX):
+            kind = "float" if suffix else "double"
+            raise Refused("c-type", f"this number is larger than every {kind}", node, "write a smaller number")
         return Value("f32" if suffix else "f64", None, tree.Number(digits, float(digits), span))
 
     def _name(self, node: Any) -> Value:
@@ -141,6 +146,7 @@ class Values:
             raise Refused("c-name", f"`{node.name}` is not declared", node, "define a macro with `-D NAME=VALUE`")
         if not variable.type.is_plain:
             raise Refused("c-pointer", f"`{node.name}` is a pointer, and a number is needed", node, "write an element")
+        steady(variable.type, node, node.name)
         state = self.context.state(variable)
         match state:
             case Value():
@@ -169,14 +175,15 @@ class Values:
             return value
         if is_integer(to):
             if value.poly is None or int(to[1:]) < 32:
-                raise Refused("c-type", f"a cast to {_word(to)} may change the value", node, "leave the cast out")
+                raise Refused("c-type", f"a cast to {word(to)} may change the value", node, "leave the cast out")
             if is_unsigned(to) and not self.context.facts.not_negative(value.poly):
                 raise Refused("c-integer", "this cast to unsigned wraps a negative value around", node)
-            return Value(to, None, None, value.poly)
+            return self._checked(Value(to, None, None, value.poly), node)
         if value.poly is not None:
             return Value(to, None, value.poly.tree(self.context.spans(node)))
+        self.exact(value, to, node)
         if value.own is not None and not is_integer(value.own) and common(value.type, to) != to:
-            message = f"this cast rounds a {_word(value.type)} inside an expression, which the language does in stores"
+            message = f"this cast rounds a {word(value.type)} inside an expression, which the language does in stores"
             raise Refused("c-type", message, node, "store it in a variable of that type first")
         return Value(to, value.own, value.expr)
 
@@ -200,10 +207,8 @@ class Values:
             return value
         if value.poly is not None:
             return self._checked(Value(type_, None, None, -value.poly), node)
-        if value.type != type_:
-            raise self._mixed("-", type_, value.own or "", node)
         span = self.context.spans(node)
-        return Value(type_, value.own, tree.Unary("-", _grouped(value.written(span), 3), span))
+        return Value(type_, value.own, tree.Unary("-", grouped(value.written(span), 3), span))
 
     def _binary(self, node: Any) -> Value:
         if node.op in ("<", ">", "<=", ">=", "==", "!=", "&&", "||"):
@@ -215,7 +220,7 @@ class Values:
                 return self._checked(Value(promoted(a.type), None, None, a.poly * 2 ** min(b.poly.value, 62)), node)
             raise Refused("c-integer", "bit operations are not read", node, "write `*`, `/` and `%`")
         if self.pointers.is_pointer(node.left) or self.pointers.is_pointer(node.right):
-            raise Refused("c-pointer", "arithmetic of pointers gives no number", node)
+            raise Refused("c-pointer", "arithmetic with pointers does not give a number", node)
         return self.operate(node.op, self.value(node.left), self.value(node.right), node)
 
     def operate(self, op: str, a: Value, b: Value, node: Any) -> Value:
@@ -227,38 +232,40 @@ class Values:
             message = f"`{op}` of integer data rounds towards zero, which the language does not do"
             raise Refused("c-integer", message, node, "compute it in floating point")
         if op == "%":
-            raise Refused("c-type", "`%` is of integers", node)
+            raise Refused("c-type", "`%` needs integers", node)
         if is_integer(type_) and type_[0] == "u":
             raise Refused("c-integer", "unsigned arithmetic of data wraps around", node, "use signed integers")
         self.exact(a, type_, node)
         self.exact(b, type_, node)
         owns = [t for t in (a.own, b.own) if t is not None]
         if owns:
-            own = owns[0] if len(owns) == 1 else common(*owns) if owns[0] != owns[1] else owns[0]
-            if own != type_:
+            own = joined(owns)
+            if not same(own, type_):
                 raise self._mixed(op, type_, own, node)
         elif type_ in ("f16", "bf16", "f32") and not (is_exact(a.written(_NOWHERE)) and is_exact(b.written(_NOWHERE))):
-            message = f"C rounds each step of this to {_word(type_)}, and the language computes numbers in double"
+            message = f"C rounds each step of this to {word(type_)}, and the language computes numbers in double"
             raise Refused("c-type", message, node, "name a part of it by a variable of that type, in another statement")
         span = self.context.spans(node)
-        level = _LEVELS[op]
-        left = _grouped(a.written(span), level)
-        right = _grouped(b.written(span), level + 1)
-        return Value(type_, type_ if owns else None, tree.Binary(op, left, right, span))
+        level = LEVELS[op]
+        left = grouped(a.written(span), level)
+        right = grouped(b.written(span), level + 1)
+        return Value(type_, own if owns else None, tree.Binary(op, left, right, span))
 
     def _mixed(self, op: str, type_: str, own: str, node: Any) -> Refused:
-        message = f"C computes this `{op}` in {_word(type_)}, although its operands are {_word(own)}"
+        message = f"C computes this `{op}` in {word(type_)}, although its operands are {word(own)}"
         help = "write numbers as `0.5f`, and functions as `sqrtf`" if own == "f32" else "use one type for all operands"
         return Refused("c-type", message, node, help)
 
     def _checked(self, value: Value, node: Any) -> Value:
-        """An integer that does not wrap around. Raises Refused where it is unsigned and may be negative."""
+        """An integer that its type holds. Raises Refused where it is unsigned and may be negative, or overflows."""
         assert value.poly is not None
         if is_unsigned(value.type) and not self.context.facts.not_negative(value.poly):
             message = "this unsigned value wraps around where it would be negative"
             raise Refused("c-integer", message, node, "use signed integers, such as `int` or `long`")
-        if value.poly.value is not None and abs(value.poly.value) > LARGEST:
-            raise Refused("c-integer", "this integer is larger than 2**63 - 1", node)
+        if value.poly.value is not None and not fits(value.poly.value, value.type):
+            verb = "wraps around" if is_unsigned(value.type) else "overflows"
+            message = f"the value {value.poly.value} {verb} in {word(value.type)}"
+            raise Refused("c-integer", message, node, "use a wider type, such as `long`, or `2L` for `2`")
         return value
 
     def _integers(self, op: str, a: Poly, b: Poly, node: Any) -> Poly:
@@ -269,7 +276,7 @@ class Values:
             if op == "/" and by is not None and by < 0 and a.value is not None:
                 return Poly.number(-(abs(a.value) // -by) if a.value > 0 else abs(a.value) // -by)
             help = "define the size as a number: `-D NAME=VALUE` for a macro"
-            raise Refused("c-integer", f"`{op}` of integers divides by a positive number only", node, help)
+            raise Refused("c-integer", f"`{op}` of integers is read only with a positive divisor", node, help)
         if a.value is not None:
             whole = abs(a.value) // by * (1 if a.value >= 0 else -1)
             return Poly.number(whole if op == "/" else a.value - whole * by)
@@ -285,17 +292,24 @@ class Values:
         condition = self.conditions.read(node.cond)
         if isinstance(condition, Known):
             answer = condition.value if condition.value is not None else self.context.chosen(node, condition)
-            return self.value(node.iftrue if answer else node.iffalse)
+            found = self.value(node.iftrue if answer else node.iffalse)
+            type_ = static_type(node, self.context)
+            if type_ is None:
+                raise Refused("c-type", "the type of this choice is not known", node, "write it as an `if`")
+            return found if is_integer(found.type) and found.type == promoted(type_) else self.cast(found, type_, node)
         return self.select(condition, self.value(node.iftrue), self.value(node.iffalse), node)
 
     def select(self, condition: Condition, a: Value, b: Value, node: Any) -> Value:
         """`condition ? a : b` of data."""
         type_ = common(a.type, b.type) if a.type != b.type else a.type
         owns = [v.own for v in (a, b) if v.own is not None]
-        if any(own != type_ for own in owns):
-            raise self._mixed("?:", type_, owns[0], node)
+        wrong = next((own for own in owns if not same(own, type_)), None)
+        if wrong is not None:
+            raise self._mixed("?:", type_, wrong, node)
+        self.exact(a, type_, node)
+        self.exact(b, type_, node)
         written = self.conditions.select(condition, a, b, node)
-        return Value(type_, owns[0] if owns else None, written)
+        return Value(type_, joined(owns) if owns else None, written)
 
     def _call(self, node: Any) -> Value:
         name = node.name.name if isinstance(node.name, c_ast.ID) else ""
@@ -304,55 +318,7 @@ class Values:
         if name in self.context.program.functions:
             assert self.caller is not None
             return self.caller.value(node)
-        args = list(node.args.exprs) if node.args is not None else []
-        span = self.context.spans(node)
-        if name in ("pow", "powf") and len(args) == 2:
-            return self._power(name, args, node)
-        if name in ("fma", "fmaf") and len(args) == 3:
-            a, b, c = (self._argument(v, "f32" if name[-1] == "f" else "f64", node) for v in args)
-            return self.operate("+", self.operate("*", a, b, node), c, node)
-        if name in ("abs", "labs") and len(args) == 1:
-            value = self.value(args[0])
-            if value.own not in ("i32", "i64"):
-                raise Refused("c-type", "`abs` of an index is not affine", node, "split the loop")
-            return Value(value.type, value.own, tree.Call(tree.Name("abs", span), (value.written(span),), span))
-        known = _FUNCTIONS.get(name) or (_FUNCTIONS.get(name[:-1]) if name[-1] == "f" else None)
-        if known is None:
-            listed = "sqrt, exp, log, tanh, sin, cos, fabs, fmin, fmax, pow(x, 2) and those of this file"
-            raise Refused("c-call", f"the function `{name}` is not known", node, f"functions that are read: {listed}")
-        single = name not in _FUNCTIONS
-        stem = name[:-1] if single else name
-        if stem in _OF_COMPLEX:
-            values = [self._argument(v, "c64" if single else "c128", node) for v in args]
-            type_ = values[0].type if stem == "conj" else "f32" if single else "f64"
-        else:
-            type_ = "f32" if single else "f64"
-            values = [self._argument(v, type_, node) for v in args]
-        owns = [v.own for v in values if v.own is not None]
-        own = (type_ if stem not in _OF_COMPLEX or stem != "conj" else owns[0]) if owns else None
-        return Value(type_, own, tree.Call(tree.Name(known, span), tuple(v.written(span) for v in values), span))
-
-    def _argument(self, node: Any, type_: str, call: Any) -> Value:
-        """An argument of a library function, which computes in `type_`. Raises Refused for another type."""
-        value = self.value(node)
-        if value.own is not None and value.own != type_:
-            message = f"this function computes in {_word(type_)}, and its argument is {_word(value.own)}"
-            help = "write `sqrtf`, `expf`, ... for float" if type_ == "f64" else "use one type for all operands"
-            raise Refused("c-type", message, call, help)
-        return Value(type_, value.own, value.expr, value.poly)
-
-    def _power(self, name: str, args: list[Any], node: Any) -> Value:
-        exponent = self.value(args[1])
-        number = exponent.expr.value if isinstance(exponent.expr, tree.Number) else None
-        if exponent.poly is not None:
-            number = exponent.poly.value
-        if number != 2:
-            help = "write `x * x * x` for `pow(x, 3)`, `sqrt(x)` for `pow(x, 0.5)`, `exp(y * log(x))` for `pow(x, y)`"
-            raise Refused("c-call", f"`{name}` is read with the exponent 2 only", node, help)
-        base = self._argument(args[0], "f32" if name[-1] == "f" else "f64", node)
-        span = self.context.spans(node)
-        written = tree.Binary("**", _grouped(base.written(span), 5), tree.Number("2", 2, span), span)
-        return Value(base.type, base.own, written)
+        return self.functions.value(name, node)
 
     def learn_data(self, need: NeedsData) -> Again:
         """Notes that an integer is data. Raises Refused where it already is."""
@@ -362,24 +328,3 @@ class Values:
             raise Refused("c-integer", message, need.node)
         self.context.learnt.data.add(variable.key)
         return Again()
-
-
-def _level(e: tree.Expr) -> int:
-    match e:
-        case tree.Binary(op):
-            return _LEVELS[op]
-        case tree.Unary():
-            return 3
-        case _:
-            return 9
-
-
-def _grouped(e: tree.Expr, level: int) -> tree.Expr:
-    """In parentheses where it binds less tightly than `level`."""
-    return e if _level(e) >= level else tree.Group(e, e.span)
-
-
-def _word(type_: str) -> str:
-    words = {"f16": "half precision", "bf16": "bfloat16", "f32": "float", "f64": "double", "c64": "float complex",
-             "c128": "double complex", "i8": "char", "i16": "short", "i32": "int", "i64": "long"}  # fmt: skip
-    return words.get(type_, "unsigned")

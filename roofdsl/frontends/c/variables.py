@@ -8,8 +8,8 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.c_types import CType
 from roofdsl.frontends.c.refuse import Refused
-from roofdsl.frontends.c.types import CType
 from roofdsl.frontends.poly import Poly
 
 

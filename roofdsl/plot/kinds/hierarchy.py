@@ -10,10 +10,10 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.board import Board, roomy, symbol
 from roofdsl.plot.kind import POINTS, Asked, Kind, Option, at_option, units_of
 from roofdsl.plot.labels import joined
-from roofdsl.plot.lines import origin_symbols, ridge_names, roofs_board
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, named, outside, styled
 from roofdsl.plot.names import Name, name_points
-from roofdsl.plot.points import Point, measured_points, points_of
+from roofdsl.plot.roofline_plane import origin_symbols, ridge_names, roofs_board
+from roofdsl.plot.roofline_points import Point, measured_points, points_of
 from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, require_roof, with_ceilings, with_mixes
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.occupancy import Block

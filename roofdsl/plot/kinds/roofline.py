@@ -12,10 +12,10 @@ from roofdsl.machine.quantities import show_bandwidth, show_number
 from roofdsl.plot.board import Board, roomy, symbol
 from roofdsl.plot.kind import Asked, Kind, Option, at_option, units_of
 from roofdsl.plot.labels import hidden_under, joined
-from roofdsl.plot.lines import origin_symbols, place_of, ridge_names, roofs_board
 from roofdsl.plot.look import USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import Name, name_points
-from roofdsl.plot.points import Point, explained_point, labels_of
+from roofdsl.plot.roofline_plane import origin_symbols, place_of, ridge_names, roofs_board
+from roofdsl.plot.roofline_points import Point, explained_point, labels_of
 from roofdsl.plot.roofs import Ceilings, Roofs, require_roof, roofs_of, with_ceilings, with_launches
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.profiler.cited import points_named
@@ -258,7 +258,7 @@ KIND = Kind(
             many=True,
             read=_measured,
         ),
-        Option("--measured-file", "From `import ncu`.", "POINTS.json", many=True),
+        Option("--measured-file", "A file of measured points, as from `import ncu`.", "POINTS.json", many=True),
         Option("--level", "The level whose bytes give these points' intensity; by default, the memory.", "NAME"),
         Option("--launches", "Draw W over the total launch time as ceilings.", takes="nothing"),
         Option("--by-kernel", "Also draw each program's kernels, with their shares of its time.", takes="nothing"),

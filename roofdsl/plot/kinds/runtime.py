@@ -10,7 +10,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.kind import Asked, Kind, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, named, no_y_limits, styled, text_width
-from roofdsl.plot.points import labels_of
+from roofdsl.plot.roofline_points import labels_of
 from roofdsl.plot.ticks import time_axis
 from roofdsl.validate.compare import Comparison
 

@@ -17,15 +17,15 @@ from roofdsl.lang.types import TYPES
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.board import Board, Window, plane, roomy, symbol
 from roofdsl.plot.kind import POINTS, Asked, Kind, Option, at_option, units_of
-from roofdsl.plot.lines import line_style, origin_symbols, roofs_board
 from roofdsl.plot.look import SIGNS, USUAL, Look, named, outside, styled
 from roofdsl.plot.names import Name, name_line, name_points, name_roofs
-from roofdsl.plot.points import Point, measured_points, points_of
+from roofdsl.plot.roofline_plane import line_style, origin_symbols, roofs_board
+from roofdsl.plot.roofline_points import Point, measured_points, points_of
 from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, require_roof, with_ceilings
 from roofdsl.plot.ticks import prefixed
 from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
-from roofdsl.profiler.points import Points
+from roofdsl.profiler.measured_points import Points
 
 MOST_LISTED = 8
 """The maximum number of trajectories in a legend inside the axes."""

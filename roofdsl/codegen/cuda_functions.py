@@ -1,0 +1,232 @@
+"""A kernel as CUDA functions, one for each nest, and the steps of the host that launch them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from roofdsl.codegen.clike import CLike
+from roofdsl.codegen.emitter import Emitter, LoopHeader
+from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
+from roofdsl.codegen.identifiers import renamed
+from roofdsl.codegen.independent import mentioned
+from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
+from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
+from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Assign, Count, For, If, Kernel, Let, Node, ScalarRef
+
+
+class Launched(Record):
+    """The functions of a kernel and the steps that launch them: the parts of a text in CUDA.
+
+    what: a description for the heading comment. sizes: parameters that are numbers in the text.
+    """
+
+    kernel: Kernel
+    functions: tuple[Sequence[str], ...]
+    steps: tuple[Step, ...]
+    what: str
+    notes: tuple[str, ...]
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    def calls(self) -> list[Call]:
+        """The launches, each once, in the order of the text."""
+        return list(_calls(self.steps))
+
+
+def launched(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> Launched:
+    """The variant `naive` of a kernel with its directives applied."""
+    builder = _Builder(syntax, kernel, free)
+    steps = builder.steps(kernel.body, (), ())
+    count = len(list(_calls(steps)))
+    what = f"{count} launch{'' if count == 1 else 'es'}"
+    if any(isinstance(s, HostLoop) for s in steps):
+        what += " in each iteration of what the host loops over"
+    return Launched(kernel, tuple(builder.functions), steps, what, tuple(builder.notes))
+
+
+def _calls(steps: Sequence[Step]) -> Iterator[Call]:
+    for step in steps:
+        match step:
+            case Call():
+                yield step
+            case HostLoop(body=body):
+                yield from _calls(body)
+            case HostIf(_, then, orelse):
+                yield from _calls(then)
+                yield from _calls(orelse)
+
+
+def header_of(spread: Spread, syntax: CLike) -> LoopHeader:
+    """How to open a loop whose iterations are distributed over all threads, over blocks, or over the threads of one
+    block.
+    """
+    axis = "xyz"[spread.dimension]
+    rank, size = {
+        "grid": (f"thread_{axis}", f"threads_{axis}"),
+        "blocks": (f"blockIdx.{axis}", f"gridDim.{axis}"),
+        "threads": (f"threadIdx.{axis}", f"blockDim.{axis}"),
+    }[spread.level]
+
+    def opened(out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
+        mine, stride = rank, size
+        if step.text != "1":
+            whole = "" if spread.level == "grid" else "(index_t)"
+            factor = step.at(PRODUCT + 1)
+            mine, stride = f"{whole}{rank} * {factor}", f"{whole}{size} * {factor}"
+        first = mine if start.text == "0" else f"{start.at(SUM)} + {mine}"
+        syntax.open(out, f"for (index_t {var} = {first}; {var} < {stop.at(SUM)}; {var} += {stride})")
+
+    return opened
+
+
+class _Builder:
+    """Splits a kernel into functions and the host's steps between them."""
+
+    def __init__(self, syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> None:
+        self.kernel = kernel
+        self.free = free
+        self.place_of = {id(loop): position for position, loop in positions(kernel.body)}
+        self.syntax = syntax
+        self.names = renamed(kernel, self.syntax)
+        self.functions: list[list[str]] = []
+        self.notes: list[str] = []
+        self.several = self._count(kernel.body) > 1
+
+    def steps(self, nodes: Sequence[Node], variables: tuple[str, ...], outer: LoopId) -> tuple[Step, ...]:
+        """The host's steps for a block; `variables` are those of the host's loops around it."""
+        steps: list[Step] = []
+        pending: list[Node] = []
+
+        def flush() -> None:
+            if any(not _is_nothing(node) for node in pending):
+                steps.append(self._alone(tuple(pending), variables))
+            pending.clear()
+
+        for node in nodes:
+            if not self._is_launched(nodes, node):
+                pending.append(node)
+                continue
+            flush()
+            if isinstance(node, If):
+                then, orelse = self.steps(node.then, variables, outer), self.steps(node.orelse, variables, outer)
+                steps.append(HostIf(node.condition, then, orelse))
+            elif isinstance(node, For):
+                nest = plan_nest(self.kernel, node, self.place_of[id(node)], self.free)
+                if nest is not None:
+                    steps.append(self._spread(nest, variables))
+                else:
+                    body = self.steps(node.body, (*variables, node.var), self.place_of[id(node)])
+                    steps.append(HostLoop(node.var, node.start, node.stop, node.step, body))
+        flush()
+        return tuple(steps)
+
+    def _is_launched(self, block: Sequence[Node], node: Node) -> bool:
+        """Whether a node is more than work for one thread. A `let` in the same block keeps the whole block in one
+        thread.
+        """
+        if any(isinstance(other, Let) for other in block):
+            return False
+        if isinstance(node, For):
+            return self._is_free(node) or any(self._is_launched(node.body, inner) for inner in node.body)
+        if isinstance(node, If):
+            return any(self._is_launched(part, inner) for part in (node.then, node.orelse) for inner in part)
+        return False
+
+    def _is_free(self, node: For) -> bool:
+        return plan_nest(self.kernel, node, self.place_of[id(node)], self.free) is not None
+
+    def _count(self, nodes: Sequence[Node]) -> int:
+        """The number of functions that a block becomes."""
+        count, pending = 0, False
+        for node in nodes:
+            launched = self._is_launched(nodes, node)
+            count += pending and launched
+            pending = not launched and (pending or not _is_nothing(node))
+            if isinstance(node, If) and launched:
+                count += self._count(node.then) + self._count(node.orelse)
+            elif isinstance(node, For) and launched:
+                count += 1 if self._is_free(node) else self._count(node.body)
+        return count + pending
+
+    def _function(self) -> str:
+        name = self.names.get(self.kernel.name, self.kernel.name)
+        return f"{name}_{len(self.functions) + 1}" if self.several else name
+
+    def _alone(self, nodes: tuple[Node, ...], variables: tuple[str, ...]) -> Call:
+        """A function for one thread."""
+        name = self._function()
+        lines = ["// One thread: the iterations of these loops depend on each other."] if _has_loop(nodes) else []
+        self._write(name, variables, nodes, comments=lines)
+        if _has_loop(nodes):
+            self.notes.append(f"{name} runs on one thread")
+        return Call(name, variables, (), ())
+
+    def _spread(self, nest: Nest, variables: tuple[str, ...]) -> Call:
+        name = self._function()
+        headers = {id(s.loop): header_of(s, self.syntax) for s in nest.spread}
+        ranks = []
+        for s in sorted(nest.spread, key=lambda s: s.dimension):
+            if s.level == "grid":
+                a = "xyz"[s.dimension]
+                ranks.append(f"const index_t thread_{a} = (index_t)blockIdx.{a} * blockDim.{a} + threadIdx.{a};")
+                ranks.append(f"const index_t threads_{a} = (index_t)gridDim.{a} * blockDim.{a};")
+        self._write(name, variables, (nest.root,), headers=headers, ranks=ranks)
+        return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread))
+
+    def _write(
+        self,
+        name: str,
+        variables: tuple[str, ...],
+        nodes: tuple[Node, ...],
+        *,
+        comments: Sequence[str] = (),
+        headers: Mapping[int, LoopHeader] | None = None,
+        ranks: Sequence[str] = (),
+    ) -> None:
+        out = Lines(list(comments))
+        parameters = [p.name for p in self.kernel.parameters]
+        emitter = Emitter(self.syntax, out, self.names, self.kernel.source, parameters)
+        emitter.headers = dict(headers or {})
+        extra = [f"index_t {emitter.name(v)}" for v in variables]
+        parameters = [*signature(self.kernel, self.syntax, self.names, temp=True), *extra]
+        for line in wrapped(f'extern "C" __global__ void {name}', parameters):
+            out.add(line)
+        out.add("{")
+        out.depth += 1
+        for rank in ranks:
+            out.add(rank)
+        name_extents(emitter, nodes, self.syntax.integer_type)
+        used, assigned = scalars(nodes)
+        load_scalars(self.kernel, emitter, "*{}", used, temp=True)
+        emitter.block(nodes)
+        store_scalars(self.kernel, emitter, "*{}", assigned, temp=True)
+        out.depth -= 1
+        out.add("}")
+        self.functions.append(out.lines)
+
+
+def scalars(nodes: Sequence[Node]) -> tuple[set[str], set[str]]:
+    """(used, assigned): the declared scalars of a block."""
+
+    used, assigned = set(mentioned(tuple(nodes))), set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        match node:
+            case For(body=body):
+                pending += body
+            case If(_, then, orelse):
+                pending += [*then, *orelse]
+            case Assign(ScalarRef(array)):
+                assigned.add(array.name)
+    return used | assigned, assigned
+
+
+def _is_nothing(node: Node) -> bool:
+    """Whether the node is a `count`, which needs no code."""
+    return isinstance(node, Count)
+
+
+def _has_loop(nodes: Sequence[Node]) -> bool:
+    return any(isinstance(n, For) or (isinstance(n, If) and (_has_loop(n.then) or _has_loop(n.orelse))) for n in nodes)

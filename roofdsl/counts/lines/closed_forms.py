@@ -1,0 +1,286 @@
+"""Q(Z) of uniform nests in cache lines as closed forms: the histogram of stack distances with the sizes as symbols.
+
+Rows of arrays begin on lines, and sizes that count elements along a row have the remainders of one residue class. What
+is computed then holds for all sizes from some least ones on (`symbolic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from math import lcm, prod
+from typing import Any, cast
+
+from roofdsl.counts.computed_once import NoClosedForm
+from roofdsl.counts.lines.histogram import READ, STORED, WRITTEN, Histogram, histogram
+from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
+from roofdsl.counts.lines.uniform import NotUniform, uniform
+from roofdsl.counts.traffic_forms import Bytes, PlateauBytes
+from roofdsl.lang.record import Record
+from roofdsl.loops.accesses import scalar_bytes, statements
+from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym
+from roofdsl.loops.model import Array, Kernel, Traffic
+from roofdsl.loops.sized import Sized
+from roofdsl.loops.transform import apply
+from roofdsl.loops.used import used_parameters
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.facts import Compared, Fact, Remainders, Row, RowsAligned, at_least
+from roofdsl.sets.plateaus import Growth
+from roofdsl.sets.quasi import Quasi
+
+
+class Part(Record):
+    """Visits of one array and kind at distances from `low` to `high`, as the histogram has them, and how many."""
+
+    array: int
+    kind: int
+    low: Any
+    high: Any
+    count: Any
+
+
+class DistanceForms:
+    """Closed forms in lines of `line_bytes`, for sizes with the remainders of those `given`, else for whole lines.
+
+    Raises NoClosedForm for kernels that this way does not take, and those that reuse nothing from row to row, which
+    other ways serve better.
+    """
+
+    def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int) -> None:
+        self.kernel = apply(kernel)
+        self.given, self.line_bytes = given, line_bytes
+        self.names = used_parameters(self.kernel)
+        arrays = [a for a in self.kernel.arrays if not a.is_scalar]
+        self.step = lcm(*(line_bytes // a.type.bytes for a in arrays))
+        if self.step == 1:
+            raise NoClosedForm("lines of one element")
+        self.rests = {n: given.get(n, 0) % self.step for n in self.names if n in self._along_rows(arrays)}
+        self.sizes = Sizes(len(self.names))
+        self.values = {n: self._value(k, n) for k, n in enumerate(self.names)}
+        try:
+            self.found: Histogram = histogram(
+                uniform(Sized(self.kernel, cast("Mapping[str, int]", self.values)), line_bytes, padded=True)
+            )
+            self.parts = tuple(_parts(self.found))
+            self.least = self.sizes.settle()
+        except (NotUniform, Undecided) as error:
+            raise NoClosedForm(str(error)) from error
+        if not any(kind for a in self.found.arrays for kind in a.rest):
+            raise NoClosedForm("no reuse from row to row")
+        if any(a.temp and a.cold[STORED] for a in self.found.arrays):
+            raise NoClosedForm("what is stored of a temp array depends on what comes after its last use")
+
+    def _along_rows(self, arrays: Iterable[Array]) -> frozenset[str]:
+        """The parameters that count elements along rows."""
+        found = {n for a in arrays for n in (a.dims[0] if a.column_major else a.dims[-1]).symbols()}
+        for placed in statements(self.kernel.body):
+            for loop in placed.loops[-1:]:
+                found |= loop.start.symbols() | loop.stop.symbols()
+        return frozenset(found)
+
+    def _value(self, number: int, name: str) -> Growing:
+        symbol = self.sizes.symbol(number)
+        return cast(Growing, symbol * self.step + self.rests[name]) if name in self.rests else symbol
+
+    # ---- what is told ----
+
+    @cached_property
+    def where(self) -> Condition | None:
+        """The residue class."""
+        parts = [Compare("==", Mod(Sym(n), Const(self.step)), Const(rest)) for n, rest in self.rests.items()]
+        return None if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """What all forms take for granted."""
+        return (*(at_least(n, low) for n, low in self._from().items() if low > 1), *self._others())
+
+    def _from(self) -> dict[str, int]:
+        """The least value of each parameter."""
+        return {n: self._at(self.values[n], self.least) for n in self.names}
+
+    def _others(self) -> tuple[Fact, ...]:
+        rows = []
+        for a in self.kernel.arrays:
+            if len(a.dims) > 1:
+                length = a.dims[0] if a.column_major else a.dims[-1]
+                per_line = self.line_bytes // a.type.bytes
+                if length.evaluate(cast("Mapping[str, int]", self.values)) % per_line:
+                    rows.append(Row(a.name, length, per_line))
+        remainders = () if self.where is None else (Remainders(self.where),)
+        return (*remainders, *((RowsAligned(tuple(rows)),) if rows else ()))
+
+    def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
+        """The traffic of a cache of `cache_bytes`: of sizes like those given where they are, else of large ones.
+
+        Raises NoClosedForm.
+        """
+        if cache_bytes < self.found.least_bytes:
+            raise NoClosedForm(f"stack distances are told from {self.found.least_bytes} B on")
+        at = self._near()
+        missing, held = list[Part](), list[Part]()
+        for part in self.parts:
+            ends = [self._at(end, at) > cache_bytes for end in (part.low, part.high)]
+            if ends[0] != ends[1]:
+                raise NoClosedForm("stack distances that grow along a row, some of which fit")
+            (missing if ends[0] else held).append(part)
+        facts = self._between([p.low for p in missing], [p.high for p in held], cache_bytes)
+        return self._bytes(missing, convention, facts)
+
+    def plateau_forms(self, convention: Traffic, order: Growth) -> tuple[PlateauBytes, ...]:
+        """The plateaus of Q(Z), as from `ClosedForms.plateau_forms`, from `least_bytes` on. Raises NoClosedForm."""
+        self._near()  # the sizes given must be large enough
+        groups: dict[Quasi, list[Part]] = {}
+        for part in self.parts:
+            leads = {order.leading(self.quasi(end)) for end in (part.low, part.high)}
+            if len(leads) > 1:
+                raise NoClosedForm("stack distances that grow along a row")
+            groups.setdefault(leads.pop(), []).append(part)
+        starts = sorted(groups, key=order.key)
+        rows: list[PlateauBytes] = []
+        start, missing = Quasi.constant(self.found.least_bytes), list(self.parts)
+        for k in range(len(starts) + 1):
+            whole = self._bytes(missing, convention, self.facts).total
+            moved = whole.single or Quasi.constant(0)
+            last = k == len(starts)
+            leading = order.leading(moved)
+            if rows and rows[-1].bytes == leading:
+                # It changes along the plateau.
+                rows[-1] = PlateauBytes(rows[-1].from_bytes, leading, False, None, None, self.where)
+            else:
+                lows = [] if last else [p.low for p in groups[starts[k]]]
+                least = self._extreme(lows, lambda a, b: a - b) or lows
+                end = min(map(self.quasi, least), key=order.key, default=None)
+                rows.append(PlateauBytes(start, moved if last else leading, last, whole, None, self.where, end))
+            if not last:
+                gone = {id(p) for p in groups[starts[k]]}
+                missing = [p for p in missing if id(p) not in gone]
+                start = starts[k]
+        return tuple(rows)
+
+    # ---- counting ----
+
+    def _bytes(self, missing: Iterable[Part], convention: Traffic, facts: tuple[Fact, ...]) -> Bytes:
+        loads_scalars, stores_scalars = scalar_bytes(self.kernel)
+        counted: dict[int, Any] = {READ: 0, WRITTEN: 0, STORED: 0}
+        for kind in counted:
+            counted[kind] += sum(a.cold[kind] for a in self.found.arrays)
+        for part in missing:
+            counted[part.kind] += part.count
+        begun = counted[READ] + counted[WRITTEN]
+        line = self.line_bytes
+
+        def form(lines: Any, more: int) -> Cases:
+            value = self.quasi(lines * line + more)
+            return Cases((Case((), value),) if value else (), facts)
+
+        if convention == "once":
+            return Bytes(None, None, form(begun, stores_scalars))
+        loaded = begun if convention == "write_allocate" else counted[READ]
+        return Bytes(
+            form(loaded, loads_scalars),
+            form(counted[STORED], stores_scalars),
+            form(loaded + counted[STORED], loads_scalars + stores_scalars),
+        )
+
+    def _between(self, above: list[Any], below: list[Any], cache_bytes: int) -> tuple[Fact, ...]:
+        """`facts`, and that the distances `above` do not fit while those `below` do."""
+        least, others = self._from(), list[Compared]()
+        for distance in self._extreme(above, lambda a, b: a - b):
+            known = self._first(distance, cache_bytes)
+            if known is None:
+                others.append(Compared(self.quasi(distance), ">", Quasi.constant(cache_bytes)))
+            else:
+                least[known[0]] = max(least[known[0]], known[1])
+        for distance in self._extreme(below, lambda a, b: b - a):
+            known = self._first(distance, cache_bytes)
+            if known is None:
+                others.append(Compared(self.quasi(distance), "<", Quasi.constant(cache_bytes + 1)))
+            else:
+                others.append(Compared(Quasi.symbol(known[0]), "<", Quasi.constant(known[1])))
+        return (*(at_least(n, low) for n, low in least.items() if low > 1), *others, *self._others())
+
+    def _extreme(self, distances: list[Any], beyond: Callable[[Any, Any], Any]) -> list[Growing]:
+        """Those of the distances that grow which no other makes superfluous; beyond(a, b) >= 0: b does for a."""
+        kept: list[Growing] = []
+        for distance in dict.fromkeys(d for d in distances if isinstance(d, Growing)):
+            if any(self._is_positive(beyond(distance, k) + 1) for k in kept):
+                continue
+            kept = [k for k in kept if not self._is_positive(beyond(k, distance) + 1)]
+            kept.append(distance)
+        return kept
+
+    def _is_positive(self, value: Any) -> bool:
+        return is_positive(value, self.least) if isinstance(value, Growing) else value > 0
+
+    def _first(self, distance: Growing, cache_bytes: int) -> tuple[str, int] | None:
+        """(parameter, its first value) from which on a distance exceeds the cache; None where it has several, or does
+        not grow with it all the way.
+        """
+        involved = {k for monomial in distance.terms for k in monomial}
+        if len(involved) != 1:
+            return None
+        (k,) = involved
+        if not self._is_positive(distance - self._at(distance, self.least) + 1):
+            return None
+        low, high = self.least[k], FAR
+
+        def exceeds(value: int) -> bool:
+            return self._at(distance, [value] * len(self.names)) > cache_bytes
+
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if exceeds(middle) else (middle + 1, high)
+        return self.names[k], self._at(self.values[self.names[k]], [low] * len(self.names))
+
+    # ---- numbers ----
+
+    def _near(self) -> list[int]:
+        """The symbols at the sizes given, those without a number far away. Raises NoClosedForm for small sizes."""
+        at = []
+        for name, least in zip(self.names, self.least, strict=True):
+            value = self.given.get(name)
+            at.append(FAR if value is None else value // self.step if name in self.rests else value)
+            if at[-1] < least:
+                raise NoClosedForm("closed forms hold for larger sizes")
+        return at
+
+    @staticmethod
+    def _at(value: Any, at: list[int]) -> int:
+        return value.at(at) if isinstance(value, Growing) else int(value)
+
+    def quasi(self, value: Any) -> Quasi:
+        """A number of the histogram in the kernel's parameters."""
+        if not isinstance(value, Growing):
+            return Quasi.constant(value)
+        total = Quasi.constant(value.constant)
+        for monomial, factor in value.terms.items():
+            term = Quasi.constant(factor)
+            for k in monomial:
+                term = term * self._symbols[k]
+            total = total + term
+        return total
+
+    @cached_property
+    def _symbols(self) -> list[Quasi]:
+        """What each symbol is: (n - rest) / step, or n."""
+        found = []
+        for name in self.names:
+            quasi = Quasi.symbol(name)
+            if name in self.rests:
+                quasi = (quasi - self.rests[name]) * (Quasi.constant(1).constant_value() / self.step)
+            found.append(quasi)
+        return found
+
+
+def _parts(found: Histogram) -> Iterator[Part]:
+    """The histogram, without the first visits."""
+    yield from (Part(*each) for each in found.between)
+    for number, array in enumerate(found.arrays):
+        for kind in (READ, WRITTEN, STORED):
+            for (first, steps), weight in array.rest[kind].items():
+                low = high = first
+                for step, count in steps:
+                    end = step * (count - 1)
+                    low, high = (low, high + end) if step > 0 else (low + end, high)
+                yield Part(number, kind, low, high, weight * prod(count for _, count in steps))

@@ -1,0 +1,166 @@
+"""C types: what a declaration says, which element type of the language it is, and the type of an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pycparser import c_ast
+
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.lang.record import Record
+
+_INTEGERS = {
+    "char": "i8", "signed char": "i8", "unsigned char": "u8", "short": "i16", "unsigned short": "u16",
+    "int": "i32", "signed": "i32", "unsigned": "u32", "long": "i64", "unsigned long": "u64", "_Bool": "u8",
+}  # fmt: skip
+_FLOATS = {"float": "f32", "double": "f64", "_Float16": "f16", "__fp16": "f16", "__bf16": "bf16", "_Float32": "f32",
+           "_Float64": "f64"}  # fmt: skip
+_COMPLEX = {"f32": "c64", "f64": "c128"}
+_RANK = {"f16": 1, "bf16": 1, "f32": 2, "f64": 3}
+ELEMENTS = ("f16", "bf16", "f32", "f64", "c64", "c128", "i8", "i16", "i32", "i64")
+"""The types that arrays and scalars can have in the language."""
+
+
+class CType(Record):
+    """`base`: an element type's name, u8 to u64, `void`, or `other`; `dims`: of an array, None where nothing is said.
+
+    `pointers`: how many levels of pointer lie around the array; `words`: as C writes the base.
+    """
+
+    base: str
+    words: str
+    dims: tuple[Any, ...] = ()
+    pointers: int = 0
+    volatile: bool = False
+    const: bool = False
+    restrict: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return self.base[0] in "iu" and self.base[1:].isdigit()
+
+    @property
+    def is_plain(self) -> bool:
+        """Neither an array nor a pointer."""
+        return not self.dims and not self.pointers
+
+
+def is_integer(base: str) -> bool:
+    return base[0] in "iu" and base[1:].isdigit()
+
+
+def is_unsigned(base: str) -> bool:
+    return base in ("u32", "u64")
+
+
+def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
+    """The type that a declaration's type node stands for. Raises Refused for a function and the like."""
+    dims: list[Any] = []
+    pointers, restrict, volatile = 0, False, False
+    while True:
+        if isinstance(node, c_ast.ArrayDecl):
+            dims.append(node.dim)
+        elif isinstance(node, c_ast.PtrDecl):
+            if dims:
+                return CType("other", "an array of pointers")
+            pointers += 1
+            restrict = restrict or "restrict" in (node.quals or ())
+            volatile = volatile or "volatile" in (node.quals or ())
+        else:
+            break
+        node = node.type
+    if not isinstance(node, c_ast.TypeDecl):
+        return CType("other", "a function" if isinstance(node, c_ast.FuncDecl) else "this type")
+    quals = node.quals or []
+    volatile = volatile or "volatile" in quals
+    inner = node.type
+    if not isinstance(inner, c_ast.IdentifierType):
+        return CType("other", type(inner).__name__.lower(), tuple(dims), pointers)
+    names = [n for n in inner.names if n not in ("const", "volatile", "register", "restrict")]
+    if len(names) == 1 and names[0] in typedefs and names[0] not in _FLOATS:
+        of = ctype(typedefs[names[0]], typedefs)
+        if pointers and of.dims:
+            return CType(of.base, of.words, of.dims, pointers + of.pointers)
+        return CType(of.base, of.words, (*dims, *of.dims), pointers + of.pointers, of.volatile or volatile,
+                     of.const or "const" in quals, restrict)  # fmt: skip
+    base = _base(names)
+    return CType(base, " ".join(names), tuple(dims), pointers, volatile, "const" in quals, restrict)
+
+
+def _base(names: list[str]) -> str:
+    words = sorted(names)
+    complex_ = "_Complex" in words
+    words = [w for w in words if w != "_Complex"]
+    if len(words) == 1 and words[0] in _FLOATS:
+        base = _FLOATS[words[0]]
+        return _COMPLEX.get(base, "other") if complex_ else base
+    if complex_ and not words:
+        return "c128"
+    if names == ["void"]:
+        return "void"
+    if "double" in words or "float" in words:
+        return "other"  # long double
+    unsigned = "unsigned" in words
+    rest = [w for w in words if w not in ("unsigned", "signed", "int")]
+    if rest in (["long"], ["long", "long"]):
+        return "u64" if unsigned else "i64"
+    kinds = {(): "i32", ("char",): "i8", ("short",): "i16", ("_Bool",): "u8"}
+    found = kinds.get(tuple(rest))
+    if found is None:
+        return "other"
+    return "u" + found[1:] if unsigned else found
+
+
+def common(a: str, b: str) -> str:
+    """The type of an operation on operands of these types: C's usual arithmetic conversions."""
+    if a[0] == "c" or b[0] == "c":
+        wide = {"c128", "f64"} & {a, b}
+        return "c128" if wide else "c64"
+    floats = [t for t in (a, b) if t in _RANK]
+    if floats:
+        if set(floats) == {"f16", "bf16"}:
+            return "f32"
+        return max(floats, key=lambda t: _RANK[t])
+    a, b = promoted(a), promoted(b)
+    if int(a[1:]) != int(b[1:]):
+        return a if int(a[1:]) > int(b[1:]) else b
+    return a if a[0] == "u" else b
+
+
+def promoted(base: str) -> str:
+    """Integers narrower than int become int."""
+    return "i32" if is_integer(base) and int(base[1:]) < 32 else base
+
+
+def same(own: str, type_: str) -> bool:
+    """Whether the language computes in `type_` what it calls `own`: char and short are computed in int, as in C."""
+    return own == type_ or (is_integer(own) and promoted(own) == type_)
+
+
+def joined(owns: list[str]) -> str:
+    """The language's type of an operation on values of these types: char with char is char, computed in int."""
+    first, *others = dict.fromkeys(owns)
+    for other in others:
+        narrow = is_integer(first) and is_integer(other) and int(first[1:]) < 32 and int(other[1:]) < 32
+        first = max(first, other, key=lambda t: int(t[1:])) if narrow else common(first, other)
+    return first
+
+
+def steady(type_: CType, node: Any, name: str) -> None:
+    """Refuses what is volatile."""
+    if type_.volatile:
+        message = f"`{name}` is volatile: every access of it may do anything"
+        raise Refused("c-type", message, node, "leave `volatile` out")
+
+
+def element(type_: CType, node: Any, name: str) -> str:
+    """The language's type of the elements of an array or scalar. Raises Refused where it has none."""
+    steady(type_, node, name)
+    if type_.base in ELEMENTS:
+        return type_.base
+    if type_.is_integer:
+        message = f"`{name}` has the unsigned type `{type_.words}`, whose arithmetic wraps around"
+        raise Refused("c-type", message, node, "use a signed type, such as `int`, for data")
+    message = f"`{name}` has the type `{type_.words}`, which no array of the language has"
+    raise Refused("c-type", message, node, "use arrays of float, double, _Float16, complex or signed integers")

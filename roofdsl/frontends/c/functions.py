@@ -1,0 +1,85 @@
+"""Calls of C's library: the functions that the language has too, in the type that C computes them in."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from roofdsl.frontends.c.c_types import is_integer
+from roofdsl.frontends.c.context import Context, Value
+from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.c.static_types import FUNCTIONS
+from roofdsl.frontends.c.writing import grouped, word
+from roofdsl.lang import tree
+
+_OF_COMPLEX = ("conj", "creal", "cimag", "cabs")
+
+
+class Reader(Protocol):
+    """Reads values."""
+
+    def value(self, node: Any) -> Value: ...
+
+    def operate(self, op: str, a: Value, b: Value, node: Any) -> Value: ...
+
+
+class Functions:
+    """Reads calls of the library."""
+
+    def __init__(self, context: Context, values: Reader) -> None:
+        self.context, self.values = context, values
+
+    def value(self, name: str, node: Any) -> Value:
+        """The call of a function of the library. Raises Refused for one that the language does not have."""
+        args = list(node.args.exprs) if node.args is not None else []
+        span = self.context.spans(node)
+        if name in ("pow", "powf") and len(args) == 2:
+            return self._power(name, args, node)
+        if name in ("fma", "fmaf") and len(args) == 3:
+            a, b, c = (self._argument(v, "f32" if name[-1] == "f" else "f64", node) for v in args)
+            return self.values.operate("+", self.values.operate("*", a, b, node), c, node)
+        if name in ("abs", "labs") and len(args) == 1:
+            value = self.values.value(args[0])
+            if value.own is None or not is_integer(value.own):
+                what = "an index is not affine" if value.own is None else f"a {word(value.own)} cuts its fraction off"
+                help = "split the loop" if value.own is None else "write `fabs`"
+                raise Refused("c-type", f"`{name}` of {what}", node, help)
+            if name == "abs" and value.own == "i64":
+                raise Refused("c-type", "`abs` makes an int of a long", node, "write `labs`")
+            return Value(value.type, value.own, tree.Call(tree.Name("abs", span), (value.written(span),), span))
+        known = FUNCTIONS.get(name) or (FUNCTIONS.get(name[:-1]) if name[-1] == "f" else None)
+        if known is None:
+            listed = "sqrt, exp, log, tanh, sin, cos, fabs, fmin, fmax, pow(x, 2) and those of this file"
+            raise Refused("c-call", f"the function `{name}` is not known", node, f"functions that are read: {listed}")
+        single = name not in FUNCTIONS
+        stem = name[:-1] if single else name
+        if stem in _OF_COMPLEX:
+            values = [self._argument(v, "c64" if single else "c128", node) for v in args]
+            type_ = values[0].type if stem == "conj" else "f32" if single else "f64"
+        else:
+            type_ = "f32" if single else "f64"
+            values = [self._argument(v, type_, node) for v in args]
+        owns = [v.own for v in values if v.own is not None]
+        own = (type_ if stem not in _OF_COMPLEX or stem != "conj" else owns[0]) if owns else None
+        return Value(type_, own, tree.Call(tree.Name(known, span), tuple(v.written(span) for v in values), span))
+
+    def _argument(self, node: Any, type_: str, call: Any) -> Value:
+        """An argument of a library function, which computes in `type_`. Raises Refused for another type."""
+        value = self.values.value(node)
+        if value.own is not None and value.own != type_:
+            message = f"this function computes in {word(type_)}, and its argument is {word(value.own)}"
+            help = "write `sqrtf`, `expf`, ... for float" if type_ == "f64" else "use one type for all operands"
+            raise Refused("c-type", message, call, help)
+        return Value(type_, value.own, value.written(self.context.spans(node)))
+
+    def _power(self, name: str, args: list[Any], node: Any) -> Value:
+        exponent = self.values.value(args[1])
+        number = exponent.expr.value if isinstance(exponent.expr, tree.Number) else None
+        if exponent.poly is not None:
+            number = exponent.poly.value
+        if number != 2:
+            help = "write `x * x * x` for `pow(x, 3)`, `sqrt(x)` for `pow(x, 0.5)`, `exp(y * log(x))` for `pow(x, y)`"
+            raise Refused("c-call", f"`{name}` is read with the exponent 2 only", node, help)
+        base = self._argument(args[0], "f32" if name[-1] == "f" else "f64", node)
+        span = self.context.spans(node)
+        written = tree.Binary("**", grouped(base.written(span), 5), tree.Number("2", 2, span), span)
+        return Value(base.type, base.own, written)

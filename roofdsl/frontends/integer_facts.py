@@ -1,0 +1,140 @@
+"""Facts about the integers at a place in a loop nest, and proofs from them that an expression is not negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofdsl.frontends.poly import Atom, Poly, Quotient, quotient
+from roofdsl.lang.record import Record
+
+_MOST_STEPS = 2000
+
+
+class Range(Record):
+    """`var` is at least each of `lowers` and at most each of `uppers`, which know outer variables and parameters."""
+
+    var: str
+    lowers: tuple[Poly, ...]
+    uppers: tuple[Poly, ...]
+
+
+class Facts:
+    """The ranges of the loops around a place, outermost first.
+
+    Every other name is a parameter, and so at least 1; nothing is known of names that begin with `@`.
+    """
+
+    def __init__(self, ranges: Sequence[Range] = ()) -> None:
+        self.ranges = tuple(ranges)
+
+    def inside(self, new: Range) -> Facts:
+        """What holds inside one more loop."""
+        return Facts((*self.ranges, new))
+
+    def given(self, difference: Poly) -> Facts:
+        """What holds where `difference` >= 0 too, as far as that bounds the innermost of its loop variables."""
+        for k in range(len(self.ranges) - 1, -1, -1):
+            old = self.ranges[k]
+            if old.var not in difference.names:
+                continue
+            parts = difference.split(old.var)
+            if parts is None or parts[0].value not in (1, -1):
+                return self
+            bound = -parts[1] if parts[0].value == 1 else parts[1]
+            lowers = (*old.lowers, bound) if parts[0].value == 1 else old.lowers
+            uppers = (*old.uppers, bound) if parts[0].value == -1 else old.uppers
+            return Facts((*self.ranges[:k], Range(old.var, lowers, uppers), *self.ranges[k + 1 :]))
+        return self
+
+    def not_negative(self, value: Poly) -> bool:
+        """Whether `value` >= 0 is proven at every iteration, for all positive parameters."""
+        return _Proof(self.ranges).not_negative(value, len(self.ranges))
+
+    def greatest(self, value: Poly) -> Poly | None:
+        """A polynomial in the parameters that `value` never exceeds; None where none is found."""
+        known = self._without_quotients(value)
+        for r in reversed(self.ranges):
+            if known is None or r.var not in known.names:
+                continue
+            parts = known.split(r.var)
+            if parts is None:
+                return None
+            a, b = parts
+            if self.not_negative(a) and r.uppers:
+                known = a * r.uppers[0] + b
+            elif self.not_negative(-a) and r.lowers:
+                known = a * r.lowers[0] + b
+            else:
+                return None
+            known = self._without_quotients(known)
+        return known
+
+    def _without_quotients(self, value: Poly) -> Poly | None:
+        """At least `value`, quotients and remainders of loop variables by their own greatest values."""
+        variables = {r.var for r in self.ranges}
+        total = Poly({})
+        for m, c in value.terms.items():
+            term = Poly({m: c})
+            atom = m[0] if len(m) == 1 else None
+            if not isinstance(atom, Quotient) or not atom.of.names & variables:
+                total += term
+            elif c > 0 and atom.op == "%":
+                total += c * (atom.by - 1)
+            elif c > 0:
+                top = self.greatest(atom.of)
+                if top is None:
+                    return None
+                total += quotient("//", top, atom.by) * c
+            # what is taken away is at least nothing: only what is not negative is divided
+        return total
+
+
+class _Proof:
+    def __init__(self, ranges: tuple[Range, ...]) -> None:
+        self.ranges, self.steps = ranges, 0
+
+    def not_negative(self, value: Poly, depth: int) -> bool:
+        """Puts for each variable, from the innermost of `depth` on, a bound that makes the value smaller."""
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            return False
+        while depth and self.ranges[depth - 1].var not in value.names:
+            depth -= 1
+        if not depth:
+            return _positive(value)
+        r = self.ranges[depth - 1]
+        parts = value.split(r.var)
+        if parts is None:
+            return False
+        a, b = parts
+        if self.not_negative(a, depth - 1):
+            return any(self.not_negative(a * bound + b, depth - 1) for bound in r.lowers)
+        if self.not_negative(-a, depth - 1):
+            return any(self.not_negative(a * bound + b, depth - 1) for bound in r.uppers)
+        return False
+
+
+def _positive(value: Poly) -> bool:
+    """Whether a polynomial in parameters is not negative for all of them at least 1."""
+    for m, c in value.terms.items():
+        atom = m[0] if len(m) == 1 else None
+        if c < 0 and isinstance(atom, Quotient):
+            rest = Poly({k: d for k, d in value.terms.items() if k != m})
+            if atom.op == "%":  # at most by - 1
+                return _positive(rest + c * (atom.by - 1))
+            return _positive(rest * atom.by + atom.of * c)  # by * (of // by) is at most of
+    shifted = value.put({name: Poly.name(name) + 1 for name in _plain(value)})  # each is 1 + something
+    return all(c >= 0 and all(map(_is_positive_atom, m)) for m, c in shifted.terms.items())
+
+
+def _is_positive_atom(atom: Atom) -> bool:
+    if isinstance(atom, str):
+        return not atom.startswith("@")
+    return atom.op == "%" or _positive(atom.of)
+
+
+def _plain(value: Poly) -> set[str]:
+    """Parameters that stand outside quotients only."""
+    outside = {a for m in value.terms for a in m if isinstance(a, str) and not a.startswith("@")}
+    inside = {n for m in value.terms for a in m if isinstance(a, Quotient) for n in a.of.names}
+    return outside - inside

@@ -1,0 +1,54 @@
+"""How many blocks and threads of a launch are resident, and what calling an operator costs."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.model import Machine, Multiprocessor
+
+DISPATCH_S = 13e-6
+"""From one call of an operator in eager PyTorch to the next, beyond the launch itself: Python, the dispatcher, and the
+allocation of the result take about 10 microseconds, and small operators cannot hide it."""
+
+LAUNCH_S = 4.2e-6
+"""Of a machine that states no launch time: that of a V100 (Time-Based Roofline, section III.B)."""
+
+
+def call_s(machine: Machine) -> float:
+    """Seconds that a call of an operator takes before and after its kernel runs."""
+    launch = LAUNCH_S if machine.launch_s is None else float(machine.launch_s)
+    return launch + DISPATCH_S
+
+
+def multiprocessors(machine: Machine) -> tuple[int, Multiprocessor]:
+    """Their number and what one of them holds.
+
+    Raises CommandError for a machine that does not say, such as a CPU.
+    """
+    if machine.units is None or machine.multiprocessor is None:
+        raise CommandError(
+            f"machine {machine.name} does not define its multiprocessors, and operators are launched on them",
+            "add lines such as `units 80` and `multiprocessor warp 32, warps 64, blocks 32, shared 96 KiB`",
+        )
+    return machine.units, machine.multiprocessor
+
+
+def instructions_per_s(machine: Machine) -> float:
+    """Instructions of a thread that all schedulers together start in a second, one of a warp in each cycle."""
+    units, own = multiprocessors(machine)
+    clock = machine.clock_hz
+    if clock is None:
+        return float("inf")
+    return float(units * own.schedulers * own.warp * clock)
+
+
+def resident_blocks(own: Multiprocessor, threads: int, registers: int = 32, shared_bytes: int = 0) -> int:
+    """Blocks of `threads` threads resident on one multiprocessor, at least one."""
+    warps = ceil(threads / own.warp)
+    limits = [(own.warps or 64) // warps, own.blocks or 32]
+    if own.registers is not None:
+        limits.append(own.registers // (registers * own.warp * warps))
+    if own.shared_bytes is not None and shared_bytes:
+        limits.append(own.shared_bytes // shared_bytes)
+    return max(1, min(limits))

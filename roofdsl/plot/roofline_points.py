@@ -1,0 +1,184 @@
+"""The points of a roofline: predicted, measured or cited kernels and programs as rates and intensities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from roofdsl.machine.quantities import group
+from roofdsl.predict.time import Prediction
+from roofdsl.profiler.measured_points import Points
+from roofdsl.validate.compare import Comparison
+from roofdsl.validate.compare_points import PointCheck
+
+Intensities = tuple[tuple[str, float | None], ...]
+"""Operations per byte of each level, the memory last; None if nothing is computed or nothing moves."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel, a program or a measurement.
+
+    rate_per_s: operations per second. origin: "predicted", "measured" or "cited" (a point of a document, drawn as its
+    authors'). error: the lowest and highest rate of a measurement. bytes_per_s: at the memory; it places a point
+    without work. beside: for a measurement of a point that is also predicted, the text to write instead of the name,
+    since the predicted point of the same label and machine has the name. work: operations, if known. uses: their (type,
+    class). ceiling: the effective peak of their mix. bounds: what limits the point according to the model.
+    """
+
+    label: str
+    rate_per_s: float
+    intensities: Intensities = ()
+    origin: str = "predicted"
+    error: tuple[float, float] | None = None
+    bytes_per_s: float | None = None
+    machine: str = ""
+    beside: str = ""
+    work: float | None = None
+    uses: frozenset[tuple[str, str]] = frozenset()
+    ceiling: float | None = None
+    bounds: tuple[str, ...] = ()
+
+    @property
+    def intensity(self) -> float | None:
+        """The intensity at the memory."""
+        return self.intensities[-1][1] if self.intensities else None
+
+    @property
+    def places(self) -> tuple[tuple[str, float], ...]:
+        """(level, intensity) for each level that has one."""
+        return tuple((level, x) for level, x in self.intensities if x)
+
+    def at(self, levels: Sequence[str]) -> Point:
+        """The point with its intensities at only these levels."""
+        return replace(self, intensities=tuple(pair for pair in self.intensities if pair[0] in levels))
+
+    def at_memory(self) -> Point:
+        """The point with its intensity at only the memory."""
+        return replace(self, intensities=self.intensities[-1:])
+
+
+# ---- predicted ----
+
+
+def point_of(prediction: Prediction, label: str | None = None) -> Point:
+    """The predicted point of a kernel; its sizes are part of the label unless a label is given."""
+    p, memory = prediction, prediction.memory
+    pairs = [(level.name, level.intensity(p.work)) for level in (*(x for x in p.levels if x != memory), memory)]
+    is_mixed = p.peak_fraction is not None and p.peak_fraction != 1 and p.peak_per_s is not None
+    return Point(
+        label if label is not None else f"{p.kernel} {sizes_text(p.parameters)}".rstrip(),
+        float(p.rate_per_s),
+        tuple((name, float(x) if x else None) for name, x in pairs),
+        bytes_per_s=float(p.bytes_per_s),
+        machine=p.machine,
+        work=float(p.work),
+        uses=frozenset((part.type, part.cls) for part in p.parts),
+        ceiling=float(p.peak_per_s or 0) if is_mixed else None,
+        bounds=p.bounds,
+    )
+
+
+def points_of(predictions: Sequence[Prediction]) -> list[Point]:
+    """The kernels with operations, labelled by what distinguishes them."""
+    return [point_of(p, label) for p, label in zip(predictions, labels_of(predictions), strict=True) if p.work]
+
+
+BELOW = Fraction(9, 10)
+"""If a point is below this share of the roof above it, its label says why."""
+
+
+def explained_point(prediction: Prediction, label: str | None = None) -> Point:
+    """The predicted point; if it is clearly below the roof of memory and peak, the label ends in what bounds it."""
+    point, peak, memory = point_of(prediction, label), prediction.machine_peak_per_s, prediction.memory
+    intensity = prediction.intensity
+    if intensity is None or peak is None:
+        return point
+    is_below = prediction.rate_per_s < BELOW * min(intensity * memory.rate_bytes_per_s, peak)
+    return replace(point, label=f"{point.label} ({prediction.bound})") if is_below else point
+
+
+def sizes_text(parameters: Sequence[tuple[str, int]]) -> str:
+    """`n=20,000,000, b=48`."""
+    return ", ".join(f"{n}={group(v)}" for n, v in parameters)
+
+
+def labels_of(predictions: Sequence[Prediction]) -> list[str]:
+    """Labels that distinguish the predictions: for several sizes of a kernel the differing ones, its name if there are
+    others.
+    """
+    several = len({p.kernel for p in predictions}) > 1
+    found = []
+    for p in predictions:
+        differing = differing_sizes(p, predictions)
+        sizes = differing or ("" if several else sizes_text(p.parameters))
+        found.append(differing if differing and not several else f"{p.kernel} {sizes}".rstrip())
+    return found
+
+
+def differing_sizes(p: Prediction, predictions: Sequence[Prediction]) -> str:
+    """The sizes in which it differs from others of the same kernel: `n=8, m=4`."""
+    same = [dict(o.parameters) for o in predictions if o.kernel == p.kernel]
+    return sizes_text([(n, v) for n, v in p.parameters if any(o.get(n) != v for o in same)])
+
+
+def common_sizes(predictions: Sequence[Prediction]) -> str:
+    """`gpp, bands=8, ngpown=64`: the kernel and sizes that all of them share; empty for one or none."""
+    if len(predictions) < 2:
+        return ""
+    shared = set.intersection(*(set(p.parameters) for p in predictions))
+    sizes = [sizes_text([(n, v)]) for n, v in predictions[0].parameters if (n, v) in shared]
+    names = {p.kernel for p in predictions}
+    return ", ".join([*names, *sizes] if len(names) == 1 else sizes)
+
+
+# ---- measured and cited ----
+
+
+def overlay(comparison: Comparison) -> tuple[Point, Point]:
+    """The predicted point, and the measured one above or below it, with its 10th to 90th percentile."""
+    predicted = point_of(comparison.prediction)
+    measured_s, m = comparison.measured_s, comparison.measurement
+    amount = comparison.prediction.work or comparison.prediction.memory.bytes
+    rate, low, high = (amount / s for s in (measured_s, m.high_s, m.low_s))
+    measured = replace(
+        predicted,
+        origin="measured",
+        rate_per_s=rate,
+        bytes_per_s=comparison.prediction.memory.bytes / measured_s,
+        error=(low, high),
+        beside=f"{100 * comparison.ratio:.0f} %",
+    )
+    return predicted, measured
+
+
+def overlay_point(check: PointCheck) -> tuple[Point, ...]:
+    """The predicted point, and the measured one if there is a time: at its own operations and bytes of memory if these
+    were measured, else at those of the prediction.
+    """
+    predicted, p = point_of(check.prediction), check.prediction
+    if check.measured_s is None or check.ratio is None:
+        return (predicted,)
+    work = check.measured_work if check.measured_work is not None else float(p.work)
+    moved = next((x.measured_bytes for x in check.levels if x.level == p.memory.name), float(p.memory.bytes))
+    measured = replace(
+        predicted,
+        origin="measured",
+        intensities=((p.memory.name, work / moved if work and moved else None),),
+        rate_per_s=work / check.measured_s,
+        bytes_per_s=moved / check.measured_s,
+        beside=f"{100 * check.ratio:.0f} %",
+    )
+    return predicted, measured
+
+
+def measured_points(document: Points) -> list[Point]:
+    """The points that have a rate, with their work and the intensities at the measured levels."""
+    origin = "cited" if document.origin == "cited" else "measured"
+    found = []
+    for p in document.points:
+        if p.flops_per_s:
+            pairs = ((level.name, p.intensity(level.name)) for level in p.levels)
+            found.append(Point(p.label, p.flops_per_s, tuple((n, x) for n, x in pairs if x), origin, work=p.work_flops))
+    return found

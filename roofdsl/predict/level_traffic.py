@@ -1,0 +1,163 @@
+"""The exact bytes and the time of every level of a machine's hierarchy (docs/model.md, "Every level").
+
+The bandwidth of a cache is the rate at which it delivers to the nearer level. So the first cache's bandwidth limits the
+accesses themselves, the second one's limits the misses of the first, and the memory's those of the last cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Literal
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.model import Cache, Machine
+from roofdsl.predict.boundary import Boundary, boundary_behind
+from roofdsl.predict.links import stream_rate
+from roofdsl.predict.orders import Orders
+from roofdsl.predict.time import LevelTime
+from roofdsl.predict.time_model import larger_direction
+
+NEARER_ACCESSES = 300_000_000
+"""Accesses (a few seconds) up to which a level nearer than the memory is simulated where integer sets are too slow."""
+
+
+class Hierarchy(Record):
+    """The levels of one launch, nearest first, with assumptions and warnings in words."""
+
+    levels: tuple[LevelTime, ...]
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def nearer_levels(
+    orders: Orders,
+    values: Mapping[str, int],
+    machine: Machine,
+    traffic: Traffic | None = None,
+    warm: bool = False,
+    *,
+    accesses: Literal["written", "compiled"] = "written",
+) -> Hierarchy:
+    """The caches of `machine` as levels: what each delivers to the nearer level in one run of the kernel of `orders`.
+
+    warm: right after another launch of it. accesses: whether the first cache serves the accesses as written, or those
+    of code that keeps in registers what inner loops do not change (`counts.registers`). A level whose exact traffic
+    takes too long is left out, with a warning. Raises CommandError as the analyses do.
+    """
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
+    from roofdsl.counts.traffic_at import OutOfReach
+
+    kernel = orders.kernel
+    levels: list[LevelTime] = []
+    notes: list[str] = []
+    warnings: list[str] = []
+    for place, cache in enumerate(machine.caches):
+        if place == 0:
+            if not is_first_level(cache):
+                notes.append(
+                    f"{cache.name}: the machine defines no L1, so traffic between it and the registers is not modeled"
+                )
+                continue
+            try:
+                loads, stores, unit, note = _from_registers(kernel, values, machine, accesses)
+            except CommandError as error:
+                warnings.append(f"{cache.name} is left out: {error.message}")
+                continue
+            levels.append(replace(_cache_level_time(cache, "registers", loads, stores, None), moved_bytes=unit))
+            notes += note
+            continue
+        above = machine.caches[place - 1]
+        at = boundary_behind(kernel, machine, place - 1, traffic)
+        ordered, at = (kernel, at) if warm else orders.behind(above, at)
+        where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
+        try:
+            found = warm_transfers_at if warm else transfers_at
+            moved = found(ordered, values, where, at.convention, NEARER_ACCESSES)
+        except OutOfReach:
+            warnings.append(f"{cache.name} is left out: its exact traffic at these sizes takes too long to compute")
+            continue
+        except CommandError as error:
+            warnings.append(f"{cache.name} is left out: {error.message}")
+            continue
+        levels.append(
+            _cache_level_time(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes)
+        )
+        notes += at.assumptions
+    return Hierarchy(tuple(levels), tuple(dict.fromkeys(notes)), tuple(warnings))
+
+
+def _from_registers(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
+) -> tuple[int, int, int | None, tuple[str, ...]]:
+    """(loaded, stored) bytes, bytes moved at a time, and what was assumed: by warps where the machine has them."""
+    from roofdsl.counts.registers import compiled_bytes_at
+    from roofdsl.counts.sector_traffic import register_bytes_at
+    from roofdsl.counts.warps import warp_bytes_at
+
+    own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
+    if accesses == "compiled":
+        if own is not None:
+            raise CommandError("--accesses compiled applies to single-threaded code, not to warps")
+        note = f"{machine.caches[0].name}: accesses as compiled; values that inner loops reuse stay in registers"
+        return (*compiled_bytes_at(kernel, values), None, (note,))
+    if own is None or sector is None:
+        return (*register_bytes_at(kernel, values), None, ())
+    note = f"{machine.caches[0].name}: a warp of {own.warp} iterations moves each touched sector of {sector} B once"
+    return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))
+
+
+def is_first_level(cache: Cache) -> bool:
+    """Whether a machine's nearest cache is the one next to the registers, an L1 by its name.
+
+    A machine that defines only an L2 says nothing about what lies between that and the registers.
+    """
+    return cache.name.upper().startswith("L1")
+
+
+def _cache_level_time(
+    cache: Cache, nearer: str, loads: int | None, stores: int | None, at: Boundary | None, *, total: int | None = None
+) -> LevelTime:
+    return LevelTime(
+        cache.name,
+        (loads or 0) + (stores or 0) if total is None else total,
+        cache.bandwidth_bytes_per_s,
+        kind="cache",
+        nearer=nearer,
+        loads_bytes=loads,
+        stores_bytes=stores,
+        moved_bytes=None if at is None else at.moved_bytes,
+        duplex_bytes=larger_direction(cache.duplex, loads, stores),
+    )
+
+
+def link_level_time(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic
+) -> LevelTime:
+    """The link over which data in memory `data` reach the main memory, each datum once per miss of that memory.
+
+    Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the
+    machine does not have, or that no link joins to its main memory.
+    """
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at
+
+    main = machine.main_memory
+    if data not in {m.name for m in machine.memories} or data == main.name:
+        have = [m.name for m in machine.memories[1:]]
+        listed = f"it has {', '.join(have)}" if have else f"it has only {main.name}"
+        raise CommandError(f"machine {machine.name} has no further memory named {data}", listed)
+    rate: Fraction = stream_rate(machine, [data], [main.name]).bytes_per_s
+    if not rate:
+        raise CommandError(f"no link of machine {machine.name} leads from {data} to {main.name}")
+    moved = transfers_at(kernel, values, Transfers(main.size_bytes, None), traffic)
+    return LevelTime(
+        data,
+        moved.bytes,
+        rate,
+        kind="link",
+        nearer=main.name,
+        loads_bytes=moved.loads_bytes,
+        stores_bytes=moved.stores_bytes,
+    )

@@ -1,0 +1,244 @@
+"""The model of time, defined once: seconds as an expression of counts and rates (docs/rules.md, rules 12 to 15).
+
+Every term of the time is the largest of a few sums, and every sum adds counts times the seconds per count. The uses
+differ in what a count is:
+
+- integers of one launch, for `predict`: `Largest.at`, in fractions;
+- arrays of integers over many sizes, for `sweep`: `sweep.rounding.OverOne`;
+- closed forms in the parameters, for formulas and thresholds: `predict.time_forms`;
+- numbers at the sizes of a page's sliders: `page.rates` writes the expression as JavaScript.
+
+Counts have names: `f64 fma` (operations, two for each fused pair), `HBM bytes`, `HBM loads`, `HBM stores`, `launches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
+from roofdsl.lang.record import Record
+from roofdsl.machine.model import UNFUSED, BandwidthCeiling, ComputeCeiling, Machine
+
+SAME = Fraction(9, 10)
+"""Terms that are at least so large, relatively, are named with the largest (rule 15)."""
+
+COMPUTE, LAUNCH = "compute", "launch"
+"""The terms that are named neither after a level nor after a link."""
+
+LAUNCHES = "launches"
+
+Sum = tuple[tuple[str, Fraction], ...]
+"""Counts by name, each with what one of it adds."""
+
+Counts = Mapping[str, int | Fraction]
+
+
+class Largest(Record):
+    """The largest of `sums`, of which there is at least one."""
+
+    sums: tuple[Sum, ...]
+
+    def each(self, counts: Counts) -> tuple[Fraction, ...]:
+        """The value of every sum. Raises KeyError for a count that is missing."""
+        return tuple(sum((counts[name] * weight for name, weight in one), Fraction(0)) for one in self.sums)
+
+    def at(self, counts: Counts) -> Fraction:
+        """The value. Raises KeyError for a count that is missing."""
+        return max(self.each(counts))
+
+    def over(self, rate: Fraction) -> Largest:
+        """The same, divided by a positive rate."""
+        return Largest(tuple(tuple((name, weight / rate) for name, weight in one) for one in self.sums))
+
+    def made_of(self, parts: Mapping[str, Mapping[str, int]]) -> Largest:
+        """The same in other counts: one of the count `name` is what `parts[name]` says, in the counts of before.
+
+        A statement, say, is so many operations of each class. What adds nothing to a sum does not stand in it.
+        """
+        rows = {
+            name: [sum((counts.get(n, 0) * weight for n, weight in one), Fraction(0)) for one in self.sums]
+            for name, counts in parts.items()
+        }
+        return Largest(
+            tuple(tuple((name, row[k]) for name, row in rows.items() if row[k]) for k in range(len(self.sums)))
+        )
+
+    @property
+    def only(self) -> Sum:
+        """The sum, where there is one alone. Raises ValueError for several."""
+        (one,) = self.sums
+        return one
+
+
+def whole_weights(one: Sum, names: Iterable[str]) -> tuple[tuple[int, ...], int]:
+    """(the weights of the counts `names`, 0 for one that is not in the sum; their denominator)."""
+    weights, below = dict(one), lcm(*(weight.denominator for _, weight in one))
+    return tuple(int(weights.get(name, 0) * below) for name in names), below
+
+
+Terms = tuple[tuple[str, Largest], ...]
+"""The terms of the time by name, as rule 15 has them: the time is the largest, without overlap it is their sum."""
+
+
+def terms_of_a_launch(compute: Largest, levels: Iterable[tuple[str, Largest]], machine: Machine) -> Terms:
+    """Compute, levels and launch, in this order."""
+    return ((COMPUTE, compute), *levels, (LAUNCH, launch_seconds(machine)))
+
+
+def bounding(seconds: Sequence[Fraction]) -> list[int]:
+    """Which terms bound the time: the places of the largest and of those within 10 % of it, the largest first.
+
+    Equal ones stand in the order given; none bounds where all are 0.
+    """
+    near = [k for k, time_s in enumerate(seconds) if time_s and time_s >= SAME * max(seconds)]
+    return sorted(near, key=lambda k: -seconds[k])
+
+
+def bound_text(names: Iterable[str]) -> str:
+    """What bounds, by the names of the terms: `HBM and compute`; `nothing` where nothing is done."""
+    return " and ".join(names) or "nothing"
+
+
+# ---- compute ----
+
+
+class ComputePart(Record):
+    """Operations of one type that run at one rate. `cls` is a peak class, or "add" or "mul" for unfused ones.
+
+    Special functions are separate if the machine or the file gives them a rate of their own; the others are "special".
+    """
+
+    type: str
+    cls: str
+    operations: int
+    rate_per_s: Fraction
+
+    @property
+    def count(self) -> str:
+        """The name of its operations as a count."""
+        return f"{self.type} {self.cls}"
+
+    @property
+    def time_s(self) -> Fraction:
+        return self.operations / self.rate_per_s
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain numbers in operations per second and seconds."""
+        return {
+            "type": self.type,
+            "class": self.cls,
+            "operations": self.operations,
+            "rate_flops": float(self.rate_per_s),
+            "time_s": float(self.time_s),
+        }
+
+
+def compute_seconds(
+    parts: Sequence[ComputePart], machine: Machine, unit: str | None, ceilings: Sequence[ComputeCeiling] = ()
+) -> Largest:
+    """T_comp in the operations of `parts`, each of which occurs once; their numbers are ignored.
+
+    All parts run in sequence. With `pipes separate`, each pipe has its own sequence, and the busiest one counts, unless
+    a matrix unit does everything. Under a ceiling, the operations that it caps run at its rate.
+    """
+    seconds = {part.count: 1 / part.rate_per_s for part in parts}
+    sums = [tuple(seconds.items())]
+    if machine.pipes_separate and unit is None:
+        sums = _pipes(parts, machine)
+    for ceiling in ceilings:
+        capped = [(part.count, 1 / ceiling.rate_per_s) for part in parts if is_under(ceiling, part)]
+        others = [] if machine.pipes_separate else [p.count for p in parts if not is_under(ceiling, p)]
+        sums.append((*capped, *((name, seconds[name]) for name in others)))
+    return Largest(tuple(sums))
+
+
+def is_under(ceiling: ComputeCeiling, part: ComputePart) -> bool:
+    """Whether a ceiling caps these operations."""
+    special = ceiling.cls == "special" and part.cls in SPECIAL_FUNCTIONS
+    return ceiling.type == part.type and (special or ceiling.cls in ("", part.cls))
+
+
+# Where the adder and the multiplier are two pipes, these run on the multiplier's; all else on the adder's.
+PIPES = ("add", "mul", "div")
+PIPE_NAMES = {"add": "adder", "mul": "multiplier", "div": "divider"}
+
+
+def _pipes(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
+    """Seconds that the adder, the multiplier and, where it is apart, the divider are busy."""
+    busy: dict[str, list[tuple[str, Fraction]]] = {pipe: [] for pipe in PIPES[: 3 if machine.divider_separate else 2]}
+    for part in parts:
+        cost = pipe_cost(part, machine)
+        each = 1 / part.rate_per_s if cost is None else cost / (machine.peak(part.type).per_s / 2)
+        busy[pipe_of(part.cls, machine)].append((part.count, each))
+    return [tuple(own) for own in busy.values()]
+
+
+def pipe_cost(part: ComputePart, machine: Machine) -> Fraction | None:
+    """The cost of the class by rule 12, in unfused operations; None if the part's rate is stated and used as it is.
+
+    Each pipe runs at half the rate of adder and multiplier together. That rate is the fused peak if the machine states
+    one, otherwise the unfused one (73.6 GFLOP/s together are 36.8 additions and 36.8 multiplications).
+    """
+    return None if _has_peak(part, machine) else machine.rate(part.type, UNFUSED).per_s / part.rate_per_s
+
+
+def _has_peak(part: ComputePart, machine: Machine) -> bool:
+    """Whether the part's rate is stated, by a `peak` of its own or, of a special function, by that of all of them."""
+    if machine.stated(part.type, part.cls) is not None:
+        return True
+    special = machine.stated(part.type, "special") if part.cls in SPECIAL_FUNCTIONS else None
+    return special is not None and special.rate_per_s == part.rate_per_s
+
+
+def pipe_of(cls: str, machine: Machine) -> str:
+    """The pipe (one of PIPES) that runs a class on a machine with separate pipes.
+
+    Minimum and maximum run on the adder. Division and special functions run on the divider if it is separate, otherwise
+    on the multiplier.
+    """
+    if cls in ("div", "special", *SPECIAL_FUNCTIONS):
+        return "div" if machine.divider_separate else "mul"
+    return "mul" if cls == "mul" else "add"
+
+
+# ---- levels, links, launches ----
+
+
+def timed_bytes(level: str, *, duplex: bool) -> Largest:
+    """The bytes over a level's boundary that determine its time.
+
+    That is all of them, or the larger of loads and stores if these move at the same time (`duplex`).
+    """
+    return Largest(
+        tuple(((f"{level} {what}", Fraction(1)),) for what in (("loads", "stores") if duplex else ("bytes",)))
+    )
+
+
+def larger_direction(duplex: bool, loads_bytes: int | None, stores_bytes: int | None) -> int | None:
+    """`timed_bytes` of a duplex level; None for any other, and if a convention does not distinguish the two."""
+    if not duplex or loads_bytes is None or stores_bytes is None:
+        return None
+    return int(timed_bytes("", duplex=True).at({" loads": loads_bytes, " stores": stores_bytes}))
+
+
+def level_seconds(level: str, bandwidth_bytes_per_s: Fraction, *, duplex: bool) -> Largest:
+    """The bytes that determine a level's time, over its bandwidth."""
+    return timed_bytes(level, duplex=duplex).over(bandwidth_bytes_per_s)
+
+
+def capped_bandwidth(level: str, bandwidth_bytes_per_s: Fraction, ceilings: Iterable[BandwidthCeiling]) -> Fraction:
+    """A level's bandwidth under the ceilings that apply to it."""
+    return min([bandwidth_bytes_per_s, *(c.bandwidth_bytes_per_s for c in ceilings if c.level == level)])
+
+
+def link_seconds(bandwidth_bytes_per_s: Fraction) -> Largest:
+    """A link's `bytes` over its bandwidth, and the `latency` of all steps, which is in seconds."""
+    return Largest(((("bytes", 1 / bandwidth_bytes_per_s), ("latency", Fraction(1))),))
+
+
+def launch_seconds(machine: Machine) -> Largest:
+    """The launches, each with the launch time."""
+    return Largest((((LAUNCHES, machine.launch_s or Fraction(0)),),))

@@ -1,0 +1,39 @@
+"""Everything `roofdsl sol` answers about a kernel at its sizes on a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import predict
+from roofdsl.predict.time import Prediction
+from roofdsl.sol.claim import Claim, judge
+from roofdsl.sol.floor import Floor, floor
+from roofdsl.sol.schedule import Schedule, best
+
+
+class SpeedOfLight(Record):
+    """The floor, the kernel as written (None, with a reason, if that takes too long), the best order, and a claim."""
+
+    floor: Floor
+    written: Prediction | None
+    best: Schedule | None
+    claim: Claim | None
+    why_not: str = ""
+
+
+def speed_of_light(
+    kernel: Kernel, parameters: Mapping[str, int], machine: Machine, measured_s: Fraction | None = None
+) -> SpeedOfLight:
+    """The answer for one launch that starts with its data in the memory. Raises what `floor` raises."""
+    found = floor(kernel, parameters, machine)
+    claim = None if measured_s is None else judge(measured_s, found)
+    try:
+        now = predict(kernel, parameters, machine)
+    except CommandError as error:
+        return SpeedOfLight(found, None, None, claim, error.message)
+    return SpeedOfLight(found, now, best(kernel, machine, found, now), claim)

@@ -1,0 +1,35 @@
+"""Whether a claimed or measured time is possible."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from roofdsl.lang.record import Record
+from roofdsl.sol.floor import Floor, FloorTerm
+
+NEAR = Fraction(1, 4)
+"""A time within this share of the floor is said to be near it."""
+
+Verdict = Literal["impossible", "near the floor", "possible"]
+
+
+class Claim(Record):
+    """A time in seconds and what is to be said about it. violated: the terms that it is shorter than, longest first."""
+
+    measured_s: Fraction
+    verdict: Verdict
+    above_floor: Fraction
+    violated: tuple[FloorTerm, ...]
+
+
+def judge(measured_s: Fraction, floor: Floor) -> Claim:
+    """The verdict on `measured_s`, a time of one launch that starts with its data in the memory.
+
+    above_floor: the time over the floor, minus one. A time below the floor is impossible on this machine: an argument
+    in `violated` needs more.
+    """
+    violated = tuple(t for t in floor.terms if measured_s < t.time_s)
+    above = measured_s / floor.time_s - 1 if floor.time_s else Fraction(0)
+    verdict: Verdict = "impossible" if violated else "near the floor" if above <= NEAR else "possible"
+    return Claim(measured_s, verdict, above, violated)

@@ -1,0 +1,136 @@
+"""The speed of light of a kernel on a machine, in words and as JSON (`roofdsl.sol/1`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from roofdsl.machine.quantities import show_time
+from roofdsl.predict.time import Prediction
+from roofdsl.sol.answer import SpeedOfLight
+from roofdsl.sol.claim import Claim
+from roofdsl.sol.floor import Floor
+from roofdsl.tell.blocks import Block, Gap, Title, figures, line
+
+SCHEMA = "roofdsl.sol/1"
+
+ARGUMENTS = {
+    "compulsory": "every input is loaded once and every result stored once",
+    "partition": "what fits in front of the boundary allows only so many operations for each load",
+    "stencil": "a time step needs more points than it computes",
+    "bottleneck": "values that are live at one moment do not fit, and are loaded again",
+    "sweep": "what one sweep over the data leaves waits for the next",
+    "operations": "the operations at the machine's rates",
+    "launches": "the launch itself",
+}
+
+
+def blocks(found: SpeedOfLight) -> list[Block]:
+    """The floor term by term, the kernel as written, the best schedule, and the verdict on a claim."""
+    floor = found.floor
+    at = ", ".join(f"{name} = {value:,}" for name, value in floor.parameters)
+    rows = [(t.name, show_time(t.time_s), t.formula, ARGUMENTS[t.argument]) for t in floor.terms]
+    parts: list[Block] = [
+        Title(f"{floor.kernel} on {floor.machine}", f"  {at}" if at else ""),
+        line(f"No code takes less than {show_time(floor.time_s)}: {ARGUMENTS[floor.by.argument]}.", 0),
+        Gap(),
+        figures(rows, ("term", "at least", "", "because"), right=(1,)),
+        Gap(),
+        figures(list(_times(found)), ("", "time", "over the floor", ""), right=(1, 2)),
+    ]
+    if found.best is not None and found.best.lines:
+        parts += [Gap(), line("Add to the kernel for the best order found:", 0)]
+        parts += [line(text) for text in found.best.lines]
+    parts += [line(f"note: {note}", 0) for note in floor.notes]
+    if found.claim is not None:
+        parts += [Gap(), line(verdict(found.claim, floor), 0)]
+    return parts
+
+
+def _times(found: SpeedOfLight) -> Iterator[tuple[str, str, str, str]]:
+    floor = found.floor
+    yield "floor", show_time(floor.time_s), "", floor.by.name
+    if found.best is not None:
+        best = found.best
+        limit = max(best.terms, key=lambda term: term[1])[0]
+        yield "best order found", show_time(best.time_s), _over(best.time_s, floor), f"{best.what}; {limit}"
+    if found.written is not None:
+        bound = found.written.expected_s
+        yield "as written", show_time(bound), _over(bound, floor), found.written.bound
+    else:
+        yield "as written", "not found", "", found.why_not
+
+
+def _over(time_s: Fraction, floor: Floor) -> str:
+    return f"{float(time_s / floor.time_s):.3g} x" if floor.time_s else ""
+
+
+def verdict(claim: Claim, floor: Floor) -> str:
+    """`3.96 ms is possible: 13 % above the floor` and the like."""
+    time = show_time(claim.measured_s)
+    if claim.verdict == "impossible":
+        worst = claim.violated[0]
+        least = f"{worst.name} alone takes {show_time(worst.time_s)} ({worst.formula})"
+        return f"{time} is impossible on {floor.machine}: {least}."
+    percent = f"{float(claim.above_floor):.0%}".replace("%", " %")
+    if claim.verdict == "near the floor":
+        return f"{time} is possible, and within {percent} of the floor."
+    return f"{time} is possible: {percent} above the floor."
+
+
+def document(found: SpeedOfLight) -> dict[str, Any]:
+    """Plain numbers, in seconds and bytes."""
+    floor, best = found.floor, found.best
+    return {
+        "schema": SCHEMA,
+        "kernel": floor.kernel,
+        "machine": floor.machine,
+        "parameters": dict(floor.parameters),
+        "work_flops": floor.work,
+        "unit": floor.unit,
+        "floor_s": float(floor.time_s),
+        "floor_by": floor.by.name,
+        "terms": [
+            {
+                "name": t.name,
+                "amount": t.amount,
+                "time_s": float(t.time_s),
+                "formula": t.formula,
+                "argument": t.argument,
+            }
+            for t in floor.terms
+        ],
+        "as_written_s": None if found.written is None else float(found.written.expected_s),
+        "as_written_bound": None if found.written is None else found.written.bound,
+        "why_not": found.why_not or None,
+        "expected_s": _expected_s(found.written),
+        "best_found_s": None if best is None else float(best.time_s),
+        "best_found": [] if best is None else list(best.lines),
+        "best_found_what": None if best is None else best.what,
+        "headroom": _ratio(found),
+        "claim": None if found.claim is None else _claim(found.claim, floor),
+        "notes": list(floor.notes),
+    }
+
+
+def _expected_s(written: Prediction | None) -> float | None:
+    """The expected time as written, where there is a model of the machine's cores; None otherwise."""
+    return None
+
+
+def _ratio(found: SpeedOfLight) -> float | None:
+    """The time as written over the floor."""
+    if found.written is None or not found.floor.time_s:
+        return None
+    return float(found.written.expected_s / found.floor.time_s)
+
+
+def _claim(claim: Claim, floor: Floor) -> dict[str, Any]:
+    return {
+        "measured_s": float(claim.measured_s),
+        "verdict": claim.verdict,
+        "above_floor": float(claim.above_floor),
+        "violated": [t.name for t in claim.violated],
+        "text": verdict(claim, floor),
+    }

@@ -1,0 +1,208 @@
+"""The floor holds for every order: against predictions, simulated orders, and published times, true and doctored."""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+
+import pytest
+from click.testing import CliRunner
+
+from roofdsl.cli.main import cli
+from roofdsl.lang.check import check
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import kernel as pick
+from roofdsl.loops.load import load_file
+from roofdsl.machine.find import load_machine, machine_of, shipped_models
+from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import predict
+from roofdsl.sol.answer import speed_of_light
+from roofdsl.sol.claim import judge
+from roofdsl.sol.floor import floor
+from tests.bounds.belady import loads, random_order, tasks, tiled_order
+from tests.oracle.enumerate import admissible
+from tests.oracle.loading import kernel_of
+
+ADD = """\
+kernel add(n):
+    in a: f32[n]
+    in b: f32[n]
+    out c: f32[n]
+    for i in range(n):
+        c[i] = a[i] + b[i]
+"""
+SCALE = """\
+kernel scale(n):
+    in a: f32[n]
+    out c: f32[n]
+    for i in range(n):
+        c[i] = 2 * a[i]
+"""
+PRODUCT = """\
+kernel product(m, n, k):
+    in A: f32[m, k]
+    in B: f32[k, n]
+    inout C: f32[m, n]
+    for i in range(m):
+        for j in range(n):
+            for p in range(k):
+                C[i, j] += A[i, p] * B[p, j]
+"""
+MACHINES = ("v100", "zen2_epyc_7452", "h100_sxm", "tpu_v5e")
+
+
+def tiny(cache_bytes: int) -> Machine:
+    """A cache of that size in front of a slow memory."""
+    text = f"""\
+machine tiny:
+    peak f64 fma 1 TFLOP/s
+    cache L1 {cache_bytes} B, 1000 GB/s, line 8 B
+    memory DRAM 1 GiB, 1 GB/s
+"""
+    return machine_of(check(Source("<test>", text)), None)
+
+
+@pytest.mark.spread(12)
+@pytest.mark.parametrize("name", sorted(shipped_models()))
+def test_the_floor_is_below_the_kernel_as_written(name: str) -> None:
+    """On several machines, at sizes of no special form."""
+    target = shipped_models()[name]
+    checked = load_file(target.path)
+    if target.name not in checked.kernels:
+        pytest.skip("a program")
+    kernel = pick(checked, target.name)
+    draw = random.Random(name)
+    tried = 0
+    for machine in map(load_machine, MACHINES):
+        for _ in range(20):
+            sizes = {p.name: draw.randint(2, 60) for p in kernel.parameters}
+            if admissible(kernel, sizes):
+                break
+        else:
+            continue
+        try:
+            as_written = predict(kernel, sizes, machine).expected_s
+        except (CommandError, InputError):
+            continue  # the machine lacks the type, or the sizes fit no tile
+        assert floor(kernel, sizes, machine).time_s <= as_written, (machine.name, sizes)
+        tried += 1
+    if not tried:
+        pytest.skip("no size or machine fits")
+
+
+JACOBI = """\
+kernel jacobi(n, steps):
+    inout a: f64[n]
+    temp b: f64[n]
+    for t in range(steps):
+        for i in range(1, n - 1):
+            b[i] = a[i - 1] + a[i] + a[i + 1]
+        for i in range(1, n - 1):
+            a[i] = b[i]
+"""
+
+
+@pytest.mark.parametrize("text", [PRODUCT.replace("f32", "f64"), JACOBI])
+@pytest.mark.parametrize("elements", [4, 9, 20, 50])
+def test_no_simulated_order_loads_less_than_the_floor(text: str, elements: int) -> None:
+    """Written, random and tiled orders under optimal replacement; all bytes go through a cache of `elements`."""
+    kernel = kernel_of(text)
+    sizes = {p.name: 7 + 3 * k for k, p in enumerate(kernel.parameters)}
+    (term,) = [t for t in floor(kernel, sizes, tiny(8 * elements)).terms if t.name == "DRAM"]
+    written = tasks(kernel, sizes)
+    draw = random.Random(elements)
+    orders = [written, *(random_order(written, draw, k) for k in (1, 4, 32)), tiled_order(written, draw)]
+    least = min(loads(order, elements) for order in orders)
+    assert term.time_s <= Fraction(8 * (least + _stores(kernel.name, sizes)), 10**9)
+
+
+def _stores(name: str, sizes: dict[str, int]) -> int:
+    """Elements that the kernels above leave behind."""
+    return sizes["m"] * sizes["n"] if name == "product" else sizes["n"] - 2
+
+
+def test_the_terms_of_a_product_are_those_of_the_paper() -> None:
+    """2 m n k / sqrt(S) loads to leading order (Smith et al. 2019), and each array once."""
+    kernel, n, machine = kernel_of(PRODUCT), 4096, load_machine("v100_pcie")
+    found = floor(kernel, {"m": n, "n": n, "k": n}, machine)
+    terms = {t.name: t for t in found.terms}
+    assert terms["compute"].time_s == Fraction(2 * n**3) / Fraction("14.03e12")
+    elements = (80 * 128 + 6 * 1024) * 1024 // 4
+    leading = 4 * 2 * n**3 / elements**0.5
+    loaded = terms["HBM"].amount - 4 * n * n
+    assert terms["HBM"].argument == "partition" and 0.7 * leading < loaded < 1.01 * leading + 4 * 3 * n * n
+    assert terms["L1"].argument == "compulsory" and terms["L1"].amount == 4 * 4 * n * n
+
+
+CLAIMS = [
+    # Published times of PyTorch's operators (Lee, Phanishayee, Mahajan: NeuSight, ASPLOS 2025).
+    (ADD, {"n": 8192 * 32768}, "v100_pcie", "3.88527", True),
+    (ADD, {"n": 3221225472 // 3 // 4}, "t4", "13.2", True),
+    (ADD, {"n": 805306368 // 12}, "a100_40_pcie", "0.60623", True),
+    (SCALE, {"n": 2147483648 // 8}, "v100_pcie", "2.63259", True),
+    (SCALE, {"n": 4294967296 // 8}, "p100_pcie", "7.95508", True),
+    (SCALE, {"n": 12884901888 // 8}, "a100_40_pcie", "9.30226", True),
+    (PRODUCT, {"m": 4096, "n": 4096, "k": 4096}, "v100_pcie", "10.1594", True),
+    (PRODUCT, {"m": 32768, "n": 4096, "k": 16384}, "v100_pcie", "313.9275", True),
+    (PRODUCT, {"m": 8192, "n": 2048, "k": 8192}, "a100_40_pcie", "15.878", True),
+    (PRODUCT, {"m": 16384, "n": 2048, "k": 2048}, "p100_pcie", "18.5", True),
+    # Doctored: faster than the memory, the units, or both allow.
+    (ADD, {"n": 8192 * 32768}, "v100_pcie", "3.3", False),
+    (ADD, {"n": 3221225472 // 3 // 4}, "t4", "9.9", False),
+    (ADD, {"n": 805306368 // 12}, "a100_40_pcie", "0.5", False),
+    (SCALE, {"n": 2147483648 // 8}, "v100_pcie", "2.3", False),
+    (SCALE, {"n": 4294967296 // 8}, "p100_pcie", "5.8", False),
+    (SCALE, {"n": 12884901888 // 8}, "a100_40_pcie", "8.2", False),
+    (PRODUCT, {"m": 4096, "n": 4096, "k": 4096}, "v100_pcie", "9.7", False),
+    (PRODUCT, {"m": 32768, "n": 4096, "k": 16384}, "v100_pcie", "300", False),
+    (PRODUCT, {"m": 8192, "n": 2048, "k": 8192}, "a100_40_pcie", "14", False),
+    (PRODUCT, {"m": 16384, "n": 2048, "k": 2048}, "p100_pcie", "14", False),
+]
+
+
+@pytest.mark.parametrize(("text", "sizes", "machine", "milliseconds", "possible"), CLAIMS)
+def test_claims_are_judged(text: str, sizes: dict[str, int], machine: str, milliseconds: str, possible: bool) -> None:
+    found = floor(kernel_of(text), sizes, load_machine(machine))
+    verdict = judge(Fraction(milliseconds) / 1000, found)
+    assert (verdict.verdict != "impossible") == possible
+    assert bool(verdict.violated) != possible
+
+
+def test_half_precision_products_are_found_near_the_floor() -> None:
+    """cuBLAS takes 3.96 ms; as written it is two orders of magnitude slower."""
+    run = CliRunner().invoke(
+        cli,
+        ["sol", "gemm_f16", "--machine", "v100", "--set", "m=8192,n=8192,k=8192", "--measured", "12ms", "--json"],
+    )
+    assert run.exit_code == 0, run.output
+    found = json.loads(run.output)
+    assert found["schema"] == "roofdsl.sol/1" and found["unit"] == "tensor"
+    assert found["floor_by"] == "compute" and found["floor_s"] == pytest.approx(2 * 8192**3 / 125e12)
+    assert found["best_found_s"] < 1.3 * found["floor_s"] < found["as_written_s"]
+    assert "unit tensor" in found["best_found"] and found["claim"]["verdict"] == "possible"
+    assert {t["name"] for t in found["terms"]} == {"compute", "L1", "L2", "HBM", "launch"}
+
+
+def test_the_lines_of_the_best_order_make_a_legal_kernel() -> None:
+    kernel = kernel_of(PRODUCT)
+    found = speed_of_light(kernel, {"m": 512, "n": 512, "k": 512}, load_machine("v100_pcie"))
+    assert found.best is not None and found.best.lines
+    body = PRODUCT.splitlines()
+    head = 1 + sum(line.strip().startswith(("in ", "inout ", "out ")) for line in body)
+    changed = [*body[:head], *(f"    {line}" for line in found.best.lines), *body[head:]]
+    text = "\n".join(changed) + "\n"
+    assert kernel_of(text).name == "product"
+
+
+def test_an_impossible_time_is_exit_status_one_and_says_which_argument() -> None:
+    run = CliRunner().invoke(cli, ["sol", "gemv", "--machine", "v100", "--set", "n=4000", "--measured", "100us"])
+    assert run.exit_code == 1
+    assert "100 us is impossible on v100: HBM alone takes 142.3 us" in run.output
+
+
+@pytest.mark.parametrize("time", ["fast", "3", "-1ms", "0s", "3 GB"])
+def test_a_time_that_is_none_is_refused(time: str) -> None:
+    run = CliRunner().invoke(cli, ["sol", "gemv", "--machine", "v100", "--set", "n=40", f"--measured={time}"])
+    assert run.exit_code == 2 and "--measured" in run.output
